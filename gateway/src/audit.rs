@@ -1,8 +1,8 @@
-//! What of a request goes to the audit log: collected while it is served, before anything of it is
-//! taken away or rewritten.
+//! Collects a request's audit event while it is served, before anything is removed from the request
+//! or rewritten.
 //!
-//! All requests are audited, those of unknown and refused users among them. Probes and metrics are
-//! not: they say nothing about any user and come every second.
+//! All requests are audited, including those of unknown and refused users. Probes and metrics are
+//! not: they show nothing about any user and come every second.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Request};
 use crate::connection::Connection;
 use crate::error::{Forbidden, Refusal};
 
-/// The event of a request, in the making.
+/// A request's event in the making.
 pub struct Draft {
     event: Event,
     sink: Sink,
@@ -26,9 +26,9 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// `None` where nothing is to be written. A request without an audit id gets one, and one that
-    /// is no good is replaced, so that a member's log names the same as ours; through a hub it has
-    /// the hub's.
+    /// `None` if the request is not audited. A request without an audit ID gets one, and an invalid
+    /// one is replaced, so that a member's log has the same ID as ours. Through a hub it has the
+    /// hub's ID.
     pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed<'_>) -> Option<Self> {
         let sink = connection.gateway().audit.clone()?;
         if matches!(parsed.route, Route::Probe(_) | Route::Metrics) {
@@ -64,7 +64,7 @@ impl Draft {
             _ => event.asks(&parsed.attributes),
         }
         if let Ok(id) = HeaderValue::from_str(event.id.as_str()) {
-            // Full tables of headers take no more (`http::HeaderMap`): such a request is refused
+            // A full header map accepts no more (`http::HeaderMap`); such a request is refused
             // right after this.
             let _ = request.headers_mut().try_insert(AUDIT_ID, id);
         }
@@ -81,7 +81,7 @@ impl Draft {
         self.event.decision = Some(Decision::Allow);
     }
 
-    /// Records where it failed, and the user and the right of a refusal.
+    /// Records where the request failed, and the user and reason of a refusal.
     pub fn refused(&mut self, refusal: Refusal) {
         self.event.side = Some(refusal.side.as_str());
         if let Some(Forbidden { user, reason }) = refusal.forbidden {
@@ -90,19 +90,19 @@ impl Draft {
         }
     }
 
-    /// Tells the client under which id to ask for this request, unless the member did.
+    /// Sends the client the request's ID, unless the member did.
     pub fn name(&self, headers: &mut HeaderMap) {
         if let Ok(id) = HeaderValue::from_str(self.event.id.as_str()) {
             headers.entry(AUDIT_ID).or_insert(id);
         }
     }
 
-    /// The response head leaves, and more will follow for a while.
+    /// The response head is being sent, and the body will last for some time.
     pub fn started(&self, code: u16, latency: Duration) {
         self.sink.record(Box::new(Event { stage: Stage::ResponseStarted, code, latency, ..self.event.clone() }));
     }
 
-    /// The response is over.
+    /// The response has ended.
     pub fn complete(self, code: u16, latency: Duration) {
         self.sink.record(Box::new(Event { code, latency, ..self.event }));
     }

@@ -1,5 +1,4 @@
-//! Parts of the request path for benches, one by one. No interface of the library: it follows the
-//! code.
+//! Single parts of the request path for benches. Not a stable interface: it changes with the code.
 
 use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
@@ -10,7 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use crate::error::Cause;
 use crate::{headers, proxy};
 
-/// A client's head as the member shall see it: URI, headers, `credential`. `None`: it may not pass.
+/// A client's head as the member receives it: URI, headers, and `credential`. `None` if it may not
+/// pass.
 pub fn to_member(
     endpoint: &Endpoint,
     uri: &Uri,
@@ -25,12 +25,12 @@ pub fn to_member(
     Some(target.into())
 }
 
-/// A member's headers as the client shall see them.
+/// A member's headers as the client receives them.
 pub fn to_client(head: &mut HeaderMap) {
     headers::to_client(head);
 }
 
-/// The answer to a request for a cluster that is not registered, and the bytes of its body.
+/// The response to a request for an unregistered cluster, and the length of its body.
 pub fn no_such_cluster(cluster: &ClusterName) -> (StatusCode, Option<usize>) {
     let mut response = Cause::Absent.at(cluster).into_response_as(StatusForm::Json);
     (response.status(), response.body_mut().without_own_bytes())

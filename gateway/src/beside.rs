@@ -1,9 +1,9 @@
-//! Karmada's group where the gateway stands beside a Karmada: what is not for a member goes on to
-//! the server that had the group before, as a hub's aggregator would send it.
+//! Karmada's group if the gateway stands beside a Karmada: forwards requests that are not for a
+//! member to the Karmada upstream, as a hub's aggregator would.
 //!
-//! A hub sends nothing for a group without a description, and two documents describe our own group
-//! and Karmada's. Neither members nor our own group must depend on a Karmada that answers: without
-//! one, discovery says what we know of its group, and warns.
+//! A hub sends no requests for a group without a description, and two documents describe our own
+//! group together with Karmada's. Neither members nor our own group may depend on a working
+//! Karmada. Without one, discovery has what we know of its group, and a warning.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,15 +33,15 @@ use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::resources;
 
-/// For its part of a document: a hub gives the whole document five.
+/// Timeout for its part of a document: a hub allows five seconds for the whole document.
 const WITHIN: Duration = Duration::from_secs(3);
-/// Of its part: discovery of a large Karmada has some KiB.
+/// Largest part: discovery of a large Karmada has some KiB.
 const MOST: usize = 4 * 1024 * 1024;
 const LONGEST_WARNED: usize = 512;
 const WARNING: &str =
     "Karmada's API server does not describe cluster.karmada.io: the gateway says what it knows, and why in its log";
 
-/// A call of the server that had the group before; it is reported to `admitted`.
+/// A call of the Karmada upstream, reported to `admitted`.
 pub fn call<'a>(
     connection: &Arc<Connection>,
     asks: &'a MemberRequest<'a>,
@@ -56,7 +56,7 @@ pub fn call<'a>(
     Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
 }
 
-/// Sends the request on.
+/// Forwards the request.
 pub async fn forward(
     call: &Call<'_>,
     asked: Option<Upgrade>,
@@ -71,7 +71,7 @@ pub async fn forward(
     answer.map_err(|error| named(call.connection.gateway(), error))
 }
 
-/// The document that is asked for, if a hub looks there whether the group is served.
+/// The requested document, if it is one by which a hub decides whether the group is served.
 fn description(request: &Request<RequestBody>) -> Option<Discovery> {
     let path = request.uri().path();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -82,7 +82,7 @@ fn description(request: &Request<RequestBody>) -> Option<Discovery> {
     }
 }
 
-/// Its own words, or ours if it is away.
+/// Responds with the upstream's document, or ours if the upstream does not answer.
 async fn described(
     call: &Call<'_>,
     document: Discovery,
@@ -105,12 +105,12 @@ fn late() -> String {
 
 fn from_memory(mut answer: Response<ResponseBody>, path: &str, why: &str) -> Response<ResponseBody> {
     tracing::warn!(path, why, "Karmada's API server does not describe its group");
-    // Any client may ask: addresses and causes are for the log.
+    // Any client may ask, so addresses and causes are only for the log.
     headers::warn(answer.headers_mut(), WARNING, LONGEST_WARNED);
     answer
 }
 
-/// A document in which it has a part.
+/// Responds with a document to which the upstream contributes a part.
 pub async fn shared(
     connection: &Arc<Connection>,
     document: SharedDocument,
@@ -129,13 +129,13 @@ pub async fn shared(
     };
     let answer = match document {
         SharedDocument::Groups => resources::discovery(Discovery::AllGroups, request.headers()),
-        // No server has the document of its group.
+        // No server has a document for its group.
         SharedDocument::OpenApiRoot => resources::open_api(OpenApi::Root, request)?,
     };
     Ok(from_memory(answer, request.uri().path(), &why))
 }
 
-/// Its document, or why there is none.
+/// The upstream's document, or why there is none.
 async fn theirs(
     connection: &Arc<Connection>,
     document: SharedDocument,
@@ -158,12 +158,12 @@ async fn theirs(
     Ok(body.map_err(|error| net::words::causes(&*error))?.to_bytes())
 }
 
-/// A gateway that has none has no route here.
+/// A gateway without an upstream has no route here.
 fn upstream(gateway: &RequestNeeds) -> Result<&Arc<KarmadaUpstream>, Error> {
     gateway.karmada_upstream.as_ref().ok_or(Error::NotFound)
 }
 
-/// Names the server in what was found of it as of a member.
+/// Names the upstream in a failure that was made as for a member.
 fn named(gateway: &RequestNeeds, error: Error) -> Error {
     match upstream(gateway) {
         Ok(upstream) => error.of_karmada_upstream(&upstream.url()),
@@ -171,7 +171,7 @@ fn named(gateway: &RequestNeeds, error: Error) -> Error {
     }
 }
 
-/// Of the client's headers, those that identify the caller and its way here.
+/// A request with only those of the client's headers that identify the caller and its way here.
 fn question(document: SharedDocument, request: &Request<RequestBody>, account: &Account) -> Request<RequestBody> {
     let mut headers = HeaderMap::new();
     for name in [USER_AGENT, VIA] {

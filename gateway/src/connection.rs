@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::holding::{self, Account};
 use crate::needs::RequestNeeds;
 
-/// What the requests of one client connection share.
+/// Shared by the requests of one client connection.
 pub struct Connection {
     gateway: Arc<RequestNeeds>,
     peer: Peer,
@@ -24,11 +24,11 @@ pub struct Connection {
     address: HeaderValue,
     close: Notify,
     held: Account,
-    /// A request has come.
+    /// A request has arrived.
     has_begun: AtomicBool,
     /// A request was authenticated.
     is_known: AtomicBool,
-    /// Among those that have shown nothing yet.
+    /// The permit among connections without an authenticated request.
     pending: Mutex<Option<PendingPermit>>,
     given_away: CancellationToken,
 }
@@ -36,7 +36,7 @@ pub struct Connection {
 // === impl Connection ===
 
 impl Connection {
-    /// `served` is what is on its port.
+    /// `served` is what its port serves.
     pub fn new(
         gateway: Arc<RequestNeeds>,
         peer: Peer,
@@ -70,12 +70,12 @@ impl Connection {
         &self.peer
     }
 
-    /// What is served on its port.
+    /// What its port serves.
     pub fn served(&self) -> Served {
         self.served
     }
 
-    /// The client's address as `X-Forwarded-For` has it: written once, for all requests.
+    /// The client's address for `X-Forwarded-For`, formatted once for all requests.
     pub fn address(&self) -> &HeaderValue {
         &self.address
     }
@@ -85,12 +85,12 @@ impl Connection {
         self.core
     }
 
-    /// What it holds by itself.
+    /// Counts what the connection itself holds.
     pub fn held(&self) -> &Account {
         &self.held
     }
 
-    /// A request has come: what it holds.
+    /// Starts a request. Returns the account for what it holds.
     pub fn begin(&self, uri: &Uri, headers: &HeaderMap) -> Account {
         self.has_begun.store(true, Ordering::Relaxed);
         holding::open_request(&self.gateway.budget, self.core, &self.held, uri, headers)
@@ -100,8 +100,8 @@ impl Connection {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// A request of it was authenticated as one of `user`: the connection is no stranger's, unless
-    /// that is the anonymous user.
+    /// A request was authenticated as `user`'s: the connection is no stranger's any more, unless
+    /// the user is anonymous.
     pub fn authenticated(&self, user: &Arc<User>) {
         if self.is_known() || user.is_anonymous() {
             return;
@@ -111,17 +111,17 @@ impl Connection {
         drop(self.pending.lock().take());
     }
 
-    /// A request was authenticated.
+    /// Whether a request was authenticated.
     pub fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Completes when another connection was given this one's place, before it was known.
+    /// Completes when another connection got this one's place, before its user was known.
     pub async fn given_away(&self) {
         self.given_away.cancelled().await;
     }
 
-    /// Takes no further requests on this connection: GOAWAY, or `Connection: close`.
+    /// Accepts no more requests on this connection: GOAWAY, or `Connection: close`.
     pub fn close_soon(&self) {
         self.close.notify_one();
     }

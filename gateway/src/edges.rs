@@ -1,5 +1,5 @@
-//! What clients and Secrets say, as it is read, for tests on generated input. No interface of the
-//! library: it follows the code.
+//! Reads input of clients and Secrets for tests with generated input. Not a stable interface: it
+//! changes with the code.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,17 +28,17 @@ use crate::proxy::location::{Origin, rewrite};
 use crate::server::lengths::Lengths;
 use crate::server::limits;
 
-/// A request on an HTTP/1.1 connection, and whether it counts as one of two lengths.
+/// A request on an HTTP/1.1 connection, and whether it counts as having two lengths.
 pub type Read = (Parts, bool);
 
-/// A context as the Secret it would be on a hub: type of credential and data, or why there is none.
+/// A context as its Secret on a hub, with credential type and data, or why there is none.
 pub type Context = Result<(&'static str, BTreeMap<String, Vec<u8>>), String>;
 
 /// The head of a request on an HTTP/2 connection: its stream, its headers, and whether a field was
-/// taken out of it.
+/// removed from it.
 pub type Head = (u32, HeaderMap, bool);
 
-/// All requests on an HTTP/1.1 connection, as clients' are read.
+/// All requests on an HTTP/1.1 connection, read like clients' requests.
 pub async fn http1<S>(stream: S) -> Vec<Read>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -66,18 +66,18 @@ where
     std::mem::take(&mut *requests.lock())
 }
 
-/// What came on an HTTP/2 connection.
+/// The heads received on an HTTP/2 connection.
 #[derive(Debug)]
 pub struct Heads {
     pub heads: Vec<Head>,
-    /// A field was taken out of some head, which h2 may have refused for another.
+    /// A field was removed from a head, which h2 may have refused for another reason.
     pub is_any_marked: bool,
-    /// It ended in good order. If not, the last heads may be lost.
+    /// The connection ended cleanly. Otherwise the last heads may be lost.
     pub is_whole: bool,
 }
 
-/// The heads of all requests on an HTTP/2 connection, as clients' are read, or as h2 alone reads
-/// them. Long frames are taken.
+/// The heads of all requests on an HTTP/2 connection, read like clients' requests, or by h2 alone.
+/// Long frames are accepted.
 pub async fn http2<S>(stream: S, is_filtered: bool) -> Heads
 where
     S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
@@ -90,8 +90,8 @@ where
     }
 }
 
-/// What is passed on of a client's bytes, or of a member's, and why the connection was ended before
-/// their end, if it was.
+/// The part of a client's or a member's bytes that is passed on, and why the connection ended
+/// before their end, if it did.
 pub async fn inbound<S: AsyncRead + Unpin>(stream: S, is_members: bool) -> (Vec<u8>, Option<String>) {
     let marks = Marks::default();
     let mut inbound = if is_members { Inbound::of_member(stream, marks) } else { Inbound::of_client(stream, marks) };
@@ -100,8 +100,8 @@ pub async fn inbound<S: AsyncRead + Unpin>(stream: S, is_members: bool) -> (Vec<
     (passed, end.err().map(|error| error.to_string()))
 }
 
-/// The answer of a member to one request, as answers of members are read: what came of it, whole or
-/// not.
+/// A member's response to one request, read like members' responses: as much as was received,
+/// complete or not.
 pub async fn member<S>(stream: S) -> Option<(Response<()>, Vec<u8>)>
 where
     S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
@@ -132,7 +132,7 @@ async fn heads<S: AsyncRead + AsyncWrite + Unpin>(stream: S, marks: &Marks) -> H
     Heads { heads, is_any_marked: marks.is_any(), is_whole }
 }
 
-/// Whether it ended in good order.
+/// Whether the connection ended cleanly.
 async fn until_its_end<S>(stream: S, marks: &Marks, heads: &mut Vec<Head>) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -149,11 +149,11 @@ where
     true
 }
 
-/// As whom `user` acts on `on` by the annotation `text` of `cluster`: `None`, no rule of it says;
-/// no headers, as the registered credential.
+/// The identity with which `user` acts on `on` by the annotation `text` of `cluster`. `None` means
+/// that no rule matches, and empty headers mean the registered credential.
 ///
 /// # Errors
-/// Why the annotation lets nobody through.
+/// Why the annotation lets no caller through.
 pub fn annotated(text: &str, cluster: &str, user: &User, on: &str) -> Result<Option<HeaderMap>, Arc<str>> {
     let options = Options { gate: true, ..Options::default() };
     let rules = match options.annotations().compile(cluster, Some(text)) {
@@ -167,8 +167,8 @@ pub fn annotated(text: &str, cluster: &str, user: &User, on: &str) -> Result<Opt
     Ok(applied.is_ok().then_some(headers))
 }
 
-/// Where a redirect to `location` sends clients that ask below `prefix` for a member at
-/// `https://member.example:6443` and `base_path`. `None`: nowhere, or it is no header.
+/// The target of a redirect to `location`, for clients that ask below `prefix` for a member at
+/// `https://member.example:6443` with `base_path`. `None` if there is none, or if it is no header.
 pub fn redirected(prefix: &str, location: &[u8], base_path: &str) -> Option<String> {
     let authority = Authority::from_static("member.example:6443");
     let mut headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_bytes(location).ok()?)]);
@@ -177,7 +177,7 @@ pub fn redirected(prefix: &str, location: &[u8], base_path: &str) -> Option<Stri
     headers[LOCATION].to_str().ok().map(str::to_owned)
 }
 
-/// A kubeconfig's contexts. `None`: the text is no kubeconfig.
+/// A kubeconfig's contexts. `None` if the text is no kubeconfig.
 pub fn contexts(text: &str) -> Option<Vec<Context>> {
     let read = Kubeconfig::from_yaml(text).ok()?;
     Some(read.contexts.iter().map(|context| kubeconfig::secret(&read, &context.name)).collect())

@@ -1,8 +1,8 @@
-//! A read of all members at once, in Karmada's spelling (`clusters/*/proxy`).
+//! Serves a read of all members at once, in Karmada's dialect (`clusters/*/proxy`).
 //!
-//! Each member is asked as by a request of its own: the caller is reviewed for that cluster, acts
-//! there as itself, and takes one of the cluster's permits. Clusters that the caller may not
-//! reach are left out without a word; those that did not answer are named in a `Warning`.
+//! Each member is asked as by a request for it alone: the caller is reviewed for that cluster, acts
+//! there as itself, and takes one of the cluster's permits. Clusters that the caller may not reach
+//! are left out silently. Those that did not answer are named in a `Warning`.
 
 mod ask;
 mod room;
@@ -36,29 +36,29 @@ use crate::holding::Account;
 use crate::request_body::RequestBody;
 use crate::resources::answer;
 
-/// Members asked at once.
+/// Members asked concurrently.
 const AT_ONCE: usize = 32;
-/// A member that has not answered whole by then is missing.
+/// A member without a complete response by then is missing.
 const WITHIN: Duration = Duration::from_secs(10);
-/// After this, no member is waited for: those not asked yet are missing.
+/// After this, the gateway waits for no more members. Those not asked yet are missing.
 const ALL_WITHIN: Duration = Duration::from_secs(50);
-/// Reviews may take this much longer; then the request fails.
+/// Reviews may take this much longer. After that the request fails.
 const LAST: Duration = Duration::from_secs(10);
-/// Clusters named in warnings; of others, the number.
+/// Most clusters named in warnings; for the rest, their number.
 const MOST_NAMED: usize = 32;
-/// Longest reason that is kept of one cluster, and longest warning, in bytes of text.
+/// Longest reason kept for one cluster, and longest warning, in bytes of text.
 const LONGEST_WARNED: usize = 1024;
 
-/// What came of all members.
+/// The results of all members.
 #[derive(Default)]
 struct Gathered {
-    /// By name.
+    /// Ordered by name.
     found: Vec<(ClusterName, Answered)>,
-    /// With why.
+    /// With the reason.
     missing: Vec<(ClusterName, String)>,
 }
 
-/// Answers `route` with what all members have.
+/// Responds to `route` with the objects of all members.
 pub async fn serve(
     connection: &Arc<Connection>,
     route: &EveryRoute<'_>,
@@ -108,7 +108,7 @@ pub async fn serve(
     gathered.answer(asked_for(route, form)).await
 }
 
-/// The list that is asked for; `None` for one object.
+/// The requested list; `None` for one object.
 fn asked_for(route: &EveryRoute<'_>, form: Representation) -> Option<Asked> {
     if !route.is_list {
         return None;
@@ -139,7 +139,7 @@ fn took_too_long() -> Error {
 // === impl Gathered ===
 
 impl Gathered {
-    /// A cluster may choose the words, and there may be thousands.
+    /// The member chooses the text, and there may be thousands of members.
     fn misses(&mut self, name: ClusterName, mut why: String) {
         why.truncate(why.floor_char_boundary(LONGEST_WARNED));
         why.shrink_to_fit();
@@ -163,7 +163,7 @@ impl Gathered {
                 Ok(head) => lists.push((cluster, head, answer.body)),
                 Err(why) => self.misses(cluster, why.to_string()),
             }
-            // A large answer takes its core for a while: others come in between.
+            // A large response occupies its core for some time, so other tasks must run in between.
             yield_now().await;
         }
         let Some(head) = Head::most_common(lists.iter().map(|(_, head, _)| head)).cloned() else {
@@ -179,7 +179,7 @@ impl Gathered {
         Ok(merged.document().into())
     }
 
-    /// The one member's answer.
+    /// The response of the only member that has the object.
     fn only(&mut self) -> Result<(Bytes, HeaderValue), Error> {
         match self.found.len() {
             0 => Err(Error::Status(Box::new(Status::new(
@@ -190,7 +190,7 @@ impl Gathered {
             1 => Ok(self.found.pop().map_or_else(
                 || (Bytes::new(), json()),
                 |(cluster, it)| {
-                    // What is no object, such as a log, is passed on as it is.
+                    // A body that is no object, such as a log, is passed on unchanged.
                     let is_json = it.content_type.as_bytes().starts_with(b"application/json");
                     let marked = is_json.then(|| marked(cluster.as_str(), &it.body)).flatten();
                     (marked.map_or(it.body, Bytes::from), it.content_type)
@@ -212,7 +212,7 @@ impl Gathered {
         Error::Status(Box::new(Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)))
     }
 
-    /// The missing ones, for an error.
+    /// The missing clusters, for an error.
     fn unasked(&self) -> String {
         let named = self.missing.iter().take(MOST_NAMED).map(|(name, why)| format!("{name} ({why})"));
         let named: Vec<_> = named.collect();

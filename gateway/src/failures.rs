@@ -1,5 +1,6 @@
-//! Which failed requests the log tells of: each, unless they come in floods. A cluster that is away
-//! must not hide in its own lines what else fails, so each cluster and side has its own share.
+//! Decides which failed requests the log mentions: each one, except in floods. An unreachable
+//! cluster must not hide other failures behind its own lines, so each cluster and side has its own
+//! share.
 
 use std::collections::HashMap;
 
@@ -9,8 +10,8 @@ use net::throttle::{LogThrottle, PERIOD};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Pairs of cluster and side with a share of their own. A caller names clusters, registered or not,
-/// so beyond these the others share one.
+/// Most pairs of cluster and side with their own share. Callers name any clusters, registered or
+/// not, so all others use one common share.
 const MOST: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ struct Shares {
 // === impl FailureLog ===
 
 impl FailureLog {
-    /// Whether a line is due, and how many of the same share were left out before it.
+    /// Whether a line is due, and how many lines of the same share were suppressed before it.
     pub fn due(&self, cluster: Option<&ClusterName>, side: Side) -> Option<u64> {
         let share = self.shares.lock().get((cluster.cloned(), side));
         share.as_ref().unwrap_or(&self.others).due()
@@ -48,7 +49,7 @@ impl Shares {
         Some(self.of.entry(key).or_default().clone())
     }
 
-    /// Forgets silent entries, and looks no more often than it can help.
+    /// Forgets silent shares, at most once per period.
     fn sweep(&mut self) {
         let now = Instant::now();
         if self.swept.is_none_or(|swept| now.duration_since(swept) >= PERIOD) {

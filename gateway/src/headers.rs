@@ -1,36 +1,35 @@
-//! Which headers cross the gateway.
+//! Decides which headers cross the gateway.
 //!
-//! Hop-by-hop headers end here (RFC 9110 §7.6.1), among them every header the sender names in
-//! `Connection`: that happens after authentication and before our own credential is set, so that
-//! naming a header there can neither hide an identity nor drop a credential (CVE-2021-31999,
-//! CVE-2022-31813). Identity never crosses, in any spelling.
+//! Hop-by-hop headers are removed (RFC 9110 §7.6.1), including every header that the sender names
+//! in `Connection`. That happens after authentication and before our own credential is set, so that
+//! a header named there can neither hide an identity nor drop a credential (CVE-2021-31999,
+//! CVE-2022-31813). Identity headers never cross, in any spelling.
 
 pub mod size;
 
 use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA, WARNING};
 use http::{HeaderMap, HeaderValue};
 
-/// How we sign `Via`, to notice requests that come back.
+/// Our name in `Via`, by which requests that come back are recognized.
 const PSEUDONYM: &str = "cluster-gateway";
-/// A request may pass this many gateways in a row (hubs of hubs), then it is a loop.
+/// Most gateways in a row (hubs of hubs). More of them are a loop.
 const MAX_HOPS: usize = 8;
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// More header lines than this in one message are refused: beside the limit on bytes, because
-/// tables of headers have one of their own, and exceeding that is no error but a panic
-/// (`http::HeaderMap`: 24,576).
+/// Most header lines of one message, in addition to the limit on bytes: tables of headers have
+/// their own limit, and to exceed it is no error but a panic (`http::HeaderMap`: 24,576).
 pub const MOST_LINES: usize = 8192;
 
-/// As many names to remove as are kept on the stack.
+/// Number of names to remove that fit on the stack.
 const FEW: usize = 4;
 
-/// The request came through gateways like this one too often.
+/// The request passed too many gateways like this one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyHops;
 
-/// Makes a client's headers fit for the member: hop-by-hop, identity and cookie headers are
-/// removed, `Via` and `X-Forwarded-For` extended by `client`, an address. The credential is set by
-/// the caller, last.
+/// Prepares a client's headers for the member: removes hop-by-hop, identity and cookie headers, and
+/// extends `Via` and `X-Forwarded-For` by the address `client`. The caller of this function then
+/// sets the credential, last.
 pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), TooManyHops> {
     let wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
     remove_nominated(headers);
@@ -43,11 +42,11 @@ pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), To
     Ok(())
 }
 
-/// Makes a member's headers fit for the client.
+/// Prepares a member's headers for the client.
 pub fn to_client(headers: &mut HeaderMap) {
     remove_nominated(headers);
     remove(headers, |name| {
-        // The last is a redirect by another name, which browsers follow with any answer.
+        // The last one redirects like `Location`, and browsers follow it in any response.
         let is_known =
             matches!(*name, header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH);
         is_known || is_standard_hop_by_hop(name) || {
@@ -57,14 +56,14 @@ pub fn to_client(headers: &mut HeaderMap) {
     });
 }
 
-/// Makes a client's trailers fit for the member: what may not come as a header may not come as a
-/// trailer.
+/// Prepares a client's trailers for the member: headers that must not pass must not pass as
+/// trailers, either.
 pub fn trailers_to_member(trailers: &mut HeaderMap) {
     remove(trailers, stays_here);
 }
 
-/// Adds a warning as Kubernetes' API servers write it (RFC 7234 §5.5), of which `longest` bytes of
-/// text at most.
+/// Adds a warning in the form of Kubernetes' API servers (RFC 7234 §5.5), with at most `longest`
+/// bytes of text.
 pub fn warn(headers: &mut HeaderMap, text: &str, longest: usize) {
     let mut escaped = String::new();
     for character in text.chars().map(char::escape_default) {
@@ -78,7 +77,7 @@ pub fn warn(headers: &mut HeaderMap, text: &str, longest: usize) {
     }
 }
 
-/// Whether a comma-separated header value holds `token`, in any case.
+/// Whether a comma-separated header value contains `token`, in any case.
 pub fn has_token(value: &HeaderValue, token: &str) -> bool {
     tokens(value).any(|found| found.eq_ignore_ascii_case(token.as_bytes()))
 }
@@ -103,8 +102,8 @@ fn remove_nominated(headers: &mut HeaderMap) {
 }
 
 fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
-    // Usually two or three of a dozen: collecting their names beats looking up every name of the
-    // list. The first few need no allocation.
+    // Usually two or three of a dozen: to collect their names is faster than to look up every name
+    // of the list. The first few need no allocation.
     let mut first: [Option<HeaderName>; FEW] = [const { None }; FEW];
     let mut names = headers.keys().filter(|name| doomed(name)).cloned();
     first.fill_with(|| names.next());
@@ -130,7 +129,7 @@ fn is_other_hop_by_hop(name: &str) -> bool {
     matches!(name, "keep-alive" | "proxy-connection" | "http2-settings")
 }
 
-/// What browsers apply to everything of an origin, which here is that of all clusters.
+/// Headers that browsers apply to a whole origin, which all clusters share here.
 fn speaks_for_the_origin(name: &str) -> bool {
     matches!(
         name,
@@ -160,7 +159,7 @@ fn stays_here(name: &HeaderName) -> bool {
     }
 }
 
-/// Some servers read `_` in a header name as `-`: such spellings must not slip through either.
+/// Some servers read `_` in a header name as `-`, so such spellings must not pass, either.
 fn is_identity(name: &str, prefix: &str) -> bool {
     name.len() >= prefix.len()
         && name.bytes().zip(prefix.bytes()).all(|(byte, wanted)| byte == wanted || (byte == b'_' && wanted == b'-'))
@@ -180,7 +179,7 @@ fn extend_via(headers: &mut HeaderMap) -> Result<(), TooManyHops> {
     Ok(())
 }
 
-/// Appends the peer's address to the chain, in one line as its readers expect.
+/// Appends the peer's address to the chain, in one line, as its readers expect.
 fn extend_forwarded_for(headers: &mut HeaderMap, client: &HeaderValue) {
     if !headers.contains_key(&X_FORWARDED_FOR) {
         headers.insert(X_FORWARDED_FOR.clone(), client.clone());

@@ -1,10 +1,10 @@
-//! What is held for clients and whose it is: the gateway's part in the budget of bytes.
+//! Counts bytes held for clients by owner: the gateway's part of the budget of bytes.
 //!
-//! Two things hold bytes: a client's connection (its buffers, heads that are not whole) and each of
-//! its requests (its head, what is unread of its bodies, what was not sent of its answer). What a
-//! user holds in all decides who gives way, and who has not been authenticated goes first. Beside
-//! them [members](MemberAccounts) begin heads that are not whole, and what comes through the tunnel
-//! [waits](Backlog) for whoever is to read it.
+//! A client's connection holds bytes (its buffers, incomplete heads), and so does each of its
+//! requests (its head, unread parts of its bodies, unsent parts of its response). The total of a
+//! user decides which requests and connections must give way, and unauthenticated ones go first.
+//! Beside clients, [members](MemberAccounts) hold incomplete heads, and bytes from the tunnel
+//! [wait](Backlog) for their reader.
 
 mod backlog;
 mod member;
@@ -38,16 +38,16 @@ enum Kind {
     Member(Member),
 }
 
-/// Among the extensions of an answer: it tells its client that the request had to give way for what
-/// it held, so it is sent all the same.
+/// An extension of a response which reports that the request had to give way for its held bytes, so
+/// it is sent all the same.
 #[derive(Clone, Copy)]
 pub struct ToldToGiveWay;
 
-/// The owner of a connection, and what that holds by itself.
+/// The owner of a connection, and what the connection itself holds.
 pub struct Client {
     counters: Counters,
     address: IpAddr,
-    /// The first user, unless it is a front proxy, which speaks for many.
+    /// The first user, unless the client is a front proxy, which acts for many.
     user: OnceLock<Arc<User>>,
     is_front_proxy: AtomicBool,
 }
@@ -56,32 +56,32 @@ pub struct Client {
 struct Request {
     counters: Counters,
     user: OnceLock<Arc<User>>,
-    /// It has no task any more that could end it.
+    /// No task is left that could end the request.
     ends_with_connection: AtomicBool,
-    /// Its connection serves nothing else.
+    /// Its connection serves no other request.
     owns_connection: AtomicBool,
 }
 
-/// Keeps a head, or trailers, counted for as long as HTTP/2 keeps one of their values.
+/// Counts a head or trailers for as long as HTTP/2 keeps one of their values.
 struct HeldHead {
     value: Bytes,
     bytes: usize,
     account: Account,
 }
 
-/// Of a connection, beside what it has received: TLS, HTTP/2's state, tasks. Measured: 30 KiB of an
-/// idle one that has made a request.
+/// Bytes of a connection in addition to what it has received: TLS, HTTP/2's state, tasks. Measured:
+/// 30 KiB for an idle one that has served a request.
 pub const CONNECTION: usize = 32 * 1024;
-/// Of a request, beside its head and its bodies.
+/// Bytes of a request in addition to its head and its bodies.
 const REQUEST: usize = 4 * 1024;
-/// Of a header line, beside its text. A value counts twice: where it was received in Huffman's
-/// code, it has a buffer of twice the coded length.
+/// Bytes of a header line in addition to its text. A value counts twice, because one that arrived
+/// in Huffman code has a buffer of twice the coded length.
 const LINE: usize = 64;
-/// Smaller pieces are not worth the buffer that they keep.
+/// Smaller pieces are copied, because they would keep a much larger buffer.
 const PINS: usize = 16 * 1024;
-/// Of a head: what a connection has room for anyway.
+/// Bytes of a head for which a connection has room anyway.
 const USUAL_HEAD: usize = 16 * 1024;
-/// Of an answer, as [`size`] has it: beside what its request counts for, it is nothing.
+/// Size of a response head, by [`size`], that is negligible beside its request's count.
 const SMALL_HEAD: usize = 2 * 1024;
 
 /// An account for a connection from `address`, served on `core`.
@@ -97,36 +97,36 @@ pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
     account
 }
 
-/// An account for a request with such a head on `connection`.
+/// An account for a request with this head on `connection`.
 pub fn open_request(budget: &Budget, core: usize, connection: &Account, uri: &Uri, headers: &HeaderMap) -> Account {
     // Members send no requests.
     let Some(client) = connection.holder().client() else { return connection.clone() };
     let account = budget.open(core, Holding(Kind::Request(Arc::clone(client), Request::default())));
-    // As the client wrote it, and as the member reads it.
+    // Twice: as the client sent it, and as the member reads it.
     let path = 2 * uri.path_and_query().map_or(0, |path| path.as_str().len());
     account.take(REQUEST + path + size(headers));
     account
 }
 
-/// Bytes that header lines take.
+/// Bytes of memory for these headers.
 pub fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
 }
 
-/// Bytes that a client's certificates take, ours and TLS's copy.
+/// Bytes of memory for a client's certificates: our copy and TLS's.
 pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
     2 * chain.iter().map(|certificate| certificate.len()).sum::<usize>()
 }
 
-/// A piece of a body, which counts for `account` until a library has let go of it. One that is
-/// small and follows what is not sent yet is copied, see [`apart`].
+/// Counts a piece of a body for `account` until the library drops it. A small piece that follows
+/// unsent ones is copied, see [`apart`].
 pub fn hold_piece(account: &Account, data: Bytes) -> Bytes {
     let waits = data.len() < PINS && account.has_lent();
     account.charge(if waits { Bytes::copy_from_slice(&data) } else { data })
 }
 
-/// The same piece in memory of its own, if it is small: as a slice it keeps the buffer that its
-/// connection was read into, up to 128 KiB, and only its own bytes count.
+/// Copies a small piece into its own memory: as a slice it would keep the buffer into which its
+/// connection was read, up to 128 KiB, and only its own bytes count.
 pub fn apart(account: &Account, data: Bytes) -> Bytes {
     if data.is_empty() || data.len() >= PINS {
         return data;
@@ -134,25 +134,26 @@ pub fn apart(account: &Account, data: Bytes) -> Bytes {
     account.charge(Bytes::copy_from_slice(&data))
 }
 
-/// What a buffer keeps that once had a head of so many bytes; usual ones are among what a
-/// [`CONNECTION`] holds.
+/// Memory that a buffer keeps after a head of this many bytes. Usual heads are part of
+/// [`CONNECTION`].
 pub fn room(head: usize) -> usize {
     if head > USUAL_HEAD { head.next_power_of_two() } else { 0 }
 }
 
-/// The head of an answer, which counts until HTTP/2 has let go of it: written, or void. With it the
-/// request does. So do pieces of a body ([`hold_piece`]): a small head counts only if it `is_all`.
+/// Counts a response head until HTTP/2 drops it, written or void, and keeps the request's account
+/// until then. Pieces of a body ([`hold_piece`]) do so too, so a small head counts only if it
+/// `is_all` of the response.
 pub fn hold_head(account: &Account, headers: &mut HeaderMap, is_all: bool) {
     let bytes = size(headers);
     if bytes <= SMALL_HEAD && !is_all {
         return;
     }
-    // Each answer has one by now (RFC 9110 §6.6.1).
+    // Each response has one by now (RFC 9110 §6.6.1).
     let Some(value) = headers.get_mut(DATE) else { return };
     hold_with(account, bytes, value);
 }
 
-/// Trailers, as [`hold_head`]: their sender is done then, and has let go of the request.
+/// Counts trailers like [`hold_head`]: their sender has finished, and has dropped the request.
 pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
     let bytes = size(trailers);
     if let Some(value) = trailers.values_mut().next() {
@@ -160,12 +161,12 @@ pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
     }
 }
 
-/// So many bytes count until `value` is let go of.
+/// Counts this many bytes until `value` is dropped.
 fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
     account.take(bytes);
     let held = HeldHead { value: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
     if let Ok(mut held) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
-        // Or HPACK's table would keep it.
+        // Otherwise HPACK's table would keep it.
         held.set_sensitive(true);
         *value = held;
     }
@@ -174,19 +175,19 @@ fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
 // === impl Holding ===
 
 impl Holding {
-    /// The request's user is known; nothing changes for a connection.
+    /// Sets the request's user. Does nothing for a connection.
     pub fn identified(&self, user: &Arc<User>) {
         if let Some(request) = self.request() {
             let _ = request.user.set(Arc::clone(user));
         }
     }
 
-    /// The user of the request, once that is known.
+    /// The user of the request, once known.
     pub fn user(&self) -> Option<&User> {
         self.request().and_then(|request| request.user.get()).map(Arc::as_ref)
     }
 
-    /// The connection is one of a front proxy, or else this user's.
+    /// Marks the connection as a front proxy's, or otherwise sets its user.
     pub fn authenticated(&self, user: &Arc<User>, is_front_proxy: bool) {
         let Some(client) = self.client() else { return };
         if is_front_proxy {
@@ -196,21 +197,21 @@ impl Holding {
         }
     }
 
-    /// Of the connection of a known user, its number of requests in flight.
+    /// For a connection with a known user, its number of requests in flight.
     pub fn known_connection(&self) -> Option<usize> {
         let Kind::Connection(client) = &self.0 else { return None };
         client.user.get().map(|_| Arc::strong_count(client) - 1)
     }
 
-    /// The request does not end on request any more: from now on its connection ends in its place.
+    /// The request can no longer end by itself: from now on its connection ends instead.
     pub fn end_with_connection(&self) {
         if let Some(request) = self.request() {
             request.ends_with_connection.store(true, Ordering::Release);
         }
     }
 
-    /// As [`Holding::end_with_connection`], of a request that is all that its connection serves:
-    /// ending that ends no other request. Hubs upgrade on such connections.
+    /// The same as [`Holding::end_with_connection`], for the only request on its connection: to end
+    /// the connection ends no other request. Hubs use such connections for upgrades.
     pub fn end_with_own_connection(&self) {
         if let Some(request) = self.request() {
             request.owns_connection.store(true, Ordering::Relaxed);
@@ -247,8 +248,8 @@ impl Holder for Holding {
         }
     }
 
-    /// The connection of a front proxy is everybody's. It holds little by itself, and what is left
-    /// there of answers that were handed over goes as soon as the hub reads.
+    /// All users of a front proxy share its connection. It holds little by itself, and unsent parts
+    /// of finished responses go as soon as the hub reads.
     fn may_be_ended(&self) -> bool {
         match &self.0 {
             Kind::Connection(client) => !client.is_front_proxy(),
@@ -274,13 +275,13 @@ impl Client {
         self.is_front_proxy.load(Ordering::Relaxed)
     }
 
-    /// The owner of something on the connection, of the user `of` if that is known.
+    /// The owner of bytes on the connection, for the user `of` if known.
     fn owner(&self, of: Option<&Arc<User>>) -> Owner {
         let address = || pending::network(self.address).to_string();
         match of.or_else(|| self.user.get()) {
-            // Any client may be that.
+            // Any client may be anonymous.
             Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
-            // A user that may create one in a namespace can create any number.
+            // A user that may create one ServiceAccount in a namespace can create any number.
             Some(user) => match user.service_account_namespace() {
                 Some(namespace) => Owner::Group(format!("system:serviceaccounts:{namespace}")),
                 None => Owner::Named(user.name.clone()),
@@ -294,7 +295,7 @@ impl Client {
 // === impl Request ===
 
 impl Request {
-    /// Whether its end ends no other request.
+    /// Whether it can end without ending another request.
     fn harms_nobody_else(&self) -> bool {
         !self.ends_with_connection.load(Ordering::Acquire) || self.owns_connection.load(Ordering::Relaxed)
     }

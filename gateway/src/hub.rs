@@ -1,5 +1,5 @@
-//! Clients of the hub: for reading Secrets, for TokenReviews, for SubjectAccessReviews, and for
-//! clients' reads of our resources.
+//! Makes clients of the hub: for Secrets, TokenReviews, SubjectAccessReviews, and for clients'
+//! reads of our resources.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ pub use ::hub::{
     Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching, paged,
 };
 
-/// How we call ourselves.
+/// Our default User-Agent.
 pub const PROGRAM: &str = concat!("cluster-gateway/", env!("CARGO_PKG_VERSION"));
 
-/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
+/// A client for `kubeconfig`, or for the cluster in which this process runs, with the User-Agent
 /// `user_agent` (empty: [`PROGRAM`]). Must be called on the runtime that will drive it.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
     hub_client::client(kubeconfig, named(user_agent)).await.map_err(explain)
 }
 
-/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
-/// nothing happens.
+/// The same as [`client`], for watches whose length their watchers decide: these may be silent for
+/// as long as nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
     hub_client::watch_client(kubeconfig, named(user_agent)).await.map_err(explain)
 }
@@ -35,7 +35,7 @@ fn named(user_agent: &str) -> &str {
     if user_agent.is_empty() { PROGRAM } else { user_agent }
 }
 
-/// In the words of our flags.
+/// Explains the error with our flags.
 fn explain(error: HubClientError) -> anyhow::Error {
     match error {
         HubClientError::InCluster(source) => anyhow::Error::from(source).context(

@@ -1,4 +1,4 @@
-//! What every request may need: immutable after start-up, shared by all cores.
+//! What requests need: immutable after start-up, shared by all cores.
 
 use std::sync::Arc;
 
@@ -29,48 +29,48 @@ pub struct RequestNeeds {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
-    /// Before a name counts as unknown. Absent without a hub.
+    /// Asked before a name counts as unregistered. None without a hub.
     pub second_look: Option<SecondLook>,
-    /// Absent when there is none.
+    /// None without a hub.
     pub hub: Option<Hub>,
-    /// What Open Cluster Management knows of clusters. Absent without a hub.
+    /// The `ManagedCluster`s of Open Cluster Management. None without a hub.
     pub managed: Option<Arc<ManagedClusters>>,
-    /// Karmada's aggregated API server. Absent unless the gateway stands beside a Karmada.
+    /// The Karmada upstream. None unless the gateway stands beside a Karmada.
     pub karmada_upstream: Option<Arc<KarmadaUpstream>>,
-    /// How clusters are shown to readers.
+    /// The settings for readers of clusters.
     pub view: View,
     pub exchange: Exchange,
     pub limits: Limits,
-    /// Of bytes held for clients.
+    /// The budget of bytes held for clients.
     pub budget: Budget,
-    /// Absent if nothing is audited.
+    /// None if there is no audit log.
     pub audit: Option<audit::Sink>,
-    /// Absent if nothing is traced.
+    /// None if tracing is off.
     pub traces: Option<Traces>,
     pub readiness: Readiness,
     pub drain: Drain,
     pub metrics: Metrics,
     pub failure_log: FailureLog,
-    /// Series of requests that concern no registered cluster.
+    /// Series of requests without a registered cluster.
     pub own_metrics: Arc<ClusterMetrics>,
     pub exposition: Exposition,
-    /// Absent when other code of this process set up its logs.
+    /// None if other code of this process has set up its logs.
     pub log_level: Option<LogLevel>,
-    /// The runtime of everything that is not a request.
+    /// The runtime of all tasks except requests.
     pub control: Handle,
     pub settings: Settings,
 }
 
-/// Settings that requests look at.
+/// Settings for requests.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What an upgrade by GET is reviewed as, but for watches of a collection: `create` unless an
-    /// operator says otherwise, like the SPDY form of the same request, which is a POST
-    /// (kube-apiserver 1.35 does the same for pods, KEP-4006). Other methods keep their own verb.
+    /// The verb under which upgrades by GET are reviewed, except watches of a collection: `create`
+    /// by default, like the SPDY form of the same request, which is a POST (kube-apiserver 1.35
+    /// does the same for pods, KEP-4006). Other methods keep their own verb.
     pub upgrade_verb: Verb,
-    /// Whether proxied requests are reviewed a second time, as what they are for the member.
+    /// Whether proxied requests get a second review, for what they do on the member.
     pub authorize_subpath: bool,
-    /// What clusters that are registered here may be called.
+    /// The names that clusters registered here may have.
     pub cluster_names: Template,
     /// Where they may be.
     pub endpoints: Endpoints,
@@ -81,17 +81,17 @@ pub struct Settings {
 // === impl RequestNeeds ===
 
 impl RequestNeeds {
-    /// The cluster that a permitted request is for.
+    /// The cluster of a permitted request.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
         match (self.clusters.get(name), &self.second_look) {
-            // Boxed: rare, and not to be carried around by every request.
+            // Boxed: rare, and too large for every request's future.
             (Err(LookupError::Absent), Some(look)) => Box::pin(look.cluster(name)).await,
             (found, _) => found,
         }
     }
 
-    /// As whom `user` acts on `cluster` with a request for `route`; otherwise, what is wrong with
-    /// the cluster's rules.
+    /// The identity with which `user` acts on `cluster` in a request for `route`. Fails with what
+    /// is wrong in the cluster's rules.
     pub async fn acting(
         &self,
         cluster: &Arc<Cluster>,
@@ -99,7 +99,7 @@ impl RequestNeeds {
         route: &ProxyRoute<'_>,
     ) -> Result<ActingAs, Arc<str>> {
         if route.dialect.acts_as_caller() {
-            // Boxed, as all that few requests need.
+            // Boxed, because few requests need it.
             return Ok(Box::pin(self.as_caller(cluster)).await);
         }
         self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, route.asks.impersonates())

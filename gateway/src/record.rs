@@ -1,8 +1,8 @@
-//! The outcome of one request, written exactly once to metrics, audit log, access log and trace:
-//! when its response has ended or its upgrade was closed, or when it is dropped. Until then it
-//! counts against the limits.
+//! The outcome of one request, reported exactly once to metrics, audit log, access log and trace:
+//! when its response or its upgrade has ended, or when it is dropped. Until then the request counts
+//! against the limits.
 //!
-//! A record learns of its request in this order, which the types keep: [`Record::started`],
+//! A record is filled in this order, which the types enforce: [`Record::started`],
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
 mod access;
@@ -30,30 +30,30 @@ use crate::needs::RequestNeeds;
 use crate::request::Head;
 use crate::spans;
 
-/// Lives in the handler until the response head is known, then in the response body, or with the
-/// upgraded connection.
+/// Held by the handler until the response head is known, then by the response body or the upgraded
+/// connection.
 pub struct Record(Box<Open>);
 
-/// A request whose sender is known.
+/// A request whose user is known.
 pub struct Identified<'a>(&'a mut Open);
 
-/// A request that is allowed, and holds a permit of its user's.
+/// A request that is allowed, and holds one of its user's permits.
 pub struct Admitted<'a>(&'a mut Open);
 
-/// What is known of a response when its head leaves.
+/// A response when its head is sent.
 pub struct Answered<'a> {
     pub status: StatusCode,
     pub headers: &'a mut HeaderMap,
-    /// A watch, a followed log, an upgrade: how long it takes says nothing about speed.
+    /// A watch, a followed log, or an upgrade: its duration shows nothing about speed.
     pub is_stream: bool,
-    /// It is HTTP no longer.
+    /// The connection has left HTTP.
     pub is_upgraded: bool,
-    /// Why it is no member's answer, and not what was asked for.
+    /// Why this is a refusal, and not a member's response.
     pub refusal: Option<Refusal>,
 }
 
 struct Open {
-    /// Where the request counts: of the cluster, or of none.
+    /// The metrics in which the request counts: a cluster's, or those without one.
     metrics: Arc<ClusterMetrics>,
     in_flight: Option<InFlight>,
     stream: Option<InFlight>,
@@ -61,27 +61,26 @@ struct Open {
     permits: [Option<LoadPermit>; 2],
     audit: Option<Box<Draft>>,
     access: Option<Box<AccessLine>>,
-    /// Absent if it is not traced.
+    /// None if the request is not traced.
     span: Option<Span>,
     verb: HttpMethod,
     dialect: Dialect,
     kind: Option<Kind>,
-    /// 0 until a response head was made: the client went away before.
+    /// 0 until there is a response head. If none comes, the client has left before.
     code: u16,
     side: Option<Side>,
     started: Instant,
     is_stream: bool,
 }
 
-/// The code under which requests are counted whose client left before the response head (nginx's
-/// convention).
+/// The code for requests whose client left before the response head (nginx's convention).
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 // === impl Record ===
 
 impl Record {
-    /// The request was read. Comes before anything is taken out of it, and counts it as one that
-    /// concerns no registered cluster.
+    /// Starts the record of a request that was read. Must run before anything is removed from the
+    /// request. Counts it in the metrics without a cluster.
     pub fn started<B>(
         gateway: &RequestNeeds,
         audit: Option<Draft>,
@@ -110,7 +109,7 @@ impl Record {
         }))
     }
 
-    /// Its sender is known.
+    /// Records the user.
     pub fn identified(&mut self, identity: &Identity) -> Identified<'_> {
         let open = &mut *self.0;
         if let Some(audit) = &mut open.audit {
@@ -122,24 +121,24 @@ impl Record {
         Identified(open)
     }
 
-    /// Where spans of its phases hang, if it is traced.
+    /// The parent of the request's spans, if it is traced.
     pub fn trace(&self) -> Option<Trace> {
         self.0.span.as_ref().map(|span| span.trace().clone())
     }
 
-    /// It has failed, and not by its caller. If that was before [`Admitted::sent_to`], the
-    /// `cluster` it names gets the counts, if there is one: a review that fails is a failure on the
-    /// way to it.
+    /// For a failure that the caller did not cause. If it came before [`Admitted::sent_to`], the
+    /// request counts for the `cluster` that it names, if that exists: a failed review is a failure
+    /// on the way to it.
     pub fn concerns(&mut self, cluster: Option<&ClusterName>, gateway: &RequestNeeds) {
         let open = &mut *self.0;
-        // Where it counts already, the name may be another owner's by now.
+        // If it counts for a cluster already, the name may belong to another owner by now.
         let uncounted = Arc::ptr_eq(&open.metrics, &gateway.own_metrics);
         if let Some(metrics) = cluster.filter(|_| uncounted).and_then(|name| gateway.clusters.metrics(name)) {
             open.metrics = metrics;
         }
     }
 
-    /// Reports a failure that is not its caller's to the log, and to readers of the cluster's
+    /// Reports a failure that the caller did not cause to the log, and to readers of the cluster's
     /// traffic.
     pub fn failed(&self, head: &Head<'_>, failed: &Failed<'_>) {
         let (line, took) = (AccessLine::of(head), self.0.started.elapsed());
@@ -147,7 +146,7 @@ impl Record {
         self.0.metrics.recent().add(line.recent(failed, took));
     }
 
-    /// The response head is known. From here on the body keeps the record, until its end.
+    /// Records the response head. From here on the body keeps the record until its end.
     pub fn answered(&mut self, answered: Answered<'_>) {
         let Answered { status, headers, is_stream, is_upgraded, refusal } = answered;
         let open = &mut *self.0;
@@ -195,8 +194,8 @@ impl<'a> Identified<'a> {
 // === impl Admitted ===
 
 impl Admitted<'_> {
-    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and one of
-    /// whose permits is taken.
+    /// Records that the request goes to `cluster`: counts it there, also for `resource`, and takes
+    /// one of the cluster's permits.
     pub fn sent_to(
         self,
         cluster: &Cluster,

@@ -1,7 +1,7 @@
 //! The body of a request: the client's, or none.
 //!
-//! None is also what a request without a body has when it is sent a second time: the client's own
-//! has gone with the first.
+//! A request without a body also has none when it is sent a second time, because the client's own
+//! body was consumed with the first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::holding::Account;
 use crate::inbound::Marks;
 use crate::unread::{Collector, Source};
 
-/// Small: requests are moved often, and most have no body.
+/// Small, because requests are moved often, and most have no body.
 pub struct RequestBody(Content);
 
 enum Content {
@@ -35,15 +35,15 @@ struct Http1 {
 
 struct Http2 {
     source: Source,
-    /// Bytes to come, if the client has said how many.
+    /// Bytes to come, if the client has announced them.
     length: Option<u64>,
     data_ended: bool,
     marks: Marks,
     account: Account,
 }
 
-/// Why a body is not passed on to its end. What has arrived is not the whole, however the client
-/// ended it.
+/// Why a body is not passed on to its end. What has arrived is incomplete, however the client ended
+/// it.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub enum Interrupted {
 // === impl RequestBody ===
 
 impl RequestBody {
-    /// What is held for the request counts for `account`.
+    /// Bytes held for the request count for `account`.
     pub fn empty(account: Option<Account>) -> Self {
         Self(Content::None(account))
     }
@@ -81,12 +81,12 @@ impl RequestBody {
         if source.is_end_stream() {
             return Self::empty(Some(account));
         }
-        // h2 resets a stream whose data are more or less than this.
+        // h2 resets a stream with more or fewer bytes than announced.
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false, marks: marks.clone(), account })))
     }
 
-    /// The request's, whatever of it is held.
+    /// The request's account, whatever the body is.
     pub fn account(&self) -> Option<&Account> {
         match &self.0 {
             Content::None(account) => account.as_ref(),
@@ -101,7 +101,7 @@ impl Body for RequestBody {
     type Error = Interrupted;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
-        // Held until it was sent.
+        // Counts until the data are sent.
         let (polled, account) = match &mut self.0 {
             Content::None(_) => return Poll::Ready(None),
             Content::Http1(body) => {

@@ -1,9 +1,9 @@
-//! The spans of a request that is traced: their names, and what they say.
+//! The spans of a traced request: their names and attributes.
 //!
-//! Attributes follow OpenTelemetry's semantic conventions for HTTP; what those have no name for
-//! begins with `cluster_gateway.`. None holds a credential, a query or a user's name. Everything
-//! here hangs on a [`Trace`]: for requests that are not traced there is none, and each phase of
-//! them costs a look at an empty option.
+//! Attributes follow OpenTelemetry's semantic conventions for HTTP; those without a standard name
+//! begin with `cluster_gateway.`. None contains a credential, a query or a user's name. Every span
+//! needs a [`Trace`]: requests that are not traced have none, and each of their phases costs one
+//! check of an empty option.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -17,15 +17,15 @@ use crate::metrics::HttpMethod;
 
 /// Authentication of the caller.
 pub const AUTHENTICATION: &str = "authentication";
-/// Asking whether the caller may.
+/// The access review.
 pub const AUTHORIZATION: &str = "authorization";
-/// What is asked for of the gateway where it is asked for something of a member.
+/// What a request for a member names on the gateway.
 const PROXIED: &str = "clustergateways/proxy";
 const MEMBER: &str = "member";
 const DIAL: &str = "dial";
 const TUNNEL_HOP: &str = "tunnel hop";
 
-/// As kube-apiserver's spans have it, and our audit log.
+/// The name in kube-apiserver's spans and in our audit log.
 const AUDIT_ID: &str = "audit-id";
 const CLUSTER: &str = "k8s.cluster.name";
 const METHOD: &str = "http.request.method";
@@ -34,11 +34,11 @@ const PATH: &str = "url.path";
 const HOST: &str = "server.address";
 const PORT: &str = "server.port";
 
-/// A phase of a request, if it is traced.
+/// A phase of a request, if the request is traced.
 pub struct Step(Option<Span>);
 
-/// The whole request, if it is traced. Comes before the path is taken out of it, and after it has
-/// its audit id. `is_hubs` says whether it comes from the hub.
+/// The span of the whole request, if it is traced. Must be made before the path is removed from it,
+/// and after it has its audit ID. `is_hubs` returns whether the request comes from the hub.
 pub fn request<B>(
     traces: &Traces,
     request: &mut Request<B>,
@@ -59,20 +59,21 @@ pub fn request<B>(
     Some(span)
 }
 
-/// The request is over. `side`: where it failed, if no member answered it.
+/// Ends the request's span. `side`: where it failed, if no member responded.
 pub fn request_ended(span: &mut Span, code: u16, side: Option<&'static str>) {
     span.set(STATUS, i64::from(code));
     if let Some(side) = side {
         span.set("cluster_gateway.side", side);
     }
-    // What is the caller's doing is no failure of ours.
+    // A failure that the caller caused is not the gateway's.
     if code >= 500 { span.failed(code.to_string(), "") } else { span.ended() }
 }
 
-/// The exchange with a member, from the first attempt to find a connection to the head of its
-/// response. The member gets its context, so that its own spans hang on this one.
+/// The span of an exchange with a member, from the first attempt to get a connection until the head
+/// of its response. The member gets the span's context, so that its own spans become children of
+/// this one.
 ///
-/// Takes the request and gives it back: a future that lends one out keeps its room until the end.
+/// Takes the request and returns it: a future that lends one would keep its memory until the end.
 pub fn member<B>(trace: Option<&Trace>, to: &Authority, mut request: Request<B>) -> (Option<Span>, Request<B>) {
     let Some(trace) = trace else { return (None, request) };
     let mut span = trace.span(MEMBER, Kind::Client);
@@ -83,7 +84,7 @@ pub fn member<B>(trace: Option<&Trace>, to: &Authority, mut request: Request<B>)
     (Some(span), request)
 }
 
-/// The member has answered, or will not. Gives the outcome back, as [`member`] does the request.
+/// The member has responded, or will not. Returns the outcome, as [`member`] returns the request.
 pub fn member_ended<B, E: Display>(
     span: Option<Span>,
     outcome: Result<Response<B>, E>,
@@ -96,7 +97,7 @@ pub fn member_ended<B, E: Display>(
     let Some(mut span) = span else { return outcome };
     let status = response.status();
     span.set(STATUS, i64::from(status.as_u16()));
-    // To the sender of a request, its own mistake is a failure too (semantic conventions).
+    // For the sender of a request, its own mistake is a failure too (semantic conventions).
     if status.is_client_error() || status.is_server_error() {
         span.failed(status.as_u16().to_string(), "");
     } else {
@@ -105,7 +106,7 @@ pub fn member_ended<B, E: Display>(
     outcome
 }
 
-/// Opening a connection to a member: TCP or its substitute, TLS and the protocol's start.
+/// The span of a new connection to a member: TCP or its substitute, TLS and the start of HTTP.
 pub fn dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<Span> {
     let mut span = trace?.span(DIAL, Kind::Client);
     address(&mut span, to);
@@ -113,14 +114,14 @@ pub fn dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<S
     Some(span)
 }
 
-/// As [`dial`], for one that another request began and this one waits for.
+/// The same as [`dial`], for a dial that another request began and this one waits for.
 pub fn shared_dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<Span> {
     let mut span = dial(trace, to, by)?;
     span.set("cluster_gateway.dial.shared", true);
     Some(span)
 }
 
-/// Asking one tunnel-server, or this process, for a stream to a member.
+/// The span of asking one tunnel-server, or this process, for a stream to a member.
 pub fn tunnel_hop(trace: Option<&Trace>, cluster: &str, server: Option<SocketAddr>) -> Option<Span> {
     let mut span = trace?.span(TUNNEL_HOP, Kind::Client);
     span.set(CLUSTER, cluster.to_owned());
@@ -131,7 +132,7 @@ pub fn tunnel_hop(trace: Option<&Trace>, cluster: &str, server: Option<SocketAdd
     Some(span)
 }
 
-/// The end of a span that fails with a word and a text, or not at all.
+/// Ends a span with its outcome; a failure has a word and a text.
 pub fn ended<T, E: Display>(span: Option<Span>, outcome: &Result<T, E>, word: impl FnOnce(&E) -> &'static str) {
     let Some(mut span) = span else { return };
     match outcome {
@@ -145,7 +146,7 @@ fn address(span: &mut Span, of: &Authority) {
     span.set(PORT, i64::from(of.port_u16().unwrap_or(443)));
 }
 
-/// Methods are callers' choice, names of spans are few.
+/// Callers choose methods, but span names must be few.
 fn method(method: &Method) -> &'static str {
     match HttpMethod::from(method) {
         HttpMethod::Other => "_OTHER",
@@ -161,7 +162,7 @@ impl Step {
         Self(trace.map(|trace| trace.span(name, Kind::Internal)))
     }
 
-    /// Ends with `outcome`. Its text stays out: it may name the caller.
+    /// Ends with `outcome`. Its text stays out, because it may name the caller.
     pub fn ended<T, E>(self, outcome: Result<T, E>, word: impl FnOnce(&E) -> &'static str) -> Result<T, E> {
         if let Some(mut span) = self.0 {
             match &outcome {
@@ -181,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    /// Off is the default, and requests are to cost what they did without any of this: nothing here
-    /// takes memory, makes a span, or touches the request, unless there is a trace.
+    /// Tracing is off by default, and must then cost nothing: without a trace, this module
+    /// allocates nothing, makes no span, and does not touch the request.
     #[test]
     fn what_is_not_traced_takes_no_memory_and_stays_as_it_is() {
         let to = Authority::from_static("10.0.0.7:6443");
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(taken.count_total, 0, "{taken:?}");
         let headers = request.unwrap().into_parts().0.headers;
         assert!(headers.len() == 1 && headers["traceparent"] == "the-callers" && response.is_some(), "{headers:?}");
-        // A look at an empty option, which takes no more room than a pointer in whatever waits.
+        // An empty option, which takes only a pointer in a waiting future.
         let sizes = [size_of::<Option<Span>>(), size_of::<Option<Trace>>(), size_of::<Step>()];
         assert!(sizes.iter().all(|size| *size <= size_of::<usize>()), "{sizes:?}");
     }

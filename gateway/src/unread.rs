@@ -1,14 +1,14 @@
-//! Bodies without a reader: answers whose client has stalled, uploads whose member has.
+//! Takes unread bodies out of h2: responses whose client has stalled, and uploads whose member has.
 //!
-//! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the
-//! *connection*, which is everybody's, of a peer that lets many short ones lie. So what still lies
-//! there when a turn of the connection begins (one poll of it, after which its readers run) is
-//! taken off h2 and joined. Its window is not given back before it is read: a stream holds a window
-//! at most.
+//! h2 keeps unread data frame by frame, some 250 bytes for a frame of one byte, and ends a
+//! *connection* on which many short frames wait, although its callers share it. So the frames that
+//! still wait when a turn of the connection begins (one poll of it, after which its readers run)
+//! are taken from h2 and joined. Their window is given back only when they are read, so a stream
+//! holds at most one window.
 //!
-//! Every stream is *armed*, which means that h2 has found nothing and wakes its waker for what
-//! comes next, or it is on the list of its connection's [`Collector`], or it has ended. So watches
-//! without events cost nothing, and one whose reader keeps up costs a look.
+//! Every stream is in one of three states. It is *armed*: h2 has found nothing, and wakes its waker
+//! for the next frame. Or it is on the list of its connection's [`Collector`]. Or it has ended. So
+//! watches without events cost nothing, and one whose reader keeps up costs one check.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use parking_lot::Mutex;
 
 use crate::holding::{self, Account};
 
-/// Where a body is read from.
+/// The source of a body.
 pub enum Source {
-    /// It has arrived, in one frame.
+    /// The body has arrived, in one frame.
     Whole {
         stream: RecvStream,
         data: Option<Bytes>,
@@ -34,26 +34,26 @@ pub enum Source {
     Long(Reader),
 }
 
-/// Frames of fewer bytes are joined with what lies behind them,
+/// Frames with fewer bytes are joined with the following ones.
 const SHORT: usize = 256;
-/// until the piece has so many.
+/// Size at which joining stops.
 const JOINED: usize = 16 * 1024;
-/// What h2 may have when a turn ends without another that follows at once: bytes of frames. Short
-/// ones cost it some 250 each, and a client or a member chooses how many.
+/// Most bytes of frames that h2 may keep when a turn ends, unless another turn follows at once.
+/// Short frames cost it some 250 bytes each, and the client or member chooses their number.
 const MOST_LEFT: usize = 256 * 1024;
-/// So that 64 of them are too many.
+/// What a short frame counts, so that more than 64 of them are too many.
 const SHORT_COUNTS: usize = 4096;
-/// Shorter pieces of a reader that has stalled are copied, here or by the [`Queue`].
+/// Shorter pieces for a stalled reader are copied, here or by the [`Queue`].
 const COPIED: usize = 16 * 1024;
 
 /// The reading end of an [`Unread`].
 pub struct Reader {
     unread: Arc<Unread>,
-    /// The same as a waker.
+    /// The same, as a waker.
     waker: Waker,
 }
 
-/// A stream and what was taken off it, shared by its reader and the driver of its connection.
+/// A stream and the data taken from it, shared by its reader and the driver of its connection.
 pub struct Unread {
     /// `None` once the reader has left: h2 keeps the waker for longer.
     kept: Mutex<Option<UnreadBody>>,
@@ -65,50 +65,51 @@ pub struct Unread {
 struct UnreadBody {
     stream: RecvStream,
     queue: Queue,
-    /// What ended it, unless h2 has that still.
+    /// The trailers that ended it, unless h2 still has them.
     trailers: Option<HeaderMap>,
-    /// Of the request that the stream is of: has what is in the queue, and the trailers.
+    /// The account of the stream's request: counts the queue and the trailers.
     account: Option<Account>,
 }
 
-/// The streams of a connection that may have something unread.
+/// The streams of a connection that may have unread data.
 pub struct Collector {
-    /// `None` when no driver attends any more.
+    /// `None` once there is no driver.
     listed: Mutex<Option<Vec<Arc<Unread>>>>,
-    /// Of the frames of this turn, see [`MOST_LEFT`].
+    /// Counts the frames of this turn, see [`MOST_LEFT`].
     left: AtomicUsize,
     /// Turns of the connection so far.
     turns: AtomicUsize,
 }
 
-/// Drives a connection, and before each turn takes what its readers have left since the last.
+/// Drives a connection, and before each turn takes the data that its readers have left.
 pub struct Collecting<D> {
     driver: D,
     collector: Arc<Collector>,
-    /// Empty between turns; its room is used again.
+    /// Empty between turns; its memory is reused.
     due: Vec<Arc<Unread>>,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Of a stream whose head was just taken. What waits to be read counts for the `account`; what
-    /// came whole is to be read at once.
+    /// The source for a stream whose head was just read. Waiting data count for `account`; a body
+    /// that has arrived as a whole must be read at once.
     pub fn new(mut stream: RecvStream, collector: &Arc<Collector>, account: Option<&Account>) -> Self {
         if stream.is_end_stream() {
             return Self::Whole { stream, data: None };
         }
-        // Most bodies are short and come with their heads.
+        // Most bodies are short and arrive with their heads.
         let first = match stream.poll_data(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(Ok(data))) if stream.is_end_stream() => return Self::Whole { stream, data: Some(data) },
             Poll::Ready(Some(Ok(data))) => data,
-            // Any other end, h2 reports again.
+            // h2 reports any other end again.
             _ => Bytes::new(),
         };
         Self::Long(Reader::new(stream, first, collector, account.cloned()))
     }
 
-    /// The next piece. Its window is given back: that of its reader holds it from here.
+    /// Returns the next piece. Gives its window back: from here on the reader's own window holds
+    /// it.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
         match self {
             Self::Whole { stream, data } => {
@@ -122,14 +123,15 @@ impl Source {
         }
     }
 
-    /// What came whole will be read late: it counts for `account` until it is let go of.
+    /// For a body that has arrived, but will be read late: counts for `account` until it is
+    /// dropped.
     pub fn keep_for(&mut self, account: &Account) {
         if let Self::Whole { data: Some(data), .. } = self {
             *data = account.charge(std::mem::take(data));
         }
     }
 
-    /// To be called after the last piece.
+    /// Must be called after the last piece.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
         match self {
             Self::Whole { stream, .. } => stream.poll_trailers(cx),
@@ -137,7 +139,7 @@ impl Source {
         }
     }
 
-    /// The peer has ended it, and all of it was read.
+    /// Whether the peer has ended the stream, and all of it was read.
     pub fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole { data, .. } => data.is_none(),
@@ -149,7 +151,7 @@ impl Source {
     }
 }
 
-/// Fails only for more than was received, and for a stream that has ended there is nothing to give
+/// Fails only for more bytes than were received, and a stream that has ended has no window to give
 /// back.
 fn release(stream: &mut RecvStream, data: &Bytes) {
     let _ = stream.flow_control().release_capacity(data.len());
@@ -158,7 +160,7 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
 // === impl Reader ===
 
 impl Reader {
-    /// `first` was taken off the stream already.
+    /// `first` has been taken from the stream already.
     fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
         let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account };
         kept.put(first);
@@ -186,7 +188,8 @@ impl Reader {
         polled
     }
 
-    /// The next frame, and if that is short what lies behind it too: its reader gets fewer.
+    /// Returns the next frame. If it is short, joins the following ones, so that its reader gets
+    /// fewer pieces.
     fn poll_frames(&self, kept: &mut UnreadBody) -> Poll<Option<Result<Bytes, h2::Error>>> {
         let poll = |kept: &mut UnreadBody| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
         let first = match poll(kept) {
@@ -216,12 +219,13 @@ impl Reader {
         polled
     }
 
-    /// Under the stream's lock: nothing takes what comes before the reader is known.
+    /// Called under the stream's lock, so that no data are collected before the reader is
+    /// registered.
     fn register<T>(&self, cx: &Context<'_>, polled: &Poll<T>) {
         if polled.is_pending() {
             self.unread.reader.register(cx.waker());
             if !self.unread.armed.load(Ordering::Acquire) {
-                // Rung before the reader was known.
+                // Woken before the reader was registered.
                 cx.waker().wake_by_ref();
             }
         }
@@ -230,8 +234,8 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Resets the stream if it has not ended. Not under the lock, and never left to the last
-        // waker: h2 drops those under its own.
+        // Resets the stream if it has not ended. Neither under the lock nor left to the last waker,
+        // because h2 drops wakers under its own lock.
         let kept = self.unread.kept.lock().take();
         drop(kept);
     }
@@ -290,15 +294,15 @@ impl Drop for UnreadBody {
 // === impl Unread ===
 
 impl Unread {
-    /// Polls h2 with the waker. Under the stream's lock: in mid-poll it looks armed and may turn
-    /// out not to be.
+    /// Polls h2 with the waker. Called under the stream's lock, because during the poll the stream
+    /// looks armed, and may turn out not to be.
     fn arm<T>(
         &self,
         waker: &Waker,
         stream: &mut RecvStream,
         poll: impl FnOnce(&mut RecvStream, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        // Before the poll: the waker may be woken as soon as h2 has it.
+        // Before the poll: h2 may wake the waker as soon as it has it.
         self.armed.store(true, Ordering::Release);
         let polled = poll(stream, &mut Context::from_waker(waker));
         if polled.is_ready() {
@@ -307,8 +311,9 @@ impl Unread {
         polled
     }
 
-    /// Takes what there is, unless the reader has found that there is nothing. What ended the
-    /// stream, if something did, h2 says again to the reader; but for trailers, which may be large.
+    /// Takes all data, unless the reader has found that there are none. h2 reports the end of the
+    /// stream again to the reader, except for trailers, which are taken too because they may be
+    /// large.
     fn collect(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
@@ -319,8 +324,7 @@ impl Unread {
         let end = loop {
             let polled = self.arm(&waker, &mut kept.stream, RecvStream::poll_data);
             let Poll::Ready(Some(Ok(data))) = polled else { break polled };
-            // A slice would keep the buffer that the connection was read into, with what came
-            // beside it.
+            // A slice would keep the whole buffer into which the connection was read.
             let pins = (Queue::SMALL..COPIED).contains(&data.len());
             kept.put(if pins { Bytes::copy_from_slice(&data) } else { data });
         };
@@ -332,7 +336,7 @@ impl Unread {
     }
 }
 
-/// Rung by h2 under its lock, where nothing can be taken.
+/// h2 wakes it under its own lock, where no data can be taken.
 impl Wake for Unread {
     fn wake(self: Arc<Self>) {
         self.armed.store(false, Ordering::Release);
@@ -344,20 +348,19 @@ impl Wake for Unread {
 // === impl Collector ===
 
 impl Collector {
-    /// A frame with so many bytes for a stream is about to be h2's.
+    /// A frame with this many bytes for a stream is about to go to h2.
     pub fn frame(&self, bytes: usize) {
         self.left.fetch_add(if bytes < SHORT { SHORT_COUNTS } else { bytes }, Ordering::Relaxed);
     }
 
-    /// The number of this turn. What the connection hands on in the middle of one is not taken up
-    /// before its end.
+    /// The number of this turn. Data passed on during a turn are not collected before its end.
     pub fn turn(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 
     pub fn begin_turn(&self) {
         self.left.store(0, Ordering::Relaxed);
-        // The connection's task alone writes.
+        // Only the connection's task writes.
         self.turns.store(self.turn().wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -390,10 +393,10 @@ impl<D> Collecting<D> {
 impl<D: Future + Unpin> Future for Collecting<D> {
     type Output = D::Output;
 
-    /// Readers that the last turn woke have read from h2 since; only what they left is queued.
+    /// Readers that the last turn woke have read from h2 since. Only the rest is queued.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D::Output> {
         let this = &mut *self;
-        // Not under the lock: h2 rings under its own.
+        // Not under the lock, because h2 wakes under its own.
         if let Some(listed) = &mut *this.collector.listed.lock() {
             std::mem::swap(listed, &mut this.due);
         }
@@ -401,8 +404,8 @@ impl<D: Future + Unpin> Future for Collecting<D> {
         this.collector.begin_turn();
         let polled = Pin::new(&mut this.driver).poll(cx);
         if polled.is_pending() && this.collector.left.load(Ordering::Relaxed) > MOST_LEFT {
-            // After the readers, which were woken before. Without it h2 would have what they leave
-            // until something else comes.
+            // After the readers, which were woken before. Otherwise h2 would keep what they leave
+            // until the connection receives more.
             cx.waker().wake_by_ref();
         }
         polled

@@ -1,4 +1,4 @@
-//! One member's part of a request for all.
+//! One member's part of a request for all members.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,62 +30,63 @@ use crate::proxy::{Call, forward, subpath};
 use crate::record::CLIENT_CLOSED_REQUEST;
 use crate::request_body::RequestBody;
 
-/// The head of what each member is asked.
+/// The head of the request to each member.
 pub struct Head {
     uri: Uri,
     headers: HeaderMap,
 }
 
-/// The caller, and what it asks for.
+/// The caller, and its request.
 pub struct Asking<'a> {
     pub connection: &'a Arc<Connection>,
     pub route: &'a EveryRoute<'a>,
-    /// For the cluster `*`.
+    /// The permission for the cluster `*`.
     pub permission: &'a Permission,
     pub account: &'a Account,
     pub room: &'a Room,
     pub head: Head,
-    /// When no member is waited for any more.
+    /// When the gateway stops waiting for members.
     pub until: Instant,
-    /// The gateway gave up the whole request: its members' requests do not end because the client
-    /// went away.
+    /// The gateway gave up the whole request, so members' requests in flight did not end because
+    /// the client left.
     pub is_given_up: AtomicBool,
 }
 
-/// What came of one member.
+/// The result of one member.
 pub enum Outcome {
     Found(Answered),
-    /// It has no such thing, or the caller may not know of it.
+    /// The member has no such object, or the caller may not know of it.
     Nothing,
-    /// It did not say, and why.
+    /// The member gave no usable response, with the reason.
     Missing(String),
-    /// It is unknown whether the caller may know of it: the answer says nothing of it.
+    /// It is unknown whether the caller may know of the member, so the response must not mention
+    /// it.
     Unreviewed(Error),
 }
 
-/// A member's 200.
+/// A member's response with 200.
 pub struct Answered {
     pub body: Bytes,
     pub content_type: HeaderValue,
 }
 
-/// A member's request, counted as one of its own when it has ended, however that was.
+/// A request to a member. Counts as the cluster's own once it has ended in any way.
 struct Sent<'a> {
-    /// Absent: there is no such cluster, or its Secret cannot be used.
+    /// None if there is no such cluster, or its Secret cannot be used.
     started: Option<(Arc<Cluster>, InFlight)>,
-    /// `None` until it is known: the client went away before, or the gateway gave up.
+    /// `None` if it ended before a response, because the client left or the gateway gave up.
     code: Option<StatusCode>,
     is_given_up: &'a AtomicBool,
 }
 
-/// Parameters that mean something for one member only: pages, and versions.
+/// Parameters that only make sense for one member: pages and versions.
 const OF_ONE: [&str; 5] = ["limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents"];
 
-/// Of the caller's headers, those for each member too: caller, way, and trace. Any other may speak
-/// of a body that is not sent on, or of one member's answer.
+/// The caller's headers that each member gets too: caller, route and trace. Others may belong to a
+/// body that is not sent, or to one member's response.
 const OF_ALL: [&str; 6] = ["user-agent", "via", "x-forwarded-for", "traceparent", "tracestate", "audit-id"];
 
-/// The request without what is for one member only. JSON alone can be merged.
+/// The request without parameters for a single member. Only JSON can be merged.
 pub fn head(route: &EveryRoute<'_>, request: &Request<RequestBody>, form: Representation) -> Result<Head, Error> {
     if !request.body().is_end_stream() || request.headers().contains_key(TRANSFER_ENCODING) {
         return Err(Error::BadRequest("a read of all clusters has no body"));
@@ -122,7 +123,7 @@ fn accepted(form: Representation, is_list: bool) -> &'static str {
     }
 }
 
-/// `uri` without pages. A row without an object could not say whose it is.
+/// `uri` without pages. A table's row needs its object, or it could not name its cluster.
 fn of_all(uri: &Uri, is_table: bool) -> Result<Uri, Error> {
     let Some(query) = uri.query() else { return Ok(uri.clone()) };
     if api::query::first(Some(query), "continue").is_some_and(|token| !token.is_empty()) {
@@ -141,8 +142,8 @@ fn of_all(uri: &Uri, is_table: bool) -> Result<Uri, Error> {
     target.parse().map_err(|_| Error::BadRequest("the query cannot be read"))
 }
 
-/// When a member that is asked now is missing, if none is waited for after `until`. `None`: it
-/// would be asked and not waited for.
+/// When a member that is asked now counts as missing, if the gateway waits for none after `until`.
+/// `None`: there is no time left to wait for it.
 fn deadline(until: Instant) -> Option<Instant> {
     let now = Instant::now();
     (now < until).then(|| until.min(now + WITHIN))
@@ -151,7 +152,7 @@ fn deadline(until: Instant) -> Option<Instant> {
 // === impl Asking ===
 
 impl Asking<'_> {
-    /// Boxed: there are many at once.
+    /// Asks one member. Boxed, because there are many at once.
     pub async fn one(&self, name: &ClusterName) -> Outcome {
         let route = ProxyRoute {
             cluster: name.clone(),
@@ -159,7 +160,7 @@ impl Asking<'_> {
             prefix: self.route.prefix,
             dialect: Dialect::Karmada,
         };
-        // What is not known in time must not become a name in a warning.
+        // A cluster whose review is late must not become a name in a warning.
         let permission = match timeout_at(self.until + LAST, Box::pin(self.reviewed(&route))).await {
             Ok(Ok(Some(permission))) => permission,
             Ok(Ok(None)) => return Outcome::Nothing,
@@ -218,7 +219,7 @@ impl Asking<'_> {
         Ok(outcome)
     }
 
-    /// The caller's permission for this cluster; `None` if it may not.
+    /// The caller's permission for this cluster; `None` if it has none.
     async fn reviewed(&self, route: &ProxyRoute<'_>) -> Result<Option<Permission>, Error> {
         let gateway = self.connection.gateway();
         let attributes = Attributes::Resource(ResourceAttributes {

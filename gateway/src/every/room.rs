@@ -1,32 +1,33 @@
-//! How much all members' answers may have together, and each.
+//! Limits the size of all members' responses together, and of each.
 //!
-//! A part is kept for each member, so that one large answer is itself the missing one and not
-//! everybody else's.
+//! A part is reserved for each member, so that a large response makes its own member missing, and
+//! not all others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::holding::Account;
 
-/// What all answers may have together, in bytes.
+/// Most bytes of all responses together.
 pub const LARGEST: usize = 64 << 20;
-/// Of that, what is divided among the members; the rest is for those that need more.
+/// The part that is divided among the members; the rest is for those that need more.
 const DIVIDED: usize = LARGEST / 2;
-/// What one member may have beyond its own part.
+/// Most that one member may take beyond its own part.
 const BEYOND: usize = LARGEST / 4;
-/// An answer, the room that its buffer grew by, and its part of the merged one.
+/// Copies in memory: a response, the spare capacity of its buffer, and its part of the merged
+/// response.
 const COPIES: usize = 3;
 
-/// See the [module](self). What is taken is held for the request.
+/// See the [module](self). Bytes taken count for the request.
 pub struct Room {
-    /// For members that need more than their own part.
+    /// Bytes left for members that need more than their own part.
     left: AtomicUsize,
-    /// Of each member.
+    /// Bytes reserved for each member.
     own: usize,
     taken: AtomicUsize,
     account: Account,
 }
 
-/// One member's.
+/// One member's share.
 pub struct Share<'a> {
     room: &'a Room,
     own: usize,
@@ -36,7 +37,7 @@ pub struct Share<'a> {
 // === impl Room ===
 
 impl Room {
-    /// For as many `members`.
+    /// Divides the room among this many `members`.
     pub fn new(members: usize, account: &Account) -> Self {
         let own = DIVIDED / members.max(1);
         Self { left: AtomicUsize::new(LARGEST - DIVIDED), own, taken: AtomicUsize::new(0), account: account.clone() }
@@ -56,7 +57,7 @@ impl Drop for Room {
 // === impl Share ===
 
 impl Share<'_> {
-    /// Takes `bytes`, if there is as much room. They are given back with the room.
+    /// Takes `bytes`, if they fit. They are given back with the room.
     pub fn take(&mut self, bytes: usize) -> bool {
         let beyond = bytes.saturating_sub(self.own);
         let Some(rest) = self.beyond.checked_sub(beyond) else { return false };

@@ -1,57 +1,58 @@
-//! How much a head, or a trailer section, may hold that leaves on a connection of many users.
+//! Limits the size of heads and trailers that are sent on a connection of many users.
 //!
-//! Go's HTTP/2 servers, API servers among them, answer a head that they cannot take by the end of
-//! its *connection*, and with it of everybody's streams, in three cases
+//! Go's HTTP/2 servers, including API servers, answer a head that they cannot accept by ending its
+//! *connection*, with all callers' streams, in three cases
 //! (`golang.org/x/net/http2.(*Framer).readMetaFrame`, `MaxHeaderBytes` of 1 MiB, frames of 256 KiB
 //! in `k8s.io/apiserver/pkg/server/secure_serving.go`):
 //!
 //! - one frame is longer than twice what is left of the limit, or any frame follows when nothing is
 //!   left;
-//! - one string is longer than the limit, as it is or encoded;
-//! - a frame follows a field that is not valid.
+//! - one string is longer than the limit, plain or encoded;
+//! - a frame follows an invalid field.
 //!
-//! Encoded is not smaller: h2 always writes Huffman code (RFC 7541 appendix B), which takes up to
-//! 28 bits for a byte that may stand in a header. So what leaves is held to [`MOST_BYTES`] in both
-//! sizes: then no frame is longer than what is left of a mebibyte, let alone twice that, and no
-//! string reaches it. Clients written in Go, the hub's aggregator among them, judge answers alike,
-//! with 10 MiB as their limit.
+//! The encoding may be longer: h2 always writes Huffman code (RFC 7541 appendix B), with up to 28
+//! bits for a byte that headers may contain. So [`MOST_BYTES`] limits both sizes. Then no frame is
+//! longer than what is left of a mebibyte, let alone twice that, and no string reaches it. Clients
+//! written in Go, including the hub's aggregator, judge responses in the same way, with a limit of
+//! 10 MiB.
 
 use http::{HeaderMap, Request, StatusCode};
 
 use super::MOST_LINES;
 
-/// Bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for each;
-/// and again as HPACK encodes them.
+/// Most bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for
+/// each; and most bytes of their HPACK encoding.
 pub const MOST_BYTES: usize = 512 * 1024;
 
-/// What a field counts beyond its name and value (RFC 9113 §6.5.2). HPACK adds less: at most nine
-/// bytes for kind, index and lengths.
+/// Bytes that a field counts in addition to its name and value (RFC 9113 §6.5.2). HPACK adds less:
+/// at most nine bytes for kind, index and lengths.
 const FIELD: usize = 32;
-/// The longest code of a byte that may stand in a header, in half bytes.
+/// The longest code of a byte that headers may contain, in half bytes.
 const WORST: usize = 7;
-/// So many bytes are within the limit however they are encoded.
+/// This many bytes are within the limit in any encoding.
 const SURE: usize = MOST_BYTES * 2 / WORST;
-/// So many fit, however they are encoded, into one frame of the size that every peer takes, 16 KiB.
+/// This many bytes fit, in any encoding, into one frame of the size that every peer accepts, 16
+/// KiB.
 const ONE_FRAME: usize = 4096;
 
-/// Why a head, or a trailer section, is not passed on.
+/// Why a head or trailers are not passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("more than {} KiB of headers, plain or HPACK-encoded", MOST_BYTES / 1024)]
     TooLarge,
-    /// `http` takes `"` in names that came over HTTP/2, which is no token (RFC 9110 §5.6.2).
+    /// `http` accepts `"` in names from HTTP/2, although they are no token then (RFC 9110 §5.6.2).
     #[error("a header name with a quotation mark, which is invalid")]
     Name,
-    /// Of trailers. Heads are counted where they are read ([`MOST_LINES`]).
+    /// For trailers. Heads are counted where they are read ([`MOST_LINES`]).
     #[error("more than {MOST_LINES} lines")]
     TooMany,
-    /// It was taken out before the head was read.
+    /// Removed before the head was parsed.
     #[error("a header name of more than 32 KiB")]
     LongName,
-    /// So was this.
+    /// Removed, too.
     #[error("a header without a name, which is invalid")]
     NoName,
-    /// And what was in the place of this: `http` takes no longer one.
+    /// Replaced before the head was parsed, because `http` accepts no longer one.
     #[error("a path and query of more than 64 KiB")]
     LongPath,
 }
@@ -59,7 +60,7 @@ pub enum Unfit {
 // === impl Unfit ===
 
 impl Unfit {
-    /// What a sender can do.
+    /// The remedy for the sender.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::TooLarge | Self::TooMany | Self::LongName => "send fewer or shorter headers",
@@ -69,7 +70,7 @@ impl Unfit {
         }
     }
 
-    /// Of a request that has it.
+    /// The status of a request with this fault.
     pub fn status(self) -> StatusCode {
         match self {
             Self::TooLarge | Self::TooMany | Self::LongName => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -79,18 +80,18 @@ impl Unfit {
     }
 }
 
-/// The head of a request with all that was added to it.
+/// Checks the head of a request with all added headers.
 pub fn of_request<B>(request: &Request<B>) -> Result<(), Unfit> {
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
     check([request.method().as_str(), path], request.headers())
 }
 
-/// The head of an answer.
+/// Checks the head of a response.
 pub fn of_fields(headers: &HeaderMap) -> Result<(), Unfit> {
     check(["", ""], headers)
 }
 
-/// Trailers, which nobody has counted the lines of.
+/// Checks trailers, whose lines were not counted before.
 pub fn of_trailers(trailers: &HeaderMap) -> Result<(), Unfit> {
     if trailers.len() > MOST_LINES { Err(Unfit::TooMany) } else { of_fields(trailers) }
 }
@@ -99,7 +100,7 @@ fn check(first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit> {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD);
     let raw = first[0].len() + first[1].len() + 2 * FIELD + fields.sum::<usize>();
     if raw <= ONE_FRAME {
-        // What is not valid in it costs only its own stream.
+        // An invalid field in it costs only its own stream.
         return Ok(());
     }
     large(raw, first, headers)
@@ -119,9 +120,9 @@ fn large(raw: usize, first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit>
     Ok(())
 }
 
-/// What HPACK makes of it at most: every field written in full, as if none were in a table yet.
+/// The largest HPACK encoding: every field is written in full, as if no table had it yet.
 fn encoded(first: [&str; 2], headers: &HeaderMap) -> usize {
-    /// Of a field: kind and index, and two lengths below 2 MiB (RFC 7541 §5.1).
+    /// Overhead of a field: kind and index, and two lengths below 2 MiB (RFC 7541 §5.1).
     const OVERHEAD: usize = 1 + 4 + 4;
     let field = |name: &str, value: &[u8]| OVERHEAD + huffman(name.as_bytes()) + huffman(value);
     let fields = headers.iter().map(|(name, value)| field(name.as_str(), value.as_bytes()));

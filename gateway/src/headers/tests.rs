@@ -95,7 +95,7 @@ fn members_set_no_cookies_and_advertise_no_other_address() {
     let mut answer = headers(&[
         ("set-cookie", "a=b"),
         ("alt-svc", "h3=\":443\""),
-        // A worker of one cluster's page would serve all clusters' pages.
+        // A worker from one cluster's page would serve all clusters' pages.
         ("service-worker-allowed", "/"),
         ("clear-site-data", "\"*\""),
         ("report-to", "{}"),

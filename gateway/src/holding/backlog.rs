@@ -1,6 +1,6 @@
-//! What has come through the tunnel for a stream and was not read.
+//! Counts bytes that have arrived through the tunnel for a stream and were not read.
 //!
-//! Of a direct connection the kernel has that. A stream of the tunnel has a window of its own, up
+//! For a direct connection the kernel holds such bytes. A tunnelled stream has its own window, up
 //! to 8 MiB, and the link's driver fills it with or without a reader.
 
 use std::fmt;
@@ -11,10 +11,11 @@ use tunnel::UnreadObserver;
 
 use super::{Account, Tally};
 
-/// Of one stream. Counts for its connection, or for a request that has the connection to itself.
+/// The unread bytes of one stream. They count for its connection, or for the request that uses it
+/// alone.
 pub struct Backlog {
     connection: Account,
-    /// The bytes, and the user that they count for.
+    /// The bytes, and the tally in which they count.
     counted: Mutex<(usize, Tally)>,
 }
 
@@ -32,11 +33,11 @@ impl Backlog {
         tally.set(counted.0);
         let before = std::mem::replace(&mut counted.1, tally);
         drop(counted);
-        // Not under the lock: it may be the last of its account.
+        // Not under the lock: it may be the last reference to its account.
         drop(before);
     }
 
-    /// The request is over.
+    /// The request has ended.
     pub fn count_for_connection(&self) {
         self.count_for(&self.connection);
     }

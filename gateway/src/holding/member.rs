@@ -1,11 +1,11 @@
-//! What members make us hold unasked: heads that they begin and do not finish.
+//! Counts what members make the gateway hold without a request: incomplete heads.
 
 use api::cluster_name::ClusterName;
 use net::budget::{Counters, Owner};
 
 use super::{Account, Budget, Holding, Kind};
 
-/// Accounts for the connections to one member, all of which count for its cluster.
+/// Makes accounts for the connections to one member. All count for its cluster.
 pub struct MemberAccounts {
     budget: Budget,
     cluster: ClusterName,
@@ -23,7 +23,7 @@ impl MemberAccounts {
         Self { budget, cluster }
     }
 
-    /// For one connection, used on `core`.
+    /// An account for one connection on `core`.
     pub fn open(&self, core: usize) -> Account {
         let member = Member { counters: Counters::default(), cluster: self.cluster.clone() };
         self.budget.open(core, Holding(Kind::Member(member)))

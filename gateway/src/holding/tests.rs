@@ -105,7 +105,7 @@ fn a_path_counts() {
     assert!(budget.held() - before > 2 * 60_000, "the client's and the member's");
 }
 
-/// What waits for the hub's answers about who sends it is of no user yet.
+/// Bytes of requests that wait for the hub's authentication belong to no user yet.
 #[test]
 fn nobody_is_called_as_the_hubs_address() {
     let budget = budget();
@@ -119,7 +119,7 @@ fn nobody_is_called_as_the_hubs_address() {
     assert!(!is_ended(&waiting) && !is_ended(&namesake));
 }
 
-/// Whoever may create one has as many as he likes.
+/// A user that may create one may create any number.
 #[test]
 fn the_service_accounts_of_a_namespace_count_together() {
     let budget = budget();
@@ -158,7 +158,7 @@ fn room_for_connections_is_made_by_whoever_has_most_idle_ones_first_and_never_by
     assert_eq!(budget.thin_out(0, 1, Holding::known_connection), 0, "the hub has most, and stays");
 }
 
-/// What waits for its client keeps no more than what counts.
+/// Waiting bytes keep no more memory than they count.
 #[test]
 fn what_waits_is_no_slice_of_a_large_buffer() {
     let budget = budget();
@@ -183,7 +183,7 @@ fn certificates_count_as_tls_has_them_too() {
     assert_eq!(certificates(&[CertificateDer::from(vec![0; 100]), CertificateDer::from(vec![0; 50])]), 300);
 }
 
-/// h2 has it until it went out.
+/// h2 holds the head until it is sent.
 #[test]
 fn the_head_of_an_answer_counts_with_its_request() {
     let budget = Budget::new(1 << 30);

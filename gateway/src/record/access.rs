@@ -1,5 +1,5 @@
-//! The access log: a line a request, at level DEBUG, when it is over; and at level WARN a line for
-//! each that failed and not by its caller, unless there is a flood of them.
+//! The access log: one line per request at level DEBUG, when it has ended, and one line at level
+//! WARN per request that failed without its caller's fault, except in floods.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use tracing::Level;
 use crate::error::Side;
 use crate::request::Head;
 
-/// Characters written of a resource, a path or a user's name: callers choose them, and a path may
-/// have 64 KiB.
+/// Most characters of a resource, a path or a user's name in a line: callers choose them, and a
+/// path may have 64 KiB.
 const LONGEST: usize = 256;
 
-/// What is known of a request before it is over.
+/// The fields that are known before a request has ended.
 pub struct AccessLine {
     user: Option<Arc<User>>,
     cluster: Option<ClusterName>,
     verb: Cow<'static, str>,
-    /// As `kubectl auth can-i` takes it: `pods/log`, `deployments.apps`; of anything else the path.
+    /// As for `kubectl auth can-i`: `pods/log`, `deployments.apps`; for other requests the path.
     resource: String,
 }
 
-/// A failure that is not its caller's.
+/// A failure that the caller did not cause.
 pub struct Failed<'a> {
-    /// `None`: it failed before that was known.
+    /// `None` if it failed before the user was known.
     pub user: Option<&'a User>,
     pub side: Side,
     pub code: StatusCode,
     pub text: &'a str,
-    /// Lines left out before this one, about the same cluster and side.
+    /// Lines suppressed before this one, for the same cluster and side.
     pub suppressed: u64,
 }
 
 // === impl AccessLine ===
 
 impl AccessLine {
-    /// `None`: no log reads it.
+    /// `None` if no log takes it.
     pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
         tracing::enabled!(Level::DEBUG).then(|| Box::new(Self::of(head)))
     }
@@ -93,7 +93,7 @@ impl AccessLine {
         );
     }
 
-    /// The same for readers of the gateway's recent failures, instead of its log.
+    /// The same fields for readers of the cluster's recent failures.
     pub fn recent(self, failed: &Failed<'_>, took: Duration) -> RecentFailure {
         RecentFailure {
             time: 0,

@@ -1,4 +1,4 @@
-//! The body of every response as it leaves, with the record that ends when it does.
+//! The body of every response while it is sent, with the record that ends with it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use crate::upstream::Truncated;
 
 pub struct RecordedBody {
     body: ResponseBody,
-    /// None: an upgraded connection has it.
+    /// None if an upgraded connection has the record.
     _record: Option<Record>,
 }
 

@@ -10,18 +10,18 @@ use super::*;
 use crate::holding::Budget;
 use crate::inbound::{Inbound, Marks};
 
-/// A reading end, and its member's sending one.
+/// The reading end of a body, and its member's sending end.
 struct Pair {
     reader: Source,
     collector: Arc<Collector>,
     sender: SendStream<Bytes>,
-    /// Without it the connection ends with its last stream.
+    /// Without it the connection would end with its last stream.
     requests: h2::client::SendRequest<Bytes>,
-    /// In the hands of the test, as the collector is: a turn is one poll.
+    /// Polled by the test, like the collector: a turn is one poll.
     driver: Collecting<h2::client::Connection<Inbound<tokio::io::DuplexStream>, Bytes>>,
 }
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -63,7 +63,7 @@ impl Pair {
         Self { reader, collector, sender: member.await.unwrap(), requests, driver }
     }
 
-    /// Has the member send so many bytes, a frame each, and lets them come.
+    /// Makes the member send this many bytes, one per frame, and receives them.
     async fn drip(&mut self, bytes: usize) {
         for _ in 0..bytes {
             self.sender.send_data(Bytes::from_static(b"x"), false).unwrap();
@@ -71,7 +71,7 @@ impl Pair {
         }
     }
 
-    /// A turn of the member, and one of ours.
+    /// One turn of the member, and one of ours.
     async fn turn(&mut self) {
         tokio::task::yield_now().await;
         let end = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.driver).poll(cx))).await;
@@ -91,7 +91,7 @@ impl Pair {
         !self.collector.listed.lock().as_ref().unwrap().is_empty()
     }
 
-    /// Reads what is there.
+    /// Reads all that is available.
     fn read(&mut self, count: &Arc<Count>) -> usize {
         let mut read = 0;
         while let Poll::Ready(Some(piece)) = self.poll(count) {
@@ -163,7 +163,7 @@ async fn a_reader_that_comes_back_after_its_frames_were_taken_is_woken_by_the_ne
     assert_eq!(pair.read(&count), 1);
 }
 
-/// Rung and woken, and it has not run when its stream is attended to.
+/// Woken, but it has not run when its stream is collected.
 #[tokio::test]
 async fn a_reader_that_waits_is_told_of_the_end() {
     for end in ["plain", "trailers", "reset"] {

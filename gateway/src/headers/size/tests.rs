@@ -18,8 +18,8 @@ fn request(method: &str, path: &str, lines: &[(String, Vec<u8>)]) -> Request<()>
     request
 }
 
-/// Bytes of the header block that h2 makes of `request`, as the first of its connection, without
-/// those of `:scheme` and `:authority`.
+/// Length of the header block that h2 makes of `request`, as the first of its connection, without
+/// `:scheme` and `:authority`.
 async fn written(request: Request<()>) -> usize {
     const PREFACE: usize = 24;
     const CONTINUATION: u8 = 9;
@@ -60,14 +60,14 @@ fn many(name: &str, value: &[u8], times: usize) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn what_grows_is_measured_encoded_and_what_shrinks_as_it_is() {
     let check = |lines: &[(String, Vec<u8>)]| of_request(&request("GET", "/", lines));
-    // 13 quarter bytes each.
+    // 26 bits each.
     assert_eq!(check(&many("x", &vec![0xff; 150_000], 1)), Ok(()));
     assert_eq!(check(&many("x", &vec![0xff; 165_000], 1)), Err(Unfit::TooLarge));
     assert_eq!(check(&many("x", &[0xff; 1000], 165)), Err(Unfit::TooLarge));
     // Five bits each.
     assert_eq!(check(&many("x", &vec![b'0'; 524_000], 1)), Ok(()));
     assert_eq!(check(&many("x", &vec![b'0'; 524_300], 1)), Err(Unfit::TooLarge));
-    // Lines count beside what is in them.
+    // Lines count in addition to their contents.
     assert_eq!(check(&many("x", b"", 8000)), Ok(()));
     assert_eq!(check(&many("x-name-of-40-bytes-which-counts-each-time", b"", 8000)), Err(Unfit::TooLarge));
 }
@@ -97,7 +97,7 @@ fn five_thousand_groups_of_usual_length_may_be_impersonated() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Otherwise a head that passes could be larger on the wire than the limit says.
+    /// Otherwise a head that passes could be larger on the wire than the limit.
     #[test]
     fn no_head_is_longer_on_the_wire_than_was_reckoned(
         method in "[A-Z]{1,20}",
@@ -115,7 +115,7 @@ proptest! {
         let raw = method.len() + path.len() + lines.iter().map(|(n, v)| n.len() + v.len() + FIELD).sum::<usize>() + 2 * FIELD;
         let written = runtime.block_on(written(request));
         prop_assert!(written <= reckoned, "{written} bytes, reckoned {reckoned}");
-        // The two short cuts: what they let pass unread is as small as they say.
+        // Both short cuts hold: a head that passes unchecked is as small as they assume.
         prop_assert!(2 * written <= WORST * raw, "{written} bytes of {raw}");
     }
 }
