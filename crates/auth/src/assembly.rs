@@ -1,9 +1,9 @@
-//! From settings to a working [`Authenticator`] and [`Authorizer`], and the tasks that keep them
+//! Builds an [`Authenticator`] and an [`Authorizer`] from settings, with the tasks that keep them
 //! current.
 //!
-//! Where the authorities come from follows `k8s.io/apiserver/pkg/server/options/authentication.go`:
-//! a file given by flag takes the place of the hub's ConfigMap for that part; without files and
-//! with a hub the ConfigMap is followed.
+//! The source of the CAs follows `k8s.io/apiserver/pkg/server/options/authentication.go`: a file
+//! given by flag replaces the hub's ConfigMap for that part. Without files and with a hub, the
+//! ConfigMap is followed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,20 +29,19 @@ use crate::token::{HubTokens, TokenFile, TokenFileError, Tokens};
 use crate::trust::{FrontProxySettings, Trust};
 use crate::user::User;
 
-/// The working parts. Dropping it ends its background tasks; the parts then keep what they last
-/// knew.
+/// The working parts. A drop ends the background tasks; the parts then keep their last state.
 #[derive(Debug)]
 pub struct Auth {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
-    /// Turns true once the trusted authorities are known. Not ready before: the hub itself would be
-    /// taken for a stranger.
+    /// Becomes true once the trusted CAs are known. Do not report ready before: the hub itself
+    /// would count as a stranger.
     pub loaded: watch::Receiver<bool>,
-    /// Files that are read again, the watch of the `ConfigMap`.
+    /// Tasks that re-read files and watch the `ConfigMap`.
     _workers: JoinSet<()>,
 }
 
-/// A setting does not work. The first one found is reported.
+/// Why a setting does not work. The first such setting is reported.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     #[error("cannot read {path}: {}", words::io(.source))]
@@ -57,7 +56,7 @@ pub enum BuildError {
     Path(#[from] PathError),
 }
 
-/// Collects the parts.
+/// Collects the parts while they are built.
 struct Builder<'a> {
     runtime: &'a Handle,
     metrics: &'a Metrics,
@@ -68,17 +67,17 @@ struct Builder<'a> {
 // === impl Auth ===
 
 impl Auth {
-    /// Builds everything and starts the background tasks on `runtime`, which must be the one that
-    /// drives the clients of `hub`. Without a hub, tokens come from the token file and permissions
-    /// from the policy file only.
+    /// Builds all parts and starts the background tasks on `runtime`, which must also drive the
+    /// clients of `hub`. Without a hub, tokens come only from the token file and permissions only
+    /// from the policy file.
     pub fn build(config: &Config, hub: Option<Hub>, runtime: &Handle, metrics: &Metrics) -> Result<Self, BuildError> {
         let client = hub.as_ref().map(|hub| hub.authentication.clone());
         let reviews = hub.map(|hub| Arc::new(HubReviews::new(hub)) as Arc<dyn Reviews>);
         Self::assemble(config, client, reviews, runtime, metrics)
     }
 
-    /// As [`Auth::build`] without the hub's ConfigMap, with reviews answered by `reviews`: for
-    /// programs that ask another authority than a hub, and for tests.
+    /// The same as [`Auth::build`] without the hub's ConfigMap, and with reviews by `reviews`: for
+    /// programs with another authority than a hub, and for tests.
     pub fn with_reviews(
         config: &Config,
         reviews: Arc<dyn Reviews>,

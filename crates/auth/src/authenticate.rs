@@ -1,9 +1,9 @@
-//! The methods of authentication in their order, and what their opinions add up to.
+//! Runs the methods of authentication in order, and combines their opinions.
 //!
 //! `factory.New` in `k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`: front
 //! proxy, client certificate, bearer token, WebSocket bearer protocol; the first success wins. A
-//! request that none of them recognises is anonymous, but one that any of them refused is
-//! unauthorized: a bad credential never falls back to anonymous.
+//! request that no method recognizes is anonymous, but one that any method refused is unauthorized:
+//! a bad credential never falls back to anonymous.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::trust::Trust;
 use crate::user::User;
 use crate::{client_certificate, front_proxy};
 
-/// Finds out the user of a request. Share it behind an `Arc`.
+/// Authenticates requests. Shared behind an `Arc`.
 #[derive(Debug)]
 pub struct Authenticator {
     pub(crate) trust: Arc<Trust>,
     pub(crate) tokens: Tokens,
-    /// `None` when anonymous requests are switched off.
+    /// `None` if anonymous requests are turned off.
     pub(crate) anonymous: Option<Arc<User>>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) clock: Clock,
@@ -38,26 +38,26 @@ pub struct Authenticator {
 /// The user of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Whose rights count.
+    /// The user whose permissions count.
     pub user: Arc<User>,
-    /// The authenticated user that acts as `user`, for the record. Impersonation at a hub in front
-    /// is not seen here.
+    /// The authenticated user that acts as `user`, for the audit log. Does not show impersonation
+    /// at a hub in front of this program.
     pub impersonator: Option<Arc<User>>,
 }
 
 /// The caller is unknown, or may not be the user that it wants to be.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
-    /// Answer 401. `why` is for the log, not for the caller.
+    /// Respond with 401. `why` is for the log, not for the caller.
     #[error("not authenticated: {why}")]
     Unauthorized { why: String },
-    /// The caller may not impersonate as it asked to. Answer 403.
+    /// The caller may not impersonate as requested. Respond with 403.
     #[error("user {:?} may not impersonate: {reason}", user.name)]
     Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
-    /// The identity headers contradict themselves. Answer 400; the text is fit for the caller.
+    /// The identity headers are contradictory. Respond with 400; the text is for the caller.
     #[error("{0}")]
     BadRequest(String),
-    /// The hub could not be asked. Never let the request pass; the text is fit for the caller.
+    /// The hub did not answer. Never let the request pass; the text is for the caller.
     #[error("{0}")]
     Review(#[source] ReviewError),
     /// Too many reviews wait for the hub: answer 429, nothing was asked.
@@ -72,7 +72,7 @@ enum NotAuthenticated {
     Failed(ReviewError),
 }
 
-/// What was held against a request so far.
+/// The rejections of a request so far.
 #[derive(Default)]
 struct Rejections {
     refused: Vec<Arc<str>>,
@@ -82,24 +82,26 @@ struct Rejections {
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Whether the authorities of clients' certificates are known. Once they are, they stay so:
-    /// authorities that become unreadable leave the last good ones in force.
+    /// Whether the CAs of clients' certificates are known. Once known, they stay so: CAs that
+    /// become unreadable leave the last valid ones in force.
     pub fn knows_client_authorities(&self) -> bool {
         self.trust.clients().is_some()
     }
 
-    /// Authenticates one request of `peer`. It always removes the identity claims from `headers`:
-    /// `Authorization`, front-proxy and impersonation headers and the bearer subprotocol. (Headers
-    /// that `Connection` nominates are left alone here.)
+    /// Authenticates one request of `peer`. Always removes the identity claims from `headers`:
+    /// `Authorization`, front-proxy and impersonation headers, and the bearer subprotocol. (Leaves
+    /// headers that `Connection` names.)
     ///
-    /// Every user but the anonymous one comes out as a member of `system:authenticated`.
+    /// Every user except the anonymous one gets the group `system:authenticated`.
     pub async fn authenticate(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Arc<User>, AuthenticationError> {
         Ok(self.identify(peer, headers).await?.user)
     }
 
-    /// As [`Authenticator::authenticate`], and names the acting user where that is another one.
+    /// The same as [`Authenticator::authenticate`], but also returns the acting user if that is
+    /// another one.
     pub async fn identify(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Identity, AuthenticationError> {
-        // Read, take, and only then wait: a request given up half-way leaves nothing behind.
+        // Reads and removes the claims before it waits, so that a request that is cancelled leaves
+        // nothing behind.
         let mut rejections = Rejections::default();
         let (by_certificate, credentials) = self.present(peer, headers, &mut rejections);
         let user = match by_certificate {
@@ -108,15 +110,14 @@ impl Authenticator {
         };
         let Some(impersonation) = credentials.impersonation else { return Ok(Identity { user, impersonator: None }) };
         let impersonator = Some(Arc::clone(&user));
-        // Boxed, as all that few requests need: none carries room for it around.
+        // Boxed, because few requests need it, and the others must not carry memory for it.
         let user = Box::pin(impersonation.apply(user, &self.authorizer)).await?;
         Ok(Identity { user, impersonator })
     }
 
-    /// Who a request of `peer` comes from, if a client certificate or what is remembered of a
-    /// bearer token says so: the hub is not asked. Nobody, if it wants to be somebody else.
-    /// It counts as an authentication if `stands` has something to say of it; otherwise it is asked
-    /// for again.
+    /// Authenticates a request of `peer` by its client certificate or by a cached review of its
+    /// bearer token, without asking the hub. `None` for a request that impersonates. Counts as an
+    /// authentication only if `stands` returns a value; otherwise the caller authenticates again.
     pub fn remembered<T>(
         &self,
         peer: &Peer,
@@ -138,13 +139,13 @@ impl Authenticator {
         Some(found)
     }
 
-    /// What the client certificate of `peer` says.
+    /// The opinion of the method client certificate.
     fn certified(&self, peer: &Peer, now: u64) -> Opinion {
         let clients = self.trust.clients();
         clients.as_ref().map_or(Opinion::None, |bundle| client_certificate::authenticate(peer, bundle, now))
     }
 
-    /// For certificates.
+    /// The time for checks of certificates.
     fn now(&self, peer: &Peer) -> u64 {
         if peer.certificates().is_empty() { 0 } else { self.clock.now() }
     }
@@ -155,7 +156,7 @@ impl Authenticator {
         proxy.as_ref().is_some_and(|settings| front_proxy::recognize(peer, settings, self.clock.now()).is_ok())
     }
 
-    /// The methods that need no waiting, and the claims of those that do.
+    /// Runs the methods that need no waiting, and returns the claims for the others.
     fn present(
         &self,
         peer: &Peer,
@@ -250,8 +251,8 @@ impl From<NotAuthenticated> for AuthenticationError {
 // === impl Rejections ===
 
 impl Rejections {
-    /// A credential that could not be checked weighs more than one that was refused: it may have
-    /// been good, and "401" would send its owner to fetch another.
+    /// A credential that could not be checked counts more than a refused one: it may have been
+    /// good, and a 401 would make its owner fetch another one.
     fn into_result(self) -> Result<(), NotAuthenticated> {
         match self.failed {
             Some(error) => Err(NotAuthenticated::Failed(error)),

@@ -1,4 +1,5 @@
-//! May this user do this? The answer is a [`Permission`], which only this module can make.
+//! Decides whether a user may do something. The result is a [`Permission`], which only this module
+//! can make.
 //!
 //! Order as in `k8s.io/apiserver/pkg/server/options/authorization.go`: privileged groups,
 //! always-allowed paths, then the hub's SubjectAccessReview, or the policy file when there is no
@@ -21,7 +22,7 @@ pub(crate) use self::hub::{HubAuthorizer, Lifetimes, decision};
 pub(crate) use self::paths::AlwaysAllowed;
 pub use self::paths::PathError;
 
-/// Decides what users may do. Share it behind an `Arc`.
+/// Decides what users may do. Shared behind an `Arc`.
 #[derive(Debug)]
 pub struct Authorizer {
     /// Whether `system:masters` may do everything without being reviewed.
@@ -31,30 +32,30 @@ pub struct Authorizer {
     pub(crate) metrics: Metrics,
 }
 
-/// What decides about everything that is not allowed to all.
+/// Decides about requests that are not allowed to all callers.
 #[derive(Debug)]
 pub(crate) enum Decider {
     Hub(Box<HubAuthorizer>),
     Standalone(Standalone),
-    /// Everything is allowed, for debugging on one's own machine.
+    /// Allows everything, for debugging on a developer's machine.
     Nobody,
 }
 
-/// Proof that `user` may do what `attributes` say.
+/// Proof that `user` may do what `attributes` describe.
 #[derive(Debug, Clone)]
 pub struct Permission {
     user: Arc<User>,
     attributes: Attributes,
 }
 
-/// The request may not go on.
+/// Why the request may not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizationError {
-    /// Answer 403. `reason` may be empty.
+    /// Respond with 403. `reason` may be empty.
     #[error("user {:?} is not allowed: {reason}", user.name)]
     Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
-    /// The hub could not be asked. Answer 500, never let the request pass; the text is fit for the
-    /// caller.
+    /// The hub did not answer. Respond with 500, and never let the request pass. The text is for
+    /// the caller.
     #[error("{0}")]
     Review(#[source] ReviewError),
     /// Too many reviews wait for the hub: answer 429, nothing was asked.
@@ -65,12 +66,13 @@ pub enum AuthorizationError {
 // === impl Authorizer ===
 
 impl Authorizer {
-    /// Decides whether `user` may do what `attributes` say, by a cached answer where there is one.
+    /// Decides whether `user` may do what `attributes` describe, with a cached review if there is
+    /// one.
     pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permission, AuthorizationError> {
         self.counted(self.decide(user, attributes, None).await)
     }
 
-    /// The same by an answer that was asked for at `since` or later: something may have changed
+    /// The same, but only with a review from `since` or later, because permissions may have changed
     /// then.
     pub async fn authorize_since(
         &self,
@@ -81,7 +83,7 @@ impl Authorizer {
         self.counted(self.decide(user, attributes, since).await)
     }
 
-    /// The same, if the hub is remembered to have said that `user` may: it is not asked.
+    /// The same, but only if a cached review allows it. Does not ask the hub.
     pub fn remembered(&self, user: Arc<User>, attributes: Attributes, since: Option<Instant>) -> Option<Permission> {
         let Decider::Hub(hub) = &self.decider else { return None };
         let (user, attributes) = hub.remembered(user, attributes, since)?;
@@ -108,12 +110,12 @@ impl Authorizer {
         }
     }
 
-    /// Decides whether `user` may do what `attributes` say on the member `cluster`, where they are
-    /// the member's own and the hub's rules about its own objects are taken for rules about the
-    /// member's.
+    /// Decides whether `user` may do what `attributes` describe on the member `cluster`. The
+    /// attributes are the member's, and the hub's rules for its own objects are used as rules for
+    /// the member's.
     ///
-    /// Paths that are open to everybody here are not therefore open on a member. A policy file
-    /// knows clusters and verbs only, and decides by these.
+    /// Paths that are always allowed here are not therefore allowed on a member. A policy file only
+    /// has clusters and verbs, and decides by these.
     pub async fn authorize_proxied(
         &self,
         user: Arc<User>,

@@ -1,9 +1,9 @@
-//! A bundle of certificate authorities, and whether a presented chain leads to one of them now.
+//! A bundle of CAs, and the check whether a certificate chain leads to one of them now.
 //!
-//! Verification follows what kube-apiserver asks of Go's `x509.Certificate.Verify`: a path to a
-//! root of the bundle through the presented intermediates, every certificate valid at this moment
-//! (the root too, which webpki alone would not check), and extended key usage `clientAuth`. Hosts
-//! are not compared: a client certificate names a user.
+//! Verification follows kube-apiserver's use of Go's `x509.Certificate.Verify`: a path to a root of
+//! the bundle through the presented intermediates, with every certificate valid at this moment
+//! (also the root, which webpki alone would not check) and with the extended key usage
+//! `clientAuth`. Host names are not compared, because a client certificate names a user.
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, TrustAnchor};
@@ -12,7 +12,7 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted
 use crate::certificate;
 use crate::clock::{Window, unix_time};
 
-/// Authorities to verify client certificates with. Never empty.
+/// CAs that verify client certificates. Never empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CaBundle {
     authorities: Vec<Authority>,
@@ -35,7 +35,7 @@ pub enum CaBundleError {
     Certificate,
 }
 
-/// Why a presented chain does not count.
+/// Why a presented chain is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChainError {
     #[error("no certificate was presented")]
@@ -49,8 +49,8 @@ pub(crate) enum ChainError {
 // === impl CaBundle ===
 
 impl CaBundle {
-    /// Reads a PEM bundle. Blocks other than certificates are skipped; one bad certificate spoils
-    /// the bundle, as in `k8s.io/client-go/util/cert.ParseCertsPEM`.
+    /// Parses a PEM bundle. Skips blocks other than certificates. One bad certificate makes the
+    /// bundle invalid, as in `k8s.io/client-go/util/cert.ParseCertsPEM`.
     pub(crate) fn parse(pem: &[u8]) -> Result<Self, CaBundleError> {
         let mut authorities = Vec::new();
         for der in CertificateDer::pem_slice_iter(pem) {
@@ -60,7 +60,7 @@ impl CaBundle {
     }
 
     /// Verifies `chain` (end entity first) at `now`, in seconds since the epoch. Returns the time
-    /// during which the answer stays true.
+    /// for which the result is valid.
     pub(crate) fn verify(&self, chain: &[CertificateDer<'static>], now: u64) -> Result<Window, ChainError> {
         let [leaf, intermediates @ ..] = chain else { return Err(ChainError::Empty) };
         let current: Vec<&Authority> = self.authorities.iter().filter(|it| it.validity.contains(now)).collect();

@@ -1,10 +1,10 @@
-//! Answers of the hub, kept for seconds: bounded, and asked for once however many callers want the
-//! same at once.
+//! Caches the hub's answers for seconds: bounded, and with one call for all callers that want the
+//! same answer at once.
 //!
-//! Callers live on several single-threaded runtimes, while the hub's client belongs to one: the
-//! shared call is a task of that runtime, so it survives the caller that started it while others
-//! wait. A lookup takes one short lock. A failed call is forgotten, and a call without waiters is
-//! given up.
+//! Callers run on several single-threaded runtimes, but the hub's client belongs to one. So the
+//! shared call is a task of that runtime, and survives the caller that started it while others
+//! wait. A lookup takes one short lock. A failed call is not cached, and a call without waiters is
+//! abandoned.
 
 mod entries;
 mod flight;
@@ -23,12 +23,12 @@ use self::entries::Entries;
 use self::flight::Flight;
 use crate::review::{ReviewError, ReviewProgress};
 
-/// An answer and how long it may be kept. Zero: only for those who wait for it now.
+/// An answer and its lifetime in the cache. Zero: only for the callers that wait for it now.
 pub type Loaded<V> = Result<(V, Duration), ReviewError>;
 
 type Outcome<V> = Option<Result<V, ReviewError>>;
 
-/// See the module. Other answers of the hub than those about users are kept in it too.
+/// See the module. Also caches answers of the hub about other things than users.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     entries: Arc<Mutex<Entries<K, V>>>,
@@ -38,13 +38,13 @@ pub struct Cache<K, V> {
 /// What a cache may hold, or one owner in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Answers kept: how many, or how heavy all together where they are weighed.
+    /// Most answers cached: their number, or their total weight if they are weighed.
     pub kept: usize,
-    /// Calls in flight or queued for the hub; further ones are turned away.
+    /// Most calls in flight or queued for the hub; more are rejected.
     pub pending: usize,
 }
 
-/// How a caller finds its key.
+/// What a caller finds for its key.
 enum Lookup<K: Hash + Eq, V> {
     Ready(V),
     Waiting(watch::Receiver<Outcome<V>>),
@@ -68,7 +68,7 @@ where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Calls to load a value run as tasks of `runtime`.
+    /// Runs calls that load a value as tasks of `runtime`.
     pub fn new(runtime: Handle, limits: Limits) -> Self {
         Self::weighing(runtime, limits, Limits::NONE, |_, _| 1)
     }
@@ -83,12 +83,12 @@ where
         Self { entries: Arc::new(Mutex::new(Entries::new(limits, of_one, weigh))), runtime }
     }
 
-    /// The kept answer, if it has not expired.
+    /// The cached answer, if it has not expired.
     pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.get_since(key, None)
     }
 
-    /// The kept answer, if it has not expired and was asked for at `since` or later.
+    /// The cached answer, if it has not expired and was requested at `since` or later.
     pub(crate) fn get_since(&self, key: &K, since: Option<Instant>) -> Option<V> {
         self.entries.lock().slots.get(key).and_then(|slot| slot.answer(since)).cloned()
     }
@@ -100,8 +100,8 @@ where
         }
     }
 
-    /// The kept answer, or that of the call in flight, or that of a new call `load`, which reports
-    /// its progress.
+    /// Returns the cached answer, or that of the call in flight, or that of a new call `load`,
+    /// which reports its progress.
     pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(ReviewProgress) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
@@ -131,7 +131,7 @@ where
         }
     }
 
-    /// A call whose answer is neither kept nor shared, but runs where the shared ones do and counts
+    /// A call whose answer is neither cached nor shared. It runs like the shared ones, and counts
     /// as `weight` of them.
     pub(crate) async fn load_alone<F>(
         &self,
@@ -172,7 +172,7 @@ where
         Ok(Lookup::First(outcome, Flight { entries, owner, own, began, weight: 1, outcome: sender }))
     }
 
-    /// Not under the lock: a runtime that is shut down drops the task, and its `Flight`, at once.
+    /// Not under the lock: a runtime that is shut down drops the task and its `Flight` at once.
     fn start<F>(&self, flight: Flight<K, V>, load: impl FnOnce(ReviewProgress) -> F)
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
@@ -183,7 +183,7 @@ where
     }
 }
 
-/// The senders go only with the call's task.
+/// The sender is only dropped with the call's task.
 async fn outcome_of<V: Clone>(mut outcome: watch::Receiver<Outcome<V>>) -> Result<V, ReviewError> {
     let outcome = outcome.wait_for(Option::is_some).await.map_err(|_| ReviewError::Lost)?;
     outcome.clone().unwrap_or(Err(ReviewError::Lost))

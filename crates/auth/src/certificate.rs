@@ -1,11 +1,10 @@
-//! The few fields of an X.509 certificate that identify its holder, read as Go's `crypto/x509`
-//! reads them.
+//! Reads the few fields of an X.509 certificate that identify its holder, like Go's `crypto/x509`.
 
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::clock::Window;
 
-/// Common name and organisations of a certificate's subject.
+/// Common name and organizations of a certificate's subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     /// Empty if there is none.
@@ -17,7 +16,7 @@ pub(crate) struct Subject {
 pub(crate) enum CertificateError {
     #[error("the certificate is not well-formed DER")]
     Malformed,
-    /// Without such an attribute, the caller would be another user than the issuer wrote.
+    /// If such an attribute were skipped, the caller would be another user than the issuer wrote.
     #[error("the certificate's subject has a name in an unsupported string type")]
     Name,
 }

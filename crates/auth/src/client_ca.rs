@@ -1,8 +1,8 @@
-//! A file of authorities any of whose clients may come in: the door of a listener, without users
-//! and permissions.
+//! Accepts any client with a certificate of a CA in a file, for listeners without users and
+//! permissions.
 //!
-//! The file is followed. Connections outlive its changes, so a peer can be judged again at each of
-//! its requests; what was found out is remembered with the peer, as with users' certificates.
+//! The file is followed. Connections outlive its changes, so a peer can be judged again with each
+//! of its requests. Verdicts are remembered with the peer, like those on users' certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::peer::{Peer, Verdict};
 use crate::trust::Trust;
 
-/// See the module's text. Dropping it ends the task that follows the file.
+/// See the module's text. A drop ends the task that follows the file.
 #[derive(Debug)]
 pub struct ClientCa {
     trust: Arc<Trust>,
@@ -30,8 +30,8 @@ pub struct ClientCa {
 // === impl ClientCa ===
 
 impl ClientCa {
-    /// Reads `path` and follows it on `runtime`. A bad file is logged, the last good one stays in
-    /// force, and `failed` is called, once per cause.
+    /// Reads `path` and follows it on `runtime`. An invalid file is logged, and the last valid one
+    /// stays in force; then `failed` is called, once per cause.
     pub fn open(path: &Path, runtime: &Handle, failed: impl Fn() + Send + 'static) -> Result<Arc<Self>, BuildError> {
         let (file, pem) =
             File::open(path, LONGEST).map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
@@ -45,7 +45,7 @@ impl ClientCa {
         Ok(Arc::new(Self { trust, clock: Clock::default(), _follower: follower }))
     }
 
-    /// Whether `peer` holds a certificate that is good now; if not, why.
+    /// Checks whether the certificate of `peer` is valid now. Fails with the reason.
     pub fn judge(&self, peer: &Peer) -> Result<(), Arc<str>> {
         let now = self.clock.now();
         let clients = self.trust.clients();

@@ -1,5 +1,5 @@
-//! Authentication by a client certificate that the hub's client CA signed: CN is the user, every O
-//! a group.
+//! Authenticates by a client certificate that the hub's client CA signed: the CN is the user, and
+//! every O a group.
 //!
 //! `CommonNameUserConversion` in `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`.
 
@@ -17,10 +17,10 @@ use crate::review::Opinion;
 use crate::trust::Snapshot;
 use crate::user::User;
 
-/// Extra key that names the credential a request came with, for audit logs.
+/// Extra key with the ID of the request's credential, for audit logs.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// No opinion without a certificate or with one whose CN is empty.
+/// No opinion without a certificate, or if its CN is empty.
 pub(crate) fn authenticate(peer: &Peer, bundle: &Snapshot<Arc<CaBundle>>, now: u64) -> Opinion {
     if peer.certificates().is_empty() {
         return Opinion::None;

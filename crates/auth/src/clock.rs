@@ -1,10 +1,10 @@
-//! Wall-clock time for certificate validity, from one value that tests can set.
+//! Wall-clock time for the validity of certificates, from one source that tests can set.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls_pki_types::UnixTime;
 
-/// Where "now" comes from.
+/// The source of the current time.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Clock {
     #[default]
@@ -13,7 +13,7 @@ pub(crate) enum Clock {
     Fixed(std::sync::Arc<std::sync::atomic::AtomicU64>),
 }
 
-/// A span of wall-clock time, both ends included, in seconds since the Unix epoch.
+/// A span of wall-clock time, including both ends, in seconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: u64,
@@ -23,8 +23,8 @@ pub(crate) struct Window {
 // === impl Clock ===
 
 impl Clock {
-    /// Seconds since the Unix epoch; 0 should the machine's clock stand before it, so that no
-    /// certificate is valid.
+    /// Seconds since the Unix epoch. 0 if the machine's clock is before it, so that no certificate
+    /// is valid.
     pub(crate) fn now(&self) -> u64 {
         match self {
             Self::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
@@ -34,7 +34,7 @@ impl Clock {
     }
 }
 
-/// `seconds` since the Unix epoch in the form that webpki takes.
+/// `seconds` since the Unix epoch, as webpki's type.
 pub(crate) fn unix_time(seconds: u64) -> UnixTime {
     UnixTime::since_unix_epoch(Duration::from_secs(seconds))
 }

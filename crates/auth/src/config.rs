@@ -1,6 +1,6 @@
 //! The settings of authentication and authorization, with the defaults of an aggregated API server.
 //!
-//! Each field names the command-line flag it stands for; the flags keep the spelling they have in
+//! Each field names its command-line flag. The flags have the spelling of
 //! `k8s.io/apiserver/pkg/server/options`.
 
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ pub struct Config {
     /// `--anonymous-auth`: whether a request without any credential is `system:anonymous` (and then
     /// mostly forbidden).
     pub anonymous: bool,
-    /// `--client-ca-file`: PEM bundle that signs client certificates, in place of the ConfigMap's.
+    /// `--client-ca-file`: PEM bundle of the CAs of client certificates, in place of the
+    /// ConfigMap's.
     pub client_ca_file: Option<PathBuf>,
     pub front_proxy: FrontProxyConfig,
     /// `--authentication-skip-lookup`: do not read the hub's ConfigMap.
@@ -40,13 +41,13 @@ pub struct ReviewConfig {
     pub accounts_apart: bool,
 }
 
-/// The front proxy as given by flags. Only used with a `ca_file`; the ConfigMap brings names and
-/// headers of its own.
+/// The front proxy by flags. Only used with a `ca_file`; the ConfigMap has its own names and
+/// headers.
 #[derive(Debug, Clone)]
 pub struct FrontProxyConfig {
     /// `--requestheader-client-ca-file`
     pub ca_file: Option<PathBuf>,
-    /// `--requestheader-allowed-names`; empty: any certificate of `ca_file`.
+    /// `--requestheader-allowed-names`; if empty, any certificate of `ca_file` is allowed.
     pub allowed_names: Vec<String>,
     /// `--requestheader-username-headers`
     pub username_headers: Vec<String>,
@@ -61,26 +62,26 @@ pub struct FrontProxyConfig {
 /// Bearer tokens.
 #[derive(Debug, Clone)]
 pub struct TokenConfig {
-    /// `--token-auth-file`: asked before the hub.
+    /// `--token-auth-file`: checked before the hub.
     pub file: Option<PathBuf>,
-    /// `--authentication-token-webhook-cache-ttl`: how long the hub's word on a token is kept.
-    /// Zero: not at all.
+    /// `--authentication-token-webhook-cache-ttl`: how long token reviews are cached. Zero turns
+    /// the cache off.
     pub cache_ttl: Duration,
 }
 
-/// What users may do.
+/// Permissions of users.
 #[derive(Debug, Clone)]
 pub struct AuthorizationConfig {
-    /// `--authorization-webhook-cache-authorized-ttl`; zero: not kept.
+    /// `--authorization-webhook-cache-authorized-ttl`; zero turns the cache off.
     pub authorized_ttl: Duration,
-    /// `--authorization-webhook-cache-unauthorized-ttl`; zero: not kept.
+    /// `--authorization-webhook-cache-unauthorized-ttl`; zero turns the cache off.
     pub unauthorized_ttl: Duration,
-    /// `--authorization-always-allow-paths`: non-resource paths open to everybody; a trailing `*`
-    /// makes a prefix.
+    /// `--authorization-always-allow-paths`: non-resource paths that are open to all callers; a
+    /// trailing `*` makes a prefix.
     pub always_allow_paths: Vec<String>,
-    /// Whether `system:masters` is allowed everything without a review.
+    /// Whether `system:masters` may do everything without a review.
     pub allow_masters: bool,
-    /// `--standalone-debug-mode`: everything is allowed to everybody, without a review.
+    /// `--standalone-debug-mode`: every caller may do everything, without a review.
     pub allow_everything: bool,
     /// `--standalone-policy`: YAML rules, used when there is no hub.
     pub standalone_policy: Option<PathBuf>,

@@ -1,10 +1,10 @@
-//! The hub's own authorities and front proxy: ConfigMap
-//! `kube-system/extension-apiserver-authentication`, followed live.
+//! Follows the hub's own CAs and front proxy: ConfigMap
+//! `kube-system/extension-apiserver-authentication`.
 //!
 //! The rules are those of `headerrequest.RequestHeaderAuthRequestController` and
-//! `dynamiccertificates.ConfigMapCAController`: an authority that is missing or broken, a list that
-//! is not JSON, or a deleted ConfigMap change nothing; a list that becomes empty does take effect.
-//! Nothing is published anew when nothing changed.
+//! `dynamiccertificates.ConfigMapCAController`: a missing or broken CA, a list that is not JSON, or
+//! a deleted ConfigMap changes nothing, but a list that becomes empty takes effect. Nothing is
+//! published if nothing changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +24,21 @@ use crate::trust::{FrontProxySettings, Trust};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
-/// For the log.
+/// The name for the log.
 const CONFIG_MAP: &str = "kube-system/extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
-/// Where a failure is tolerated, how long a hub may keep silent before that is one.
+/// If failures are tolerated: the silence of the hub that counts as one.
 const TOLERATED_SILENCE: Duration = Duration::from_secs(10);
 
-/// Which parts the ConfigMap decides; the others come from flags.
+/// The parts that the ConfigMap decides; flags decide the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub(crate) front_proxy: bool,
     pub(crate) clients: bool,
 }
 
-/// Publishes what the ConfigMap says.
+/// Publishes the contents of the ConfigMap.
 #[derive(Debug)]
 pub(crate) struct ConfigMapSource {
     trust: Arc<Trust>,
@@ -50,7 +50,7 @@ pub(crate) struct ConfigMapSource {
     tolerant: bool,
 }
 
-/// The JSON lists; either all of them are taken from one version of the ConfigMap or none.
+/// The JSON lists. Either all are taken from one version of the ConfigMap, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Lists {
     allowed_names: Vec<String>,
@@ -63,12 +63,12 @@ struct Authorities {
     bundle: Arc<CaBundle>,
 }
 
-/// What became of one bundle of an event.
+/// The result for one bundle in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     None,
     New,
-    /// Not in the ConfigMap at all.
+    /// Not in the ConfigMap.
     Absent,
     Broken,
 }
@@ -76,22 +76,22 @@ enum Change {
 // === impl ConfigMapSource ===
 
 impl ConfigMapSource {
-    /// `loaded` becomes true with the first ConfigMap that names the front proxy beyond doubt.
+    /// `loaded` becomes true with the first ConfigMap that is clear about the front proxy.
     pub(crate) fn new(trust: Arc<Trust>, parts: Parts, loaded: watch::Sender<bool>) -> Self {
         Self { trust, parts, lists: None, proxy: None, clients: None, loaded, tolerant: false }
     }
 
-    /// Whether `loaded` becomes true without a ConfigMap too, once it could not be had. It is
-    /// looked for nevertheless.
+    /// Whether `loaded` also becomes true after a failed attempt to read the ConfigMap. The
+    /// attempts continue nevertheless.
     pub(crate) fn tolerating_failure(self, tolerant: bool) -> Self {
         Self { tolerant, ..self }
     }
 
-    /// Follows the ConfigMap for ever, with back-off and jitter after errors.
+    /// Follows the ConfigMap forever, with back-off and jitter after errors.
     pub(crate) async fn follow(mut self, client: Client) {
         let api = Api::<ConfigMap>::namespaced(client, NAMESPACE);
-        // The stock Role is restricted by resourceName: list and watch are allowed with this
-        // selector only.
+        // The stock Role is restricted by resourceName, so list and watch are only allowed with
+        // this selector.
         let config = Config::default().fields(&format!("metadata.name={NAME}"));
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         loop {
@@ -124,8 +124,8 @@ impl ConfigMapSource {
         }
     }
 
-    /// Goes on without the ConfigMap, if that is wanted: only direct callers are known until it
-    /// comes.
+    /// Continues without the ConfigMap, if configured: only direct callers are known until it can
+    /// be read.
     fn tolerate(&self) {
         if self.tolerant && !self.loaded.send_replace(true) {
             tracing::warn!(
@@ -193,7 +193,7 @@ impl ConfigMapSource {
     }
 }
 
-/// Takes over `pem` if it is new and good.
+/// Stores `pem` if it is new and valid.
 fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
     if pem.is_empty() {
         return Change::Absent;
@@ -216,7 +216,7 @@ fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
 // === impl Lists ===
 
 impl Lists {
-    /// On an error, the key that is to blame.
+    /// The error is the key at fault.
     fn parse<'a>(get: impl Fn(&str) -> &'a str) -> Result<Self, &'static str> {
         let list = |key: &'static str| match get(key) {
             "" => Ok(Vec::new()),

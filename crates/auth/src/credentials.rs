@@ -1,10 +1,10 @@
-//! Removes everything that claims an identity from a request's headers, whatever becomes of the
+//! Removes all credentials and identity claims from a request's headers, whatever happens to the
 //! request.
 //!
-//! What is taken: `Authorization`, every `X-Remote-*` and configured front-proxy header, every
+//! Removed are `Authorization`, every `X-Remote-*` and configured front-proxy header, every
 //! `Impersonate-*`, and the bearer entry of `Sec-WebSocket-Protocol`. Only the values that a later
-//! method needs are kept. Nothing of the caller's own claims can therefore reach a member, on no
-//! path through the program.
+//! method needs are kept. So no claim of the caller can reach a member on any path through the
+//! program.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,12 +13,13 @@ use http::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderName, HeaderValue
 use crate::identity_headers::IdentityHeaders;
 use crate::impersonation::{self, Impersonation};
 
-/// Standard names, removed even where the settings name others (or none are loaded yet).
+/// Prefix of the standard names, which are removed even if the settings have other names (or are
+/// not loaded yet).
 const REMOTE_PREFIX: &str = "x-remote-";
 /// `k8s.io/apiserver/pkg/authentication/request/websocket/protocol.go`
 const BEARER_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
-/// The claims of one request, no longer in its headers.
+/// The claims of one request, removed from its headers.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials {
     pub(crate) authorization: Option<HeaderValue>,
@@ -26,7 +27,8 @@ pub(crate) struct Credentials {
     pub(crate) impersonation: Option<Impersonation>,
 }
 
-/// The token a browser hides among its WebSocket subprotocols, as it cannot set `Authorization`.
+/// The token that a browser sends as a WebSocket subprotocol, because it cannot set
+/// `Authorization`.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) enum ProtocolToken {
     #[default]
@@ -38,7 +40,7 @@ pub(crate) enum ProtocolToken {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Takes the claims out of `headers`. `configured` are the front proxy's own names, if known.
+    /// Removes the claims from `headers`. `configured` has the front proxy's own names, if known.
     pub(crate) fn take(headers: &mut HeaderMap, configured: Option<&IdentityHeaders>) -> Self {
         let protocol = take_protocol_token(headers);
         let authorization = headers.remove(AUTHORIZATION);
@@ -60,8 +62,8 @@ impl Credentials {
     }
 }
 
-/// The token of `Authorization: Bearer <token>`; scheme in any case, further words ignored, as
-/// `pkg/authentication/request/bearertoken` does.
+/// The token of `Authorization: Bearer <token>`, with the scheme in any case and further words
+/// ignored, like `pkg/authentication/request/bearertoken`.
 pub(crate) fn bearer(authorization: &HeaderValue) -> Option<&[u8]> {
     let mut words = authorization.as_bytes().trim_ascii().split(|byte| *byte == b' ');
     let scheme = words.next()?;
@@ -81,10 +83,10 @@ impl std::fmt::Debug for ProtocolToken {
     }
 }
 
-/// Removes the bearer entries from the subprotocols, and the header if nothing else was in it.
+/// Removes the bearer entries from the subprotocols, and the header if it has no other entries.
 ///
-/// The entries go even from a request that is no WebSocket handshake, where they authenticate no
-/// user.
+/// The entries are removed even from a request that is no WebSocket handshake, where they do not
+/// authenticate.
 fn take_protocol_token(headers: &mut HeaderMap) -> ProtocolToken {
     let mut others: Vec<&[u8]> = Vec::new();
     let mut bearers: Vec<&[u8]> = Vec::new();
@@ -108,8 +110,8 @@ fn take_protocol_token(headers: &mut HeaderMap) -> ProtocolToken {
     token
 }
 
-/// Without another protocol there would be none for the server to choose, and the handshake would
-/// fail in the browser.
+/// Without another protocol the server would have none to choose, and the handshake would fail in
+/// the browser.
 fn decode(bearers: &[&[u8]], has_other: bool) -> ProtocolToken {
     let [encoded] = bearers else { return ProtocolToken::Malformed("websocket: more than one bearer protocol") };
     match URL_SAFE_NO_PAD.decode(encoded) {

@@ -1,5 +1,5 @@
-//! What a front proxy writes and what a hub answers, as they are read, for tests on generated
-//! input. No interface of the library: it follows the code.
+//! Reads input of front proxies and hubs for tests with generated input. Not a stable interface: it
+//! changes with the code.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use crate::review::{Decision, Opinion, ReviewError, no_status, read};
 use crate::token;
 use crate::user::User;
 
-/// What is known on one connection of a front proxy with the usual names of headers.
+/// State of one connection of a front proxy with the usual header names.
 #[derive(Debug)]
 pub struct FrontProxied {
     names: IdentityHeaders,
     known: IdentityCache,
 }
 
-/// Whose a token is that a hub answered about with `code` and `body`.
+/// The holder of a token, from a hub's response with `code` and `body`.
 ///
 /// # Errors
-/// It is no answer to a review.
+/// The response is no answer to a review.
 pub fn reviewed(code: StatusCode, body: &[u8]) -> Result<Option<User>, ReviewError> {
     let review: TokenReview = read(code, body)?;
     review.status.map(token::user).ok_or_else(no_status)
 }
 
-/// Whether a hub that answered so allows what it was asked about.
+/// Whether a hub's response allows the reviewed request.
 ///
 /// # Errors
-/// It is no answer to a review.
+/// The response is no answer to a review.
 pub fn allowed(code: StatusCode, body: &[u8]) -> Result<bool, ReviewError> {
     let review: SubjectAccessReview = read(code, body)?;
     Ok(decision(review.status.ok_or_else(no_status)?) == Decision::Allowed)
@@ -41,11 +41,11 @@ pub fn allowed(code: StatusCode, body: &[u8]) -> Result<bool, ReviewError> {
 // === impl FrontProxied ===
 
 impl FrontProxied {
-    /// The user in `headers`, if there is one; the reason why a user is refused.
+    /// The user in `headers`, if there is one. Fails with the reason if a user is refused.
     pub fn user(&mut self, headers: &HeaderMap) -> Result<Option<Arc<User>>, Arc<str>> {
         match self.known.user(headers, &self.names, 1) {
             Opinion::User(user) => Ok(Some(user)),
-            // No hub is asked.
+            // No hub is involved.
             Opinion::None | Opinion::Failed(_) => Ok(None),
             Opinion::Refused(why) => Err(why),
         }

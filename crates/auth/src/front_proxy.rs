@@ -1,11 +1,12 @@
-//! Authentication by the hub's front proxy: identity headers, believed only from a connection whose
-//! certificate is the proxy's.
+//! Authenticates by the hub's front proxy: accepts identity headers only from a connection with the
+//! proxy's certificate.
 //!
 //! `k8s.io/apiserver/pkg/authentication/request/headerrequest` behind
 //! `…/request/x509.NewDynamicCAVerifier`: a certificate that is not the proxy's is an error, and
-//! without a certificate the headers mean nothing at all. The proxy without a user name is an error
-//! too: upstream has no opinion there and relies on the client certificate method to object, which
-//! it cannot when no client authorities are known, and the hub itself would pass for anonymous.
+//! without a certificate the headers are ignored. A request of the proxy without a user name is an
+//! error too. Upstream has no opinion there and relies on the client certificate method to refuse
+//! it. That method cannot if no client CAs are known, and then the hub itself would count as
+//! anonymous.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(crate) fn authenticate(
     }
 }
 
-/// Judges the peer's certificate, and has the peer remember it.
+/// Judges the peer's certificate, and remembers the verdict in the peer.
 pub(crate) fn recognize(peer: &Peer, settings: &Snapshot<FrontProxySettings>, now: u64) -> Result<(), Arc<str>> {
     if !peer.may_be_front_proxy() {
         return Err(Arc::from("front proxy: no certificate"));

@@ -1,4 +1,4 @@
-//! The headers in which a front proxy writes the user: their names, and the user in them.
+//! The headers in which a front proxy sends the user: their names, and the user read from them.
 
 mod memory;
 
@@ -6,8 +6,8 @@ use http::HeaderName;
 
 pub(crate) use self::memory::{IdentityCache, unescape_key};
 
-/// Names of the headers that carry a user. Any list may be empty; without user-name headers no user
-/// is ever recognised.
+/// Names of the headers with the user's identity. Any list may be empty; without user-name headers
+/// no user is recognized.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct IdentityHeaders {
     pub(crate) user: Vec<HeaderName>,
@@ -20,7 +20,7 @@ pub(crate) struct IdentityHeaders {
 // === impl IdentityHeaders ===
 
 impl IdentityHeaders {
-    /// Drops what can never be the name of a header, as no request could carry it.
+    /// Drops names that are no valid header names, because no request could have them.
     pub(crate) fn new(user: &[String], uid: &[String], group: &[String], extra_prefixes: &[String]) -> Self {
         let names = |list: &[String]| list.iter().filter_map(|name| name.trim().parse().ok()).collect();
         Self {
@@ -36,7 +36,7 @@ impl IdentityHeaders {
         }
     }
 
-    /// Whether `name` carries identity under these settings. Header names are lower case already.
+    /// Whether `name` contains identity by these settings. Header names are lower case already.
     pub(crate) fn contains(&self, name: &HeaderName) -> bool {
         self.extra_prefixes.iter().any(|prefix| name.as_str().starts_with(&**prefix))
             || [&self.user, &self.uid, &self.group].into_iter().flatten().any(|own| own == name)

@@ -1,9 +1,9 @@
-//! `Impersonate-*` headers with the hub's semantics: each thing impersonated needs the
-//! `impersonate` permission of its own.
+//! `Impersonate-*` headers with the hub's semantics: each impersonated value needs its own
+//! `impersonate` permission.
 //!
-//! Follows `k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go` and differs in
-//! two points: a header that asks for impersonation without a user is answered 400 (not 500), and
-//! so is any unknown `Impersonate-*`: none is ignored.
+//! Follows `k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, with two
+//! differences: headers that ask for impersonation without a user get 400 (not 500), and so does
+//! any unknown `Impersonate-*` header, which is never ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,16 +16,16 @@ use crate::authorize::{AuthorizationError, Authorizer};
 use crate::identity_headers::unescape_key;
 use crate::user::{self, ALL_AUTHENTICATED, ALL_SERVICE_ACCOUNTS, ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
-/// What every header of this module's begins with.
+/// The prefix of all these headers.
 pub(crate) const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
-/// Groups and extra values one request may impersonate: each costs a review on the hub.
+/// Most groups and extra values that one request may impersonate: each costs a review on the hub.
 const MAX_VALUES: usize = 1024;
 
-/// What the headers of one request ask for.
+/// The impersonation that one request asks for.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Impersonation {
     user: Option<HeaderValue>,
@@ -36,15 +36,15 @@ pub(crate) struct Impersonation {
     unknown: bool,
 }
 
-/// The headers make no sense; the text says why.
+/// Why the headers are invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// The request is refused; it impersonates no user.
+/// Why the request is refused. It impersonates no user.
 #[derive(Debug)]
 pub(crate) enum ImpersonationError {
     Malformed(Malformed),
-    /// One of the permissions it takes is not there, or could not be asked for.
+    /// A required permission is missing, or could not be reviewed.
     Authorization(AuthorizationError),
 }
 
@@ -68,8 +68,7 @@ impl Impersonation {
         wanted
     }
 
-    /// The impersonated user, once `requestor` is known to be allowed everything that was asked
-    /// for.
+    /// Returns the impersonated user after all requested values are allowed for `requestor`.
     pub(crate) async fn apply(
         self,
         requestor: Arc<User>,
@@ -83,7 +82,7 @@ impl Impersonation {
         Ok(Arc::new(wanted))
     }
 
-    /// The user asked for, and the permissions it takes to become that user.
+    /// The requested user, and the permissions needed to become that user.
     fn resolve(self) -> Result<(User, Vec<Attributes>), Malformed> {
         if self.unknown {
             return Err(Malformed("unknown Impersonate header"));
@@ -100,7 +99,7 @@ impl Impersonation {
         if self.groups.is_empty()
             && let Some((namespace, _)) = user::service_account(&wanted.name)
         {
-            // A service account's groups follow from its name: no permission of their own.
+            // A ServiceAccount's groups follow from its name, so they need no permission.
             wanted.groups = vec![ALL_SERVICE_ACCOUNTS.to_owned(), format!("{ALL_SERVICE_ACCOUNTS}:{namespace}")];
         }
         for group in &self.groups {
@@ -157,7 +156,7 @@ fn review(
     })
 }
 
-/// The impersonated user is an authenticated one, or explicitly not.
+/// The impersonated user is authenticated, or explicitly not.
 fn add_system_group(user: &mut User) {
     let group = if user.name == ANONYMOUS { ALL_UNAUTHENTICATED } else { ALL_AUTHENTICATED };
     if !user.is_in(group) && !user.is_in(ALL_UNAUTHENTICATED) {

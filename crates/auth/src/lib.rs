@@ -1,10 +1,10 @@
-//! Who is calling, and may they?
+//! Authenticates and authorizes callers.
 //!
-//! Authentication and authorization of a request as an aggregated Kubernetes API server does them
+//! Works like an aggregated Kubernetes API server
 //! (`k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`,
 //! `k8s.io/apiserver/pkg/authorization/authorizerfactory/delegating.go`): by the hub's front proxy,
-//! a client certificate or a TokenReview, then a SubjectAccessReview. Without a hub, a token file
-//! and a policy file take the hub's place.
+//! a client certificate or a TokenReview, then by a SubjectAccessReview. Without a hub, a token
+//! file and a policy file replace it.
 //!
 //! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A
 //! [`Permission`] is the only proof that a request was authorized.

@@ -10,8 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Upper bounds in seconds: a review takes milliseconds on a healthy hub and is given up after tens
-/// of seconds.
+/// Upper bounds in seconds: a review takes milliseconds on a healthy hub, and is abandoned after
+/// tens of seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0];
 const METHODS: [&str; 5] = ["front_proxy", "client_certificate", "bearer", "websocket", "anonymous"];
 const VERDICTS: [&str; 3] = ["allowed", "denied", "failure"];
@@ -20,14 +20,14 @@ const KINDS: [&str; 2] = ["token", "access"];
 /// Metric handles of this crate. Clones share their values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// By method, then success.
+    /// Indexed by method, then by success.
     attempts: [[Counter; 2]; METHODS.len()],
     verdicts: [Counter; VERDICTS.len()],
     kinds: [KindMetrics; KINDS.len()],
     reload_failures: Counter,
 }
 
-/// The methods of authentication in the order in which they are asked, as [`METHODS`].
+/// The methods of authentication in their order, as in [`METHODS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     FrontProxy,
@@ -37,7 +37,7 @@ pub(crate) enum Method {
     Anonymous,
 }
 
-/// What became of an authorization, as [`VERDICTS`].
+/// The outcome of an authorization, as in [`VERDICTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Allowed,
@@ -46,7 +46,7 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-/// What a review is about.
+/// The kind of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Token,
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone)]
 struct KindMetrics {
-    /// By success.
+    /// Indexed by success.
     latency: [Histogram; 2],
     hits: Counter,
     misses: Counter,
@@ -97,7 +97,7 @@ impl Metrics {
         Self::register_named(registry, "cluster_gateway")
     }
 
-    /// As [`Metrics::register`], with `prefix` for `cluster_gateway`.
+    /// The same as [`Metrics::register`], with `prefix` instead of `cluster_gateway`.
     pub fn register_named(registry: &mut Registry, prefix: &str) -> Self {
         let attempts = Family::<AttemptLabels, Counter>::default();
         registry.register(

@@ -1,8 +1,8 @@
-//! The other end of one accepted connection, and what is already known about its certificate.
+//! The other end of an accepted connection, and the remembered judgement of its certificate.
 //!
-//! A connection outlives a rotation of the hub's authorities, so certificates are judged at every
-//! request against the current bundle. The verdict is remembered here together with the bundle and
-//! the time it holds for; that makes the repeated judgement a comparison of two numbers.
+//! A connection outlives a rotation of the hub's CAs, so certificates are judged with every request
+//! by the current bundle. The verdict is remembered here with the bundle's generation and its time
+//! of validity, so that the next judgement only compares numbers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::identity_headers::IdentityCache;
 use crate::token_id::Latest;
 use crate::user::User;
 
-/// How long a certificate that did not verify is taken for bad before it is looked at again, in
-/// seconds. Short enough that one which was not valid *yet* works soon after it becomes so.
+/// How long a failed verification is remembered, in seconds. Short, so that a certificate that was
+/// not valid *yet* works soon after it becomes valid.
 const REFUSAL_SECONDS: u64 = 10;
 
-/// The other end of an accepted connection. Made once per connection and handed to
+/// The other end of an accepted connection. Made once per connection, and passed to
 /// [`Authenticator::authenticate`](crate::Authenticator::authenticate) with each of its requests.
 ///
-/// The holder of the connection must have proved possession of the key of `certificates[0]` in its
-/// TLS handshake; trust in the certificate itself is not required, it is judged here.
+/// The client must have proved possession of the key of `certificates[0]` in its TLS handshake. The
+/// certificate itself need not be trusted yet, because it is judged here.
 #[derive(Debug)]
 pub struct Peer {
     address: SocketAddr,
     certificates: Vec<CertificateDer<'static>>,
-    /// Its certificate may be the hub's front proxy's.
+    /// Its certificate may be that of the hub's front proxy.
     may_be_front_proxy: bool,
     front_proxy: AtomicBool,
     memory: Mutex<Memory>,
 }
 
-/// What earlier requests of the connection found out.
+/// Results of the connection's earlier requests.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) front_proxy: Option<Verdict<()>>,
@@ -44,10 +44,10 @@ pub(crate) struct Memory {
     pub(crate) token: Latest,
 }
 
-/// The outcome of judging a certificate, and for how long it holds.
+/// The verdict on a certificate, and its time of validity.
 #[derive(Debug)]
 pub(crate) struct Verdict<T> {
-    /// Of the snapshot it was judged by.
+    /// Generation of the snapshot by which it was judged.
     generation: u64,
     window: Window,
     outcome: Result<T, Arc<str>>,
@@ -56,14 +56,13 @@ pub(crate) struct Verdict<T> {
 // === impl Peer ===
 
 impl Peer {
-    /// `certificates` is the chain the client presented, its own first; empty if it presented none.
+    /// `certificates` is the client's chain, its own certificate first; empty if it presented none.
     pub fn new(address: SocketAddr, certificates: Vec<CertificateDer<'static>>) -> Self {
         let (front_proxy, memory) = (AtomicBool::new(false), Mutex::default());
         Self { address, certificates, may_be_front_proxy: true, front_proxy, memory }
     }
 
-    /// The same on a port to which no front proxy comes: no certificate there may speak for other
-    /// users.
+    /// The same on a port that no front proxy uses: no certificate there may name other users.
     #[must_use]
     pub fn without_front_proxy(self) -> Self {
         Self { may_be_front_proxy: false, ..self }
@@ -73,9 +72,8 @@ impl Peer {
         self.address
     }
 
-    /// Whether its certificate was found to be the hub's front proxy's when it was last looked at:
-    /// by a request, or by [`Authenticator::recognize`](crate::Authenticator::recognize). `false`
-    /// before.
+    /// Whether its certificate was the hub's front proxy's at the last check, by a request or by
+    /// [`Authenticator::recognize`](crate::Authenticator::recognize). `false` before any check.
     pub fn is_front_proxy(&self) -> bool {
         self.front_proxy.load(Ordering::Relaxed)
     }
@@ -100,8 +98,8 @@ impl Peer {
 // === impl Verdict ===
 
 impl<T: Clone> Verdict<T> {
-    /// The remembered outcome if it was reached by snapshot `generation` and still holds at `now`;
-    /// otherwise judges again.
+    /// Returns the remembered outcome if it is from the snapshot `generation` and still valid at
+    /// `now`. Otherwise judges again.
     pub(crate) fn recall(
         slot: &mut Option<Self>,
         generation: u64,

@@ -1,7 +1,8 @@
-//! Asking the hub: one TokenReview or SubjectAccessReview at a time, with limits on everything.
+//! Sends TokenReviews and SubjectAccessReviews to the hub, with limits on time, attempts and
+//! concurrency.
 //!
 //! Retries follow `k8s.io/apiserver/pkg/util/webhook.DefaultShouldRetry`: only after answers that
-//! promise another try may do better. Results are neither judged nor cached here.
+//! suggest that another attempt may succeed. Results are neither judged nor cached here.
 
 mod hub;
 mod permits;
@@ -25,23 +26,22 @@ pub(crate) use self::hub::{HubReviews, no_status, read};
 pub(crate) use self::permits::Line;
 pub use self::permits::{AtHubGuard, ReviewProgress};
 
-/// Longest wait for one answer (`--authentication-token-webhook` request timeout of
-/// kube-apiserver).
+/// Timeout of one attempt (kube-apiserver's request timeout of `--authentication-token-webhook`).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Attempts at one review (`DefaultAuthWebhookRetryBackoff.Steps`).
+/// Most attempts of one review (`DefaultAuthWebhookRetryBackoff.Steps`).
 const MAX_ATTEMPTS: u32 = 5;
-/// Between them: from 500 ms, ×1.5, and up to a fifth more (`DefaultAuthWebhookRetryBackoff` in
-/// `k8s.io/apiserver/pkg/server/options/authentication.go`).
+/// Pauses between them: from 500 ms, ×1.5, with up to a fifth more
+/// (`DefaultAuthWebhookRetryBackoff` in `k8s.io/apiserver/pkg/server/options/authentication.go`).
 const AGAIN: Backoff =
     Backoff { first: Duration::from_millis(600), longest: Duration::from_secs(6), factor: 1.5, chance: 1.0 / 6.0 };
-/// Longest wait for a review with all its attempts and its place in the queue: callers have given
-/// up by then.
+/// Longest time of a review with all its attempts and its wait for a permit: callers have given up
+/// by then.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
-/// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the
-/// review anyway.
+/// Longest `Retry-After` that is used. A longer one is shortened, because the deadline would end
+/// the review anyway.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// What answers reviews: the hub, or a test's script. One call is one attempt.
+/// The source of reviews: the hub, or a test's script. One call is one attempt.
 pub trait Reviews: Send + Sync + 'static {
     fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>>;
 
@@ -51,10 +51,10 @@ pub trait Reviews: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<SubjectAccessReviewStatus, ReviewError>>;
 }
 
-/// A review brought no answer. The texts are fit for the caller's eyes.
+/// Why a review has no answer. The texts are for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewError {
-    /// The hub answered with an error, or not at all.
+    /// The hub responded with an error, or not at all.
     #[error("the review on the hub failed: {message}")]
     Hub { message: Arc<str>, retry: Retry },
     #[error("the review on the hub timed out")]
@@ -66,24 +66,23 @@ pub enum ReviewError {
     Lost,
 }
 
-/// What the hub says in a SubjectAccessReview, or the policy file in its place. Cheap to clone.
+/// The decision of a SubjectAccessReview, or of the policy file in its place. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allowed,
     Denied { reason: Arc<str> },
 }
 
-/// What one authentication method says about a request.
+/// The opinion of one authentication method about a request.
 ///
 /// The three outcomes of `authenticator.Request` in `k8s.io/apiserver`: the first success wins; a
-/// request that no method recognises is anonymous; a request that some method refused is not.
+/// request that no method recognizes is anonymous; a request that a method refused is not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Opinion {
-    /// Nothing in the request concerns this method.
+    /// The request has nothing for this method.
     None,
     User(Arc<User>),
-    /// The request carries a credential of this method, and it is not good. The text is for the
-    /// log.
+    /// The request has a credential for this method, which is invalid. The text is for the log.
     Refused(Arc<str>),
     /// The credential could not be checked.
     Failed(ReviewError),
@@ -105,11 +104,11 @@ pub enum Retry {
     Never,
     /// After the next delay of the back-off.
     Backoff,
-    /// The hub said when.
+    /// After the time that the hub named.
     After(Duration),
 }
 
-/// Asks with retries, timeouts and a bound on concurrency.
+/// Sends reviews with retries, timeouts and a limit on concurrency.
 pub(crate) struct Reviewer {
     reviews: Arc<dyn Reviews>,
     permits: ReviewPermits,

@@ -8,14 +8,13 @@
 //!   verbs: [get, create]      # or ["*"]; reading means get, whatever the member's own verb is
 //! ```
 //!
-//! A rule grants its verbs on `clustergateways/proxy` of its clusters, and with them reading: `get`
-//! on those clusters and their health, and, if its clusters are `"*"`, listing and watching all.
+//! A rule grants its verbs on `clustergateways/proxy` of its clusters. It also grants reads: `get`
+//! of those clusters and their health, and, if its clusters are `"*"`, list and watch of all.
 //! Discovery is open to all authenticated users, as by RBAC's `system:discovery`. Nothing else is
-//! granted, except to `system:masters`, who may do everything (decided before this module is
-//! asked).
+//! granted, except to `system:masters`, which may do everything (decided before this module).
 //!
-//! Where proxied requests are reviewed a second time, by what they are for the member, the same
-//! rules are asked for the member's verb: `list` and `watch` are reading, `deletecollection` is
+//! If proxied requests get a second review, for what they do on the member, the same rules are
+//! checked with the member's verb: `list` and `watch` count as `get`, and `deletecollection` as
 //! `delete`.
 
 use std::collections::HashSet;
@@ -33,17 +32,17 @@ use crate::user::{ALL_AUTHENTICATED, User};
 const CLUSTERS: &str = "clustergateways";
 const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 const ANY: &str = "*";
-/// What RBAC's `system:discovery` opens, in paths: exact, or a tree where it ends in a slash.
+/// Paths that RBAC's `system:discovery` opens: exact, or a subtree if it ends in a slash.
 const DISCOVERY: [&str; 9] =
     ["/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/", "/version", "/version/", "/healthz"];
 
-/// The policy in force; a new one takes effect with the next request.
+/// The policy in force. A new one takes effect with the next request.
 #[derive(Debug, Clone)]
 pub(crate) struct Standalone {
     policy: Arc<ArcSwap<Policy>>,
 }
 
-/// Rules, any of which may allow a request. The empty policy allows nothing but discovery.
+/// Rules, of which any may allow a request. The empty policy allows only discovery.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Policy {
     rules: Vec<Rule>,
@@ -57,7 +56,7 @@ struct Rule {
     verbs: Option<Vec<Verb>>,
 }
 
-/// A policy file is not valid. The texts name what is wrong with it.
+/// Why a policy file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     #[error("the policy is not valid YAML of the expected shape: not UTF-8")]
@@ -107,7 +106,7 @@ impl Standalone {
         decision(allowed)
     }
 
-    /// As [`Standalone::decide`] for what a request is on the member `cluster`.
+    /// The same as [`Standalone::decide`], for what a request does on the member `cluster`.
     pub(crate) fn decide_proxied(&self, user: &User, cluster: &str, attributes: &Attributes) -> Decision {
         let verb = match attributes {
             Attributes::Resource(resource) => match resource.verb {
@@ -142,8 +141,8 @@ fn is_discovery(path: &str) -> bool {
 // === impl Policy ===
 
 impl Policy {
-    /// Reads a policy file. An unknown key, verb or cluster name is an error: a rule that silently
-    /// means nothing would look like one that works.
+    /// Parses a policy file. An unknown key, verb or cluster name is an error, because a rule
+    /// without effect would look like one that works.
     pub(crate) fn parse(yaml: &[u8]) -> Result<Self, PolicyError> {
         let yaml = std::str::from_utf8(yaml)?;
         let file: PolicyFile = serde_saphyr::from_str(yaml)?;
@@ -203,7 +202,7 @@ impl Rule {
         self.users.contains(&user.name) || user.groups.iter().any(|group| self.groups.contains(group))
     }
 
-    /// A request without a name is about all clusters.
+    /// A request without a name concerns all clusters.
     fn covers(&self, cluster: Option<&str>) -> bool {
         match (&self.clusters, cluster) {
             (None, _) => true,
@@ -218,7 +217,7 @@ impl Rule {
     }
 }
 
-/// The verbs a proxied request can have.
+/// Parses a verb that a proxied request can have.
 fn parse_verb(text: &str) -> Result<Verb, String> {
     [Verb::Get, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]
         .into_iter()

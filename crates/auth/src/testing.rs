@@ -1,5 +1,4 @@
-//! What this crate's tests share: a scripted hub, certificates in the right places, headers in one
-//! line.
+//! Shared by this crate's tests: a scripted hub, certificates, and headers in one line.
 
 pub(crate) mod https;
 
@@ -29,29 +28,29 @@ type Judge = dyn Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Sen
 
 type HoldFilter = dyn Fn(&str) -> bool + Send + Sync;
 
-/// A hub that answers from a script and remembers what it was asked.
+/// A hub that answers from a script and records the reviews that it receives.
 pub(crate) struct ScriptedHub {
     tokens: Mutex<BTreeMap<String, TokenReviewStatus>>,
     judge: Mutex<Arc<Judge>>,
-    /// Taken by the next attempts, in order, before anything is answered.
+    /// Failures of the next attempts, in order.
     failures: Mutex<VecDeque<ReviewError>>,
-    /// Each attempt waits for a place here; closed gates make answers wait.
+    /// Each attempt waits for a permit here, so a closed gate delays all answers.
     gate: Semaphore,
     /// Attempts about these tokens or users are never answered.
     held: Mutex<Arc<HoldFilter>>,
-    /// Attempts that are here now.
+    /// Number of attempts that are waiting now.
     present: watch::Sender<usize>,
     token_attempts: watch::Sender<usize>,
     access_attempts: Mutex<Vec<SubjectAccessReviewSpec>>,
 }
 
-/// One attempt, until it is answered or given up.
+/// One attempt, until it is answered or abandoned.
 struct PendingAttempt<'a>(&'a watch::Sender<usize>);
 
 // === impl ScriptedHub ===
 
 impl ScriptedHub {
-    /// Knows no token and allows nothing.
+    /// A hub that knows no token and allows nothing.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             tokens: Mutex::default(),
@@ -87,7 +86,7 @@ impl ScriptedHub {
         self.failures.lock().extend(errors);
     }
 
-    /// No attempt is answered until [`Self::open`].
+    /// Answers no attempts until [`Self::open`].
     pub(crate) fn close(&self) {
         self.gate.forget_permits(usize::MAX);
     }
@@ -96,7 +95,7 @@ impl ScriptedHub {
         self.gate.add_permits(Semaphore::MAX_PERMITS);
     }
 
-    /// From now on, attempts about tokens or users of which `held` is true are never answered.
+    /// From now on, never answers attempts about tokens or users for which `held` is true.
     pub(crate) fn hold(&self, held: impl Fn(&str) -> bool + Send + Sync + 'static) {
         *self.held.lock() = Arc::new(held);
     }
@@ -105,7 +104,7 @@ impl ScriptedHub {
         *self.present.borrow()
     }
 
-    /// Until exactly `count` attempts are here.
+    /// Waits until exactly `count` attempts are waiting.
     pub(crate) async fn seen_present(&self, count: usize) {
         let mut present = self.present.subscribe();
         let seen = timeout(Duration::from_mins(1), present.wait_for(|present| *present == count)).await;
@@ -116,7 +115,7 @@ impl ScriptedHub {
         *self.token_attempts.borrow()
     }
 
-    /// Until `count` token reviews have arrived.
+    /// Waits until `count` token reviews have arrived.
     pub(crate) async fn seen_token_attempts(&self, count: usize) {
         let mut attempts = self.token_attempts.subscribe();
         attempts.wait_for(|seen| *seen >= count).await.expect("the hub lives");
@@ -207,7 +206,7 @@ pub(crate) fn bundle(authority: &Authority) -> Arc<CaBundle> {
     Arc::new(CaBundle::parse(authority.certificate_pem().as_bytes()).expect("a valid authority"))
 }
 
-/// The settings of a usual hub, uid header included.
+/// The settings of a usual hub, including the UID header.
 pub(crate) fn front_proxy(authority: &Authority, allowed_names: &[&str]) -> FrontProxySettings {
     FrontProxySettings {
         authorities: bundle(authority),
@@ -225,7 +224,7 @@ pub(crate) fn peer(certificates: &[CertificateDer<'static>]) -> Peer {
     Peer::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 4711)), certificates.to_vec())
 }
 
-/// Values are bytes as UTF-8; repeated names become repeated lines.
+/// Values are UTF-8. Repeated names become repeated lines.
 pub(crate) fn headers<'a>(lines: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {

@@ -1,10 +1,10 @@
 //! Bearer tokens and their holders.
 //!
-//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed
-//! hash of the token, not the token itself, which is kept only by the connection that sent it,
-//! while it is open ([`Latest`](crate::token_id::Latest)); the key is drawn at start-up, so that
-//! the memory of one process tells nothing about the tokens of another
-//! (`pkg/authentication/token/cache` does the same).
+//! The token file is checked first, then the hub. The hub's answers are cached for seconds under a
+//! keyed hash of the token. Only the connection that sent a token keeps the token itself, while it
+//! is open ([`Latest`](crate::token_id::Latest)). The key is random for each process, so that one
+//! process's memory shows nothing about another's tokens (`pkg/authentication/token/cache` does the
+//! same).
 
 mod file;
 mod memory;
@@ -29,22 +29,22 @@ use crate::user::User;
 pub(crate) use self::file::TokenFile;
 pub use self::file::TokenFileError;
 
-/// How long a refusal is kept that came with an error text: that may be a passing failure of the
-/// hub's own authenticators (upstream does not keep these at all, at the price of one review for
-/// each request with a bad token).
+/// How long a refusal with an error text is cached: it may be a temporary failure of the hub's own
+/// authenticators (upstream does not cache these at all, at the price of one review for each
+/// request with a bad token).
 const UNSURE_REFUSAL: Duration = Duration::from_secs(1);
-/// Longest token looked at, in bytes; the hub's own limit on a request head is 1 MiB, real tokens
-/// stay below 20 KiB.
+/// Longest token that is accepted, in bytes. The hub's own limit for a request head is 1 MiB, and
+/// real tokens are shorter than 20 KiB.
 const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
-/// The sources of identity for tokens. With none, every token is refused.
+/// The sources of identity for tokens. Without any, every token is refused.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     pub(crate) file: Option<TokenFile>,
     pub(crate) hub: Option<HubTokens>,
 }
 
-/// Answers to `TokenReview`s, kept.
+/// Cached `TokenReview`s.
 #[derive(Debug)]
 pub(crate) struct HubTokens {
     memory: Arc<Memory>,
@@ -54,7 +54,7 @@ pub(crate) struct HubTokens {
     metrics: Metrics,
 }
 
-/// A token on its way through the sources.
+/// A token that is being looked up.
 #[derive(Clone, Copy)]
 struct Presented<'a> {
     token: &'a [u8],
@@ -64,17 +64,18 @@ struct Presented<'a> {
 // === impl Tokens ===
 
 impl Tokens {
-    /// The holder of `token`. An unknown token is refused: a bad token must not pass for none.
+    /// The holder of `token`. An unknown token is refused, because a bad token must not count as
+    /// none.
     pub(crate) async fn authenticate(&self, token: &[u8]) -> Opinion {
         self.look_up(Presented { token, peer: None }).await
     }
 
-    /// As [`Tokens::authenticate`], for the token that requests of `peer` usually bring.
+    /// The same as [`Tokens::authenticate`], for the token that requests of `peer` usually have.
     pub(crate) async fn authenticate_of(&self, peer: &Peer, token: &[u8]) -> Opinion {
         self.look_up(Presented { token, peer: Some(peer) }).await
     }
 
-    /// The same, if the holder is known: the hub is not asked.
+    /// The same, but only if the holder is known. Does not ask the hub.
     pub(crate) fn remembered_of(&self, peer: &Peer, token: &[u8]) -> Option<Arc<User>> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
@@ -121,7 +122,7 @@ impl HubTokens {
         Self { memory, reviewer, hasher: TokenHasher::new(), lifetime, metrics }
     }
 
-    /// A miss is not counted: who asks here asks again.
+    /// Does not count a miss, because the caller then asks again.
     fn remembered(&self, id: &TokenId) -> Option<Arc<User>> {
         let user = self.memory.get(id).flatten()?;
         self.metrics.cache_lookup(Kind::Token, true);
@@ -178,8 +179,8 @@ async fn review(
     Ok((user, lifetime))
 }
 
-/// `authenticated` decides, not the 201 nor the presence of a user: a hub that refuses a token may
-/// still describe one.
+/// `authenticated` decides, not the 201 or the presence of a user: a hub that refuses a token may
+/// still describe a user.
 pub(crate) fn user(status: TokenReviewStatus) -> Option<User> {
     if status.authenticated != Some(true) {
         return None;

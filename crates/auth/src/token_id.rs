@@ -1,4 +1,4 @@
-//! What stands for a token in memory: a keyed hash.
+//! The form of a token in memory: a keyed hash.
 
 mod latest;
 
@@ -12,18 +12,18 @@ pub(crate) use self::latest::Latest;
 #[derive(Debug, Clone)]
 pub(crate) struct TokenHasher {
     key: hmac::Key,
-    /// Tells hashers apart.
+    /// Distinguishes hashers.
     serial: u64,
 }
 
-/// What stands for a token in memory.
+/// A token's form in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenId([u8; 32]);
 
 // === impl TokenId ===
 
 impl Hash for TokenId {
-    /// A part of it: it is a hash already, by a secret key.
+    /// Uses a part of it, because it is a hash with a secret key already.
     fn hash<H: Hasher>(&self, state: &mut H) {
         if let Some(part) = self.0.first_chunk() {
             state.write_u64(u64::from_ne_bytes(*part));

@@ -1,9 +1,8 @@
-//! The live snapshots that certificates are judged by: the front proxy, and the authorities of
-//! clients.
+//! The current snapshots by which certificates are judged: the front proxy, and the CAs of clients.
 //!
-//! Writers (the ConfigMap watch, re-read files) swap whole snapshots; requests load them without
-//! waiting. Each snapshot has a generation of its own, which shows that a remembered verdict is
-//! stale.
+//! Writers (the ConfigMap watch, re-read files) replace whole snapshots, and requests load them
+//! without waiting. Each snapshot has its own generation, which shows whether a remembered verdict
+//! is outdated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,16 +12,17 @@ use arc_swap::{ArcSwapOption, Guard};
 use crate::ca_bundle::CaBundle;
 use crate::identity_headers::IdentityHeaders;
 
-/// How the front proxy is recognised and in which headers it writes the user.
+/// How the front proxy is recognized, and in which headers it sends the user.
 #[derive(Debug, Clone)]
 pub(crate) struct FrontProxySettings {
     pub(crate) authorities: Arc<CaBundle>,
-    /// Common names that may be the front proxy. Empty: any certificate of `authorities`.
+    /// Common names that the front proxy may have. If empty, any certificate of `authorities` is
+    /// allowed.
     pub(crate) allowed_names: Vec<String>,
     pub(crate) headers: IdentityHeaders,
 }
 
-/// What is trusted at this moment. Nothing until the first publication.
+/// What is trusted now. Empty until the first publication.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     front_proxy: ArcSwapOption<Snapshot<FrontProxySettings>>,

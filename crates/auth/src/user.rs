@@ -1,6 +1,6 @@
 //! The identity of a caller, as the hub's RBAC sees it.
 //!
-//! Names and groups with a meaning of their own are those of
+//! Names and groups with a special meaning are those of
 //! `k8s.io/apiserver/pkg/authentication/user/user.go` and
 //! `…/authentication/serviceaccount/util.go`.
 
@@ -12,12 +12,12 @@ pub(crate) const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const MASTERS: &str = "system:masters";
 pub(crate) const ALL_SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-/// Longest namespace name (an RFC 1123 label) and longest service account name (a DNS-1123
+/// Longest namespace name (an RFC 1123 label) and longest ServiceAccount name (a DNS-1123
 /// subdomain), in bytes.
 const MAX_LABEL: usize = 63;
 const MAX_SUBDOMAIN: usize = 253;
 
-/// The user of a request. Holds no secret.
+/// The user of a request. Contains no secret.
 ///
 /// `extra` keys are lower case. Groups keep the order in which the authenticator gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -49,15 +49,15 @@ impl User {
         service_account(&self.name).map(|(namespace, _)| namespace)
     }
 
-    /// The name that the user's requests in flight count under. A ServiceAccount's count for all of
-    /// its namespace, since a user that may create one there can create any number. It is a part of
-    /// the name: it costs a request nothing to ask.
+    /// The name under which the user's requests in flight count. ServiceAccounts count together by
+    /// namespace, because a user that may create one there can create any number. It is a slice of
+    /// the name, so this costs a request nothing.
     pub fn owner(&self) -> &str {
         let accounts = self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':'));
         accounts.map_or(&self.name, |(_, account)| &self.name[..self.name.len() - account.len()])
     }
 
-    /// Whether the user is not authenticated: the anonymous user, or one of
+    /// Whether the user is not authenticated: the anonymous user, or a member of
     /// `system:unauthenticated`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)
@@ -68,7 +68,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The length of all its texts together.
+    /// The total length of its texts.
     pub(crate) fn bytes(&self) -> usize {
         let all = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         let extra = self.extra.iter().map(|(key, values)| key.len() + all(values)).sum::<usize>();
@@ -77,7 +77,7 @@ impl User {
 
     /// Adds `system:authenticated` by the rule of
     /// `pkg/authentication/group/authenticated_group_adder.go`: not for the anonymous user, and not
-    /// where either of the two system groups is there already.
+    /// if the user has one of the two system groups already.
     pub(crate) fn with_authenticated_group(mut self) -> Self {
         if self.name != ANONYMOUS && !self.is_in(ALL_AUTHENTICATED) && !self.is_in(ALL_UNAUTHENTICATED) {
             self.groups.push(ALL_AUTHENTICATED.to_owned());

@@ -1,5 +1,5 @@
-//! Files in place of a hub: what they bring, that they are followed, and that bad ones stop the
-//! start.
+//! Tests of files in place of a hub: their contents, that changes are followed, and that invalid
+//! ones stop the start.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::testing::{headers, metrics, peer, strings};
 
-/// Longer than a file goes without being read again.
+/// Longer than the interval at which files are read again.
 const NEXT_LOOK: Duration = Duration::from_secs(61);
 
 struct Files(TempDir);

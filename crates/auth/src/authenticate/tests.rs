@@ -1,5 +1,5 @@
-//! The order of the methods, what a failure of one means for the next, and that no claim stays in
-//! the headers.
+//! Tests of the order of the methods, of what one's failure means for the next, and that no
+//! credential stays in the headers.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ async fn a_good_bearer_token_is_its_user() {
 #[tokio::test]
 async fn a_bad_bearer_token_is_never_anonymous() {
     let hub = ScriptedHub::new();
-    // 201 with `authenticated: false` and a user all the same.
+    // A 201 with `authenticated: false`, and a user nevertheless.
     let refused = TokenReviewStatus { authenticated: Some(false), ..authenticated("admin", &["system:masters"]) };
     hub.token("refused", refused);
     hub.token("silent", TokenReviewStatus { authenticated: None, ..authenticated("admin", &[]) });

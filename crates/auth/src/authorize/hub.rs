@@ -1,8 +1,8 @@
-//! Decisions by SubjectAccessReview, kept for seconds.
+//! Decides by SubjectAccessReview, and caches the decisions for seconds.
 //!
-//! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review;
-//! a review whose request-controlled part is large is not kept, so that a caller cannot fill memory
-//! with long names.
+//! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review.
+//! A review with a large request-controlled part is not cached, so that a caller cannot fill the
+//! memory with long names.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::metrics::{Kind, Metrics};
 use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
 
-/// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept
+/// Reviews with request-controlled attributes of this length or more, in bytes, are not cached
 /// (`maxControlledAttrCacheSize`).
 const MAX_CACHED_BYTES: usize = 10_000;
-/// Decisions about users, in bytes. By number, a few users who work on ten thousand clusters in
-/// turn would have the hub asked for each request; this is room for some 50,000 pairs of user and
-/// cluster, or for 6,000 of the longest requests.
+/// Most decisions about users, in bytes. With a limit on their number, a few users that work on ten
+/// thousand clusters in turn would cause a review for each request. This holds some 50,000 pairs of
+/// user and cluster, or 6,000 of the longest requests.
 const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
 /// Of these, one owner's: decisions are kept for thousands of clusters, and a caller without rights
 /// pushes out its own only.
@@ -33,8 +33,8 @@ const OF_ONE: usize = USERS.kept / 4;
 /// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
 /// adds.
 const ENTRY: usize = 512;
-/// Decisions about anonymous users: they choose what is asked, so they have few, and none at the
-/// cost of users. Ten wait for each place at the hub.
+/// Decisions about anonymous users. These choose their requests, so they have few entries, and take
+/// none from other users. Ten wait for each permit.
 const ANONYMOUS: Limits = Limits { kept: 1024, pending: 100 };
 
 #[derive(Debug)]
@@ -47,15 +47,15 @@ pub(crate) struct HubAuthorizer {
     metrics: Metrics,
 }
 
-/// How long decisions are kept. Zero: not at all.
+/// How long decisions are cached. Zero turns the cache off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetimes {
     pub(crate) allowed: Duration,
     pub(crate) denied: Duration,
 }
 
-/// Everything a review says. Equal subjects get the same decision, and different ones never share
-/// it.
+/// The contents of a review. Equal subjects get the same decision, and different ones never share
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
     user: Arc<User>,
@@ -65,10 +65,11 @@ struct Subject {
 // === impl Subject ===
 
 impl Hash for Subject {
-    /// Groups are compared but not hashed: they are many, and those of one name hardly ever differ.
-    /// What callers choose is hashed whole, and so are uid and extra attributes: each token of a
-    /// ServiceAccount has an id of its own there. A caller that may mint tokens would otherwise
-    /// fill one slot with thousands of subjects, and every caller would compare them one by one.
+    /// Groups are compared, but not hashed, because they are many and rarely differ for one name.
+    /// The parts that callers choose are hashed completely, and so are UID and extra attributes,
+    /// because there each token of a ServiceAccount has its own ID. A caller that may create tokens
+    /// could otherwise fill one slot with thousands of subjects, and every caller would compare
+    /// them one by one.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.user.name.hash(state);
         self.user.uid.hash(state);
@@ -93,8 +94,8 @@ impl HubAuthorizer {
         Self { users, anonymous, reviewer, lifetimes, sharing, metrics }
     }
 
-    /// Hands back what it was given, so that a kept decision costs no copy. A decision that was
-    /// asked for before `since` does not count.
+    /// Returns its arguments, so that a cached decision needs no copy. Ignores decisions from
+    /// before `since`.
     pub(crate) async fn decide(
         &self,
         user: Arc<User>,
@@ -111,8 +112,8 @@ impl HubAuthorizer {
         Ok((subject.user, subject.attributes, decision))
     }
 
-    /// The same, if it is remembered that the user may. A miss is not counted: who asks here asks
-    /// again.
+    /// The same, but only if a cached decision allows it. Does not count a miss, because the caller
+    /// then asks again.
     pub(crate) fn remembered(
         &self,
         user: Arc<User>,
@@ -173,7 +174,7 @@ async fn review(
     })
 }
 
-/// Only a plain "allowed" allows: an evaluation error beside it changes nothing, a "denied" does.
+/// Only "allowed" allows: an evaluation error beside it changes nothing, but "denied" does.
 pub(crate) fn decision(status: k8s::SubjectAccessReviewStatus) -> Decision {
     if status.allowed && status.denied != Some(true) {
         return Decision::Allowed;
@@ -199,8 +200,8 @@ fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {
     spec
 }
 
-/// Selectors go raw: the hub parses them by its own rules and ignores what it cannot parse, which
-/// leaves the request unlimited and so never allows more than without a selector.
+/// Selectors are sent raw: the hub parses them by its own rules and ignores one that it cannot
+/// parse. Then the request counts as unlimited, so it never allows more than without a selector.
 fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes {
     let selectable = matches!(resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     let selector =
@@ -220,8 +221,8 @@ fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes
     }
 }
 
-/// What a kept decision takes, in bytes. The user counts each time, although most share one:
-/// nothing says for how long.
+/// Bytes of a cached decision. Counts the user each time, although most entries share one, because
+/// there is no guarantee for how long.
 fn bytes(subject: &Subject, decision: &Decision) -> usize {
     let reason = match decision {
         Decision::Allowed => 0,
@@ -255,8 +256,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever may mint tokens of one account would otherwise fill one slot of the table, to be
-    /// searched for everybody.
+    /// A caller that may create tokens of one account could otherwise fill one slot of the table,
+    /// which all callers would search.
     #[test]
     fn tokens_of_one_account_are_found_apart() {
         let hasher = std::hash::RandomState::new();

@@ -1,4 +1,4 @@
-//! Non-resource paths that everybody may read: probes.
+//! Non-resource paths that every caller may read: probes.
 //!
 //! `k8s.io/apiserver/pkg/authorization/path/path.go`.
 

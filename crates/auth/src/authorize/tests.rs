@@ -1,4 +1,4 @@
-//! Who is allowed what, what the hub is asked, and what is kept of its answers.
+//! Tests of permissions, of reviews sent to the hub, and of their cache.
 
 mod strangers;
 

@@ -1,4 +1,4 @@
-//! What a cache holds: answers by key, and calls in flight.
+//! The contents of a cache: answers by key, and calls in flight.
 //!
 //! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also
 //! the next to expire, and recency would not be worth a second lock or a write per hit. Entries of
@@ -17,11 +17,11 @@ use super::owners::Owners;
 use super::{Limits, Outcome};
 use crate::review::{ReviewError, TooManyReviews};
 
-/// What a kept answer counts as.
+/// The weight of a cached answer.
 pub(super) type WeightFn<K, V> = fn(&K, &V) -> usize;
 
-/// Expired entries removed with each insertion: more than one, so that the cache shrinks after a
-/// rush.
+/// Most expired entries removed with each insertion: more than one, so that the cache shrinks after
+/// a burst.
 const EXPIRED_PER_INSERT: usize = 4;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Entries<K, V> {
     pub(super) pending: usize,
     next_id: u64,
     weigh: WeightFn<K, V>,
-    /// Of all in `order`.
+    /// Total weight of `order`.
     pub(super) weight: usize,
     limits: Limits,
     pub(super) owners: Owners,
@@ -53,18 +53,18 @@ pub(super) enum Slot<V> {
     Ready {
         value: V,
         expires: Instant,
-        /// When it was asked for.
+        /// Time of the request for it.
         began: Instant,
         id: u64,
     },
-    /// Holds no receiver: each receiver is a caller that waits.
+    /// Holds no receiver, because each receiver is a waiting caller.
     Pending { outcome: Arc<watch::Sender<Outcome<V>>>, began: Instant, id: u64 },
 }
 
 // === impl Slot ===
 
 impl<V> Slot<V> {
-    /// What is kept, if it has not expired and was not asked for before `since`.
+    /// The cached answer, if it has not expired and was not requested before `since`.
     pub(super) fn answer(&self, since: Option<Instant>) -> Option<&V> {
         match self {
             Self::Ready { value, expires, began, .. } if Instant::now() < *expires && Some(*began) >= since => {
@@ -143,7 +143,7 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         id
     }
 
-    /// Does nothing once the slot is another's, or `Ready`.
+    /// Does nothing if the slot belongs to another call, or is `Ready`.
     pub(super) fn remove_pending(&mut self, key: &K, id: u64) {
         if matches!(self.slots.get(key), Some(Slot::Pending { id: own, .. }) if *own == id) {
             self.slots.remove(key);

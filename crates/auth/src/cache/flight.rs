@@ -1,4 +1,4 @@
-//! One call in flight: until it ends, or until its last waiter leaves.
+//! One call in flight, until it ends or its last waiter leaves.
 
 use std::hash::Hash;
 use std::pin::pin;
@@ -13,13 +13,13 @@ use super::entries::Entries;
 use super::{Loaded, Outcome};
 use crate::review::ReviewProgress;
 
-/// How long a call at the hub goes on without waiters. Ending it breaks its connection (HTTP/1.1
+/// How long a call at the hub continues without waiters. Its end breaks its connection (HTTP/1.1
 /// has no other way), so callers that come and go at once would cost a TLS handshake each. This
-/// bounds both: handshakes to the number of permits a second, and the time that an abandoned call
-/// holds its permit.
+/// bounds both: handshakes to the number of permits per second, and the time for which an abandoned
+/// call holds its permit.
 pub(super) const ABANDONED_GRACE: Duration = Duration::from_secs(1);
 
-/// Dropped without landing (given up, its task panicked or was shut down), it clears its slot.
+/// Dropped before it lands (abandoned, or its task panicked or was shut down), it clears its slot.
 pub(super) struct Flight<K: Hash + Eq, V> {
     pub(super) entries: Arc<Mutex<Entries<K, V>>>,
     /// Whose share of the cache it counts against.
@@ -28,19 +28,19 @@ pub(super) struct Flight<K: Hash + Eq, V> {
     pub(super) own: Option<(Arc<K>, u64)>,
     pub(super) began: Instant,
     pub(super) weight: usize,
-    /// Its receivers are the callers that wait.
+    /// Its receivers are the waiting callers.
     pub(super) outcome: Arc<watch::Sender<Outcome<V>>>,
 }
 
 // === impl Flight ===
 
 impl<K: Hash + Eq, V: Clone> Flight<K, V> {
-    /// Runs `load`, which says by `progress` how far it is.
+    /// Runs `load`, which reports its progress by `progress`.
     pub(super) async fn fly<F: Future<Output = Loaded<V>>>(self, progress: ReviewProgress, load: F) {
         let mut load = pin!(load);
         loop {
             tokio::select! {
-                // First, so that a call whose caller has gone before it began never begins.
+                // First, so that a call whose caller has left before the start never starts.
                 biased;
                 () = self.outcome.closed() => {}
                 loaded = &mut load => return self.land(loaded),
@@ -76,9 +76,9 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
             let (key, owner) = (Arc::clone(key), self.owner.clone());
             self.entries.lock().add_ready(key, owner, value.clone(), *lifetime, self.began);
         }
-        // Before the callers know: the next one to ask finds no call that is over.
+        // Before the callers are notified, so that their next requests do not find a finished call.
         drop(self);
-        let _ = outcome.send(Some(loaded.map(|(value, _)| value))); // nobody may be waiting any more
+        let _ = outcome.send(Some(loaded.map(|(value, _)| value))); // there may be no waiters left
     }
 }
 

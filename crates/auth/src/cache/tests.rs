@@ -1,4 +1,4 @@
-//! One call for many callers, kept for its time and not longer, within bounds.
+//! Tests: one call serves many callers, and its result is cached for its lifetime, within bounds.
 
 mod shares;
 
@@ -46,8 +46,7 @@ async fn an_answer_is_kept_for_its_lifetime() {
     assert_eq!(load(&cache, 1, Ok(kept("second"))).await, Ok("second".to_owned()));
 }
 
-/// Neither what is kept nor a call that is under way, and the late landing of that one hides
-/// nothing.
+/// Neither a cached value nor a call in flight, and a late result of that call hides nothing newer.
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_before_something_changed_does_not_count() {
     let cache = cache();
@@ -326,13 +325,13 @@ async fn a_call_whose_caller_has_gone_before_it_began_never_begins() {
     all_clear(&cache).await;
 }
 
-/// Until the call that holds the other end is dropped.
+/// Waits until the call with the other end is dropped.
 async fn ended(gone: oneshot::Receiver<()>) {
     let outcome = tokio::time::timeout(Duration::from_mins(1), gone).await;
     outcome.expect("the call ends").expect_err("dropped");
 }
 
-/// Until no call is under way; within a few turns of the runtime, without time.
+/// Waits until no call is in flight: a few turns of the runtime, without any time passing.
 async fn all_clear(cache: &Cache<u32, String>) {
     for _ in 0..100 {
         if cache.entries.lock().pending == 0 {

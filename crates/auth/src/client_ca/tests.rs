@@ -1,4 +1,4 @@
-//! Who may come in changes with the file, for peers that are there already too.
+//! Tests: accepted clients change with the file, also for connected peers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

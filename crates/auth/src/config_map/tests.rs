@@ -1,4 +1,5 @@
-//! What the hub's ConfigMap changes, what it must not change, and when readiness may be claimed.
+//! Tests of what the hub's ConfigMap changes, what it must not change, and when `loaded` becomes
+//! true.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,7 +39,7 @@ impl Source {
         self.inner.apply(&ConfigMap { metadata, data: Some(data.clone()), ..ConfigMap::default() });
     }
 
-    /// Generations of what is trusted.
+    /// Generations of the trust snapshots.
     fn generations(&self) -> (Option<u64>, Option<u64>) {
         (
             self.trust.front_proxy().as_ref().map(|snapshot| snapshot.generation),
@@ -149,7 +150,7 @@ fn a_part_that_comes_from_a_file_is_left_alone() {
     assert!(front_proxy.is_none() && clients.is_some() && *source.loaded.borrow());
 }
 
-/// A list that answers at once, and a watch that stays open.
+/// A list that is answered at once, and a watch that stays open.
 fn answer(request: &hyper::Request<()>, data: &BTreeMap<String, String>) -> https::Answer {
     assert_eq!(request.uri().path(), "/api/v1/namespaces/kube-system/configmaps");
     let query = request.uri().query().unwrap_or_default();
@@ -181,7 +182,7 @@ async fn loads(tolerate: bool, hub: &HttpsHub) -> bool {
     let config = Config { tolerate_lookup_failure: tolerate, ..Config::default() };
     let mut auth =
         Auth::build(&config, Some(hub.client().into()), &Handle::current(), &metrics()).expect("valid settings");
-    // Paused: the clock runs ahead whenever everything waits.
+    // The clock is paused, and advances whenever all tasks wait.
     timeout(Duration::from_mins(2), auth.loaded.wait_for(|loaded| *loaded)).await.is_ok()
 }
 
@@ -192,8 +193,8 @@ async fn a_failing_lookup_is_waited_for_unless_that_is_not_wanted() {
     let hub = HttpsHub::start(move |_, _| https::json(403, &forbidden)).await;
     assert!(!loads(false, &hub).await);
     assert!(loads(true, &hub).await);
-    // Nor does a hub without the ConfigMap, or one that says nothing, hold up those who can do
-    // without.
+    // A hub without the ConfigMap, or with an empty one, does not block a configuration that can do
+    // without, either.
     let empty =
         json!({ "kind": "ConfigMapList", "apiVersion": "v1", "metadata": { "resourceVersion": "1" }, "items": [] });
     let hub = HttpsHub::start(move |_, _| https::json(200, &empty)).await;

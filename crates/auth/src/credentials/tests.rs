@@ -1,4 +1,4 @@
-//! What counts as a bearer token, and that any header section survives the taking.
+//! Tests of what counts as a bearer token, and that any headers survive the removal of credentials.
 
 use proptest::prelude::*;
 

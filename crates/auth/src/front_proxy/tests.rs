@@ -1,4 +1,4 @@
-//! Who may speak for others, and what it may say.
+//! Tests of which clients may act as a front proxy, and which identities they may send.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::{AuthenticationError, Authenticator, User};
 
 const NAME: &str = "front-proxy-client";
 
-/// An authenticator that trusts `authority`'s certificates named `front-proxy-client`.
+/// An authenticator that trusts `authority`'s certificates with the name `front-proxy-client`.
 fn authenticator(authority: &Authority) -> Arc<Authenticator> {
     let auth = auth(&ScriptedHub::new());
     auth.authenticator.trust.publish_front_proxy(settings(authority, &[NAME]));

@@ -1,8 +1,8 @@
-//! The user in a front proxy's headers, and a small memory of users already read from the same
+//! Reads the user from a front proxy's headers, and remembers users already read from the same
 //! bytes.
 //!
-//! A hub sends the requests of all its users over few connections and repeats the same header lines
-//! for each user, so the common request finds its `User` by one hash of those lines, without
+//! A hub sends the requests of all its users over few connections, and repeats the same header
+//! lines for each user. So the usual request finds its `User` by one hash of those lines, without
 //! allocating.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,31 +15,31 @@ use super::IdentityHeaders;
 use crate::review::Opinion;
 use crate::user::User;
 
-/// Users remembered for one connection; when full, all are forgotten (they cost a microsecond each
-/// to read again).
+/// Users remembered for one connection. When full, all are forgotten, because to read one again
+/// takes only a microsecond.
 const MAX_IDENTITIES: usize = 256;
-/// Longest header bytes worth remembering: bounds the memory of one connection to 2 MiB.
+/// Longest header bytes that are remembered: bounds the memory of one connection to 2 MiB.
 const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
 
 /// Users by the exact bytes of their identity headers.
 #[derive(Debug, Default)]
 pub(crate) struct IdentityCache {
     generation: u64,
-    /// By a hash that is quick on the kilobyte that a user with many groups makes. Keys are few,
-    /// and the hub's words.
+    /// With a hash that is fast on the kilobyte of a user with many groups. Keys are few, and the
+    /// hub chooses them.
     users: HashMap<Box<[u8]>, Arc<User>, RandomState>,
     scratch: Vec<u8>,
 }
 
-/// A header that names the user is not UTF-8. Reading it with replacement characters would make two
-/// users one.
+/// A header with the user's identity is not UTF-8. Read with replacement characters, it would make
+/// two users one.
 #[derive(Debug, PartialEq, Eq)]
 struct NotUtf8;
 
 // === impl IdentityCache ===
 
 impl IdentityCache {
-    /// The user in `headers`. `generation` is that of the settings `names` belongs to.
+    /// The user in `headers`. `generation` is that of the settings with `names`.
     pub(crate) fn user(&mut self, headers: &HeaderMap, names: &IdentityHeaders, generation: u64) -> Opinion {
         if self.generation != generation {
             self.users.clear();
@@ -71,13 +71,14 @@ impl IdentityCache {
         self.users.insert(self.scratch.as_slice().into(), Arc::clone(user));
     }
 
-    /// Writes everything `parse` looks at, each value with its kind and length so that no two
-    /// requests share a key by moving bytes from one header into the next.
+    /// Writes all that `parse` reads, each value with its kind and length, so that no two requests
+    /// can share a key by moving bytes from one header into the next.
     fn write_key(&mut self, headers: &HeaderMap, names: &IdentityHeaders) {
         self.scratch.clear();
         for (kind, list) in [(b'u', &names.user), (b'i', &names.uid), (b'g', &names.group)] {
             for name in list {
-                // No value's kind: an empty value is not the next header's beginning.
+                // Not the kind of any value, so that an empty value is not the beginning of the
+                // next header.
                 self.scratch.push(b'|');
                 headers.get_all(name).iter().for_each(|value| self.write(kind, value.as_bytes()));
             }
@@ -98,7 +99,7 @@ impl IdentityCache {
 }
 
 /// `requestHeaderAuthRequestHandler.AuthenticateRequest`: the first non-empty user name, all
-/// non-empty groups, all extras.
+/// non-empty groups, all extra attributes.
 fn parse(headers: &HeaderMap, names: &IdentityHeaders) -> Result<Option<User>, NotUtf8> {
     let Some(name) = first(headers, &names.user)? else { return Ok(None) };
     let groups = names
@@ -117,7 +118,8 @@ fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, No
     values.find(|value| !value.is_empty()).map(text).transpose()
 }
 
-/// Prefixes are walked first, so that values of one key keep the order of the configured prefixes.
+/// Prefixes are the outer loop, so that values of one key keep the order of the configured
+/// prefixes.
 fn extra(headers: &HeaderMap, prefixes: &[Box<str>]) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
     let mut extra = BTreeMap::<String, Vec<String>>::new();
     for prefix in prefixes {
@@ -134,13 +136,13 @@ fn text(value: &HeaderValue) -> Result<String, NotUtf8> {
     std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| NotUtf8)
 }
 
-/// The key of an extra from what follows the prefix in a lower-case header name: percent-decoded as
-/// by Go's `url.PathUnescape`, or as it stands where that fails.
+/// The key of an extra attribute, from the rest of a lower-case header name after the prefix:
+/// percent-decoded like Go's `url.PathUnescape`, or unchanged if that fails.
 pub(crate) fn unescape_key(raw: &str) -> String {
     decode(raw.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| raw.to_owned())
 }
 
-/// `None` where a `%` is not followed by two hexadecimal digits.
+/// `None` if a `%` is not followed by two hexadecimal digits.
 fn decode(mut raw: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(raw.len());
     while let Some((&byte, rest)) = raw.split_first() {

@@ -1,4 +1,4 @@
-//! Keys of extras.
+//! Tests of the keys of extra attributes.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Which permissions an impersonation needs, and whom it makes of the caller.
+//! Tests of the permissions that an impersonation needs, and of the resulting user.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::AuthenticationError;
 use crate::testing::{ScriptedHub, auth, headers, strings, user};
 
-/// Reviews as `resource[/subresource].group namespace/name`, and the user that comes out.
+/// The reviews, as `resource[/subresource].group namespace/name`, and the resulting user.
 async fn impersonate(
     lines: &[(&'static str, &'static str)],
     allowed: impl Fn(&str) -> bool + Send + Sync + 'static,

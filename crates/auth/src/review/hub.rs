@@ -1,4 +1,4 @@
-//! Reviews by the hub's API server, through a kube client.
+//! Sends reviews to the hub's API server with a kube client.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -20,13 +20,13 @@ use serde::de::DeserializeOwned;
 
 use super::{Retry, ReviewError, Reviews};
 
-/// Longest answer to a review, in bytes: a front proxy's head takes no more of a user either. kube
-/// reads answers of any length, and a hundred are in flight at a time.
+/// Longest response to a review, in bytes: the head from a front proxy holds no more about a user
+/// either. kube reads responses of any length, and a hundred are in flight at a time.
 const LARGEST: usize = 1 << 20;
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// Clients of the hub; they may be clones of one.
+/// Clients of the hub, which may be clones of one.
 #[derive(Clone)]
 pub struct Hub {
     /// For TokenReviews and the authentication ConfigMap (`--authentication-kubeconfig`).
@@ -88,7 +88,7 @@ async fn post<R: Serialize + DeserializeOwned>(client: &Client, path: &str, revi
     read(code, &body)
 }
 
-/// The review that a hub answered.
+/// Parses a hub's response to a review.
 pub(crate) fn read<R: DeserializeOwned>(code: StatusCode, body: &[u8]) -> Result<R, ReviewError> {
     if code.is_client_error() || code.is_server_error() {
         return Err(refused(code, serde_json::from_slice(body).ok()));
@@ -100,9 +100,9 @@ pub(crate) fn no_status() -> ReviewError {
     ReviewError::Hub { message: Arc::from("the answer has no status"), retry: Retry::Never }
 }
 
-/// What the caller may read; texts of the hub and of the transport can name addresses and
-/// internals, and go to the log only. Without a Status it was not the hub itself, but what stands
-/// before it.
+/// The text that the caller may read. Texts of the hub and of the transport can contain addresses
+/// and internals, and only go to the log. A response without a Status came from a proxy before the
+/// hub.
 fn refused(code: StatusCode, status: Option<Status>) -> ReviewError {
     let status = status
         .unwrap_or_else(|| Status::failure("", code.canonical_reason().unwrap_or_default()).with_code(code.as_u16()));
@@ -131,8 +131,9 @@ fn retry_status(status: &Status) -> Retry {
     }
 }
 
-/// The connection ended under the call (`utilnet.IsConnectionReset`, `IsHTTP2ConnectionLost`);
-/// hyper has no IO error for an idle connection that the hub closed just then.
+/// Whether the connection ended during the call (`utilnet.IsConnectionReset`,
+/// `IsHTTP2ConnectionLost`). hyper has no IO error for an idle connection that the hub has just
+/// closed.
 fn is_lost_connection(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

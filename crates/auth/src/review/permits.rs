@@ -5,7 +5,7 @@
 //! and so can a user without any rights. First come, first served over all of them would make
 //! others wait for thousands of useless answers.
 //!
-//! A review's progress says whether it has its permit: its caller may give it up before.
+//! A review's progress shows whether it has its permit: its caller may abandon it before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,20 +15,19 @@ use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a
-/// second, few enough not to be a flood.
+/// Most reviews of users and tokens in flight at the hub. Enough for thousands of new identities
+/// per second, and few enough to be no flood.
 pub(crate) const MAX_OUTSTANDING: usize = 100;
 /// Those of them that may be for one owner: a quarter, as of everything else here.
 pub(crate) const MAX_OF_ONE: usize = MAX_OUTSTANDING / 4;
 /// Those of all that may be for tokens not known to be good: strangers cannot take the rest from
 /// users.
 pub(crate) const MAX_NEW_TOKENS: usize = 50;
-/// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest
-/// ones.
+/// Most reviews of anonymous users in flight, in addition: honest ones need only a few.
 pub(crate) const MAX_ANONYMOUS: usize = 10;
 
-/// Whether the review is at the hub just now, or waits for a permit or its next attempt. Clones
-/// share it.
+/// Whether the review is at the hub now, or waits for a permit or its next attempt. Clones share
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewProgress(Arc<AtomicBool>);
 
@@ -134,7 +133,7 @@ impl Owners {
 // === impl ReviewProgress ===
 
 impl ReviewProgress {
-    /// From now on, until what is returned is dropped.
+    /// The review is at the hub from now on, until the guard is dropped.
     pub fn enter_hub(&self) -> AtHubGuard<'_> {
         self.0.store(true, Ordering::Relaxed);
         AtHubGuard(&self.0)

@@ -1,4 +1,4 @@
-//! Which failures deserve another attempt, how long it may take, and what goes over the wire.
+//! Tests of which failures are retried, how long that may take, and what is sent.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ async fn strangers_leave_places_to_users_and_have_their_own() {
     }
 }
 
-/// A hub that gives `answers` in order, and what it was sent.
+/// A hub that sends `answers` in order, and the requests that it received.
 async fn wire(answers: impl IntoIterator<Item = (u16, Value)>) -> (HttpsHub, Arc<Mutex<Vec<(String, Value)>>>) {
     let answers = Mutex::new(answers.into_iter().collect::<VecDeque<_>>());
     let seen = Arc::new(Mutex::new(Vec::new()));

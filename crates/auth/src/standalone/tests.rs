@@ -1,4 +1,4 @@
-//! What a rule grants, what it does not, and which files are refused.
+//! Tests of what a rule grants, what it does not, and which files are refused.
 
 use std::borrow::Cow;
 

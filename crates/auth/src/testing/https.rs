@@ -1,4 +1,4 @@
-//! A hub on a loopback port, with real TLS: for what only shows on the wire.
+//! A hub on a loopback port with real TLS, for tests of what is sent.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, handler: Arc<Handle
                     Ok::<_, Infallible>(handler(Request::from_parts(parts, ()), body))
                 }
             });
-            // The client ends the connection when it is done; that is no failure of the test.
+            // The client ends the connection when it is done, which is no failure of the test.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,9 +1,9 @@
-//! A file of tokens in Kubernetes' format: CSV lines of `token,user,uid` and optionally
+//! A file of tokens in Kubernetes' format: CSV lines of `token,user,uid`, optionally with
 //! `"group1,group2"`.
 //!
-//! `k8s.io/apiserver/pkg/authentication/token/tokenfile`. Fields may be quoted (RFC 4180); blank
-//! lines are skipped, a line without a token is skipped, and the last line with a token wins.
-//! Tokens are kept as keyed hashes.
+//! `k8s.io/apiserver/pkg/authentication/token/tokenfile`. Fields may be quoted (RFC 4180). Blank
+//! lines and lines without a token are skipped, and the last line with a token wins. Tokens are
+//! stored as keyed hashes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use arc_swap::ArcSwap;
 use crate::token_id::{TokenHasher, TokenId};
 use crate::user::User;
 
-/// Users by token; a new file takes effect with the next request.
+/// Users by token. A new file takes effect with the next request.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenFile {
     users: Arc<ArcSwap<HashMap<TokenId, Arc<User>>>>,
     hasher: TokenHasher,
 }
 
-/// A token file is not valid. The texts never contain what stands in the file.
+/// Why a token file is invalid. The texts never contain the file's contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFileError {
     #[error("the token file is not UTF-8")]
@@ -33,7 +33,7 @@ pub enum TokenFileError {
     NoUser { line: usize },
 }
 
-/// One line's fields.
+/// The fields of one line.
 #[derive(Debug, PartialEq, Eq)]
 struct Record {
     line: usize,
@@ -49,13 +49,13 @@ impl TokenFile {
         Ok(Self { users: Arc::new(ArcSwap::from_pointee(users)), hasher })
     }
 
-    /// Replaces all tokens; on an error the old ones stay.
+    /// Replaces all tokens. On an error, the old ones stay.
     pub(crate) fn replace(&self, csv: &[u8]) -> Result<(), TokenFileError> {
         self.users.store(Arc::new(users(csv, &self.hasher)?));
         Ok(())
     }
 
-    /// The holder of the token that [`TokenFile::hasher`] makes `id` of.
+    /// The holder of the token with this `id` by [`TokenFile::hasher`].
     pub(super) fn find(&self, id: &TokenId) -> Option<Arc<User>> {
         self.users.load().get(id).cloned()
     }
@@ -95,8 +95,8 @@ fn groups(column: Option<&String>) -> Vec<String> {
     groups.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect()
 }
 
-/// Splits CSV. A quote opens a field only at its start, and after a closing quote only a comma or
-/// the line's end may come.
+/// Splits CSV. A quote may only open a field at its start, and a closing quote must be followed by
+/// a comma or the line's end.
 fn records(text: &str) -> Result<Vec<Record>, TokenFileError> {
     let mut records = Vec::new();
     let mut rest = text;
@@ -124,7 +124,7 @@ fn records(text: &str) -> Result<Vec<Record>, TokenFileError> {
     Ok(records)
 }
 
-/// The first field of `text`, and where it ends: at a comma, a line's end or the end of the text.
+/// Returns the first field of `text`, and its end: a comma, a line's end or the end of the text.
 fn field(text: &str, line: usize) -> Result<(String, usize), TokenFileError> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', '\n']).unwrap_or(text.len());

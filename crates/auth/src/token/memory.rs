@@ -1,8 +1,7 @@
-//! What is remembered of tokens: the hub's answers for seconds, and which tokens were good for
-//! longer.
+//! Caches token reviews: the hub's answers for seconds, and for longer, which tokens were good.
 //!
-//! Answers about users and refusals are kept apart. Anybody can send made-up tokens, and the
-//! refusals they earn must not push out what is known of users.
+//! Answers about users and refusals are stored separately, because any client can send invented
+//! tokens, and their refusals must not displace the answers about users.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +14,14 @@ use crate::review::Line;
 use crate::token_id::TokenId;
 use crate::user::User;
 
-/// Refusals kept (32 bytes each), and new tokens under review: honest ones come in a rush only when
-/// the gateway starts, and at 64 KiB at most they hold no more than 64 MiB while they wait.
+/// Most refusals (32 bytes each), and most new tokens under review: honest ones come in a burst
+/// only when the gateway starts, and with 64 KiB each they hold at most 64 MiB while they wait.
 const STRANGERS: Limits = Limits { kept: 8192, pending: 1024 };
-/// How long a token that was good is reviewed among the users', from one proof to the next. Says
-/// nothing about what it is worth now.
+/// How long a good token is reviewed in the users' queue after each proof. Does not mean that it is
+/// valid now.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// The holder of a token; `None`: it was refused.
+/// The holder of a token; `None` if it was refused.
 pub(super) type Holder = Option<Arc<User>>;
 
 #[derive(Debug)]
@@ -51,7 +50,7 @@ impl Memory {
         self.users.get(id).or_else(|| self.strangers.get(id))
     }
 
-    /// Where a token that needs a review queues.
+    /// The queue for a token that needs a review, and its cache.
     pub(super) fn line(&self, id: &TokenId) -> (Line, &Cache<TokenId, Holder>) {
         match self.known.get(id) {
             Some(owner) => (Line::Users(owner), &self.users),

@@ -1,4 +1,4 @@
-//! What is kept of the hub's word on tokens, and for how long.
+//! Tests of which answers about tokens are cached, and for how long.
 
 mod strangers;
 

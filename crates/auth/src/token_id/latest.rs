@@ -1,7 +1,8 @@
-//! The latest token of one connection, hashed once: most clients send the same with every request.
+//! The latest token of one connection, hashed once: most clients send the same one with every
+//! request.
 //!
-//! It is in plain text here, as it is in the connection's HPACK table, and no longer than the
-//! connection lives. What is found is its hash alone: whether the token still holds is asked each
+//! It is stored in plain text here, as in the connection's HPACK table, for no longer than the
+//! connection lives. Only its hash is reused: whether the token is still valid is checked each
 //! time.
 
 use aws_lc_rs::constant_time;
@@ -9,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::{TokenHasher, TokenId};
 
-/// Longer ones are hashed each time: connections are many.
+/// Longer tokens are hashed each time, because there are many connections.
 const LONGEST: usize = 4 * 1024;
 
 /// See the module's text.
@@ -26,9 +27,9 @@ struct Known {
 // === impl Latest ===
 
 impl Latest {
-    /// What `hasher` makes of `token`.
+    /// The ID of `token` by `hasher`.
     pub(crate) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
-        // In constant time: behind a load balancer one connection may carry the requests of several
+        // In constant time: behind a load balancer one connection may carry requests of several
         // users.
         if let Some(known) = &self.0
             && known.hasher == hasher.serial

@@ -7,14 +7,14 @@ use super::*;
 use crate::Auth;
 
 const CROWD: usize = 5000;
-/// Longer than a review goes on for nobody.
+/// Longer than a review without waiters continues.
 const A_WHILE: Duration = Duration::from_secs(2);
 
 fn anonymous() -> Arc<User> {
     Arc::new(User::anonymous())
 }
 
-/// A hub that allows everything and never gets to anonymous users.
+/// A hub that allows everything, but never answers about anonymous users.
 fn hub() -> (Arc<ScriptedHub>, Auth) {
     let hub = ScriptedHub::new();
     hub.allow(|_| true);
@@ -23,7 +23,7 @@ fn hub() -> (Arc<ScriptedHub>, Auth) {
     (hub, auth)
 }
 
-/// Everybody of the crowd asks for something else, `length` bytes long.
+/// Each caller asks for something else, with `length` bytes.
 fn crowd(auth: &Auth, length: usize) -> JoinSet<Result<Permission, AuthorizationError>> {
     let mut crowd = JoinSet::new();
     for number in 0..CROWD {

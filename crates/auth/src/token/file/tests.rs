@@ -1,4 +1,4 @@
-//! The file format, by example and by round trip.
+//! Tests of the file format, by examples and round trips.
 
 use proptest::prelude::*;
 

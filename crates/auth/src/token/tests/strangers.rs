@@ -10,7 +10,7 @@ use crate::review::TooManyReviews;
 /// More than may wait.
 const CROWD: usize = 5000;
 
-/// A hub that knows one good token and never gets to tokens that begin with `junk`.
+/// A hub that knows one good token, and never answers about tokens that begin with `junk`.
 fn hub() -> (Arc<ScriptedHub>, Arc<Auth>) {
     let hub = ScriptedHub::new();
     hub.token("good", authenticated("u", &[]));
