@@ -1,4 +1,4 @@
-//! Accepts connections, and goes on after single ones fail.
+//! Accepts connections, and continues after single ones fail.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use crate::dial;
 use crate::follow::Complaints;
 use crate::words;
 
-/// After an accept that failed for want of something, file descriptors most often.
+/// Waits after an accept that failed for lack of a resource, usually file descriptors.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(10), Duration::from_secs(1));
 
-/// Hands each connection that `next` accepts to `take`, for ever. `whom` is for the log: "clients".
+/// Passes each connection that `next` accepts to `take`, forever. `whom` is for the log: "clients".
 ///
-/// An error concerns one connection, or means that the process lacks something. The loop ignores
+/// An error concerns one connection, or means that the process lacks a resource. The loop ignores
 /// the first kind, and waits after the second, longer each time.
 pub async fn each<T, F: Future<Output = io::Result<T>>>(
     whom: &'static str,
@@ -34,7 +34,7 @@ pub async fn each<T, F: Future<Output = io::Result<T>>>(
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 if failures == 0 {
-                    // As often as it goes on after some success: what is missing comes and goes.
+                    // Logged again after each success in between, because the lack may come and go.
                     complaints.clear();
                 }
                 if let Some(error) = complaints.new_cause(&words::io(&error)) {
@@ -47,9 +47,9 @@ pub async fn each<T, F: Future<Output = io::Result<T>>>(
     }
 }
 
-/// The next connection, with the options that all have, and its peer's address. An IPv4 address is
-/// given as such, also where a socket of both families has it inside of an IPv6 one (RFC 4291
-/// §2.5.5.2).
+/// Accepts the next connection, and sets the options that all have. Returns it with its peer's
+/// address. An IPv4 address is returned as such, even if a socket of both families has it inside an
+/// IPv6 one (RFC 4291 §2.5.5.2).
 pub async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, address) = listener.accept().await?;
     dial::tune(&stream);

@@ -1,59 +1,60 @@
-//! When to try again. Each wait is longer than the one before, up to a longest. A share of it is
-//! left to chance, so that clients that failed together do not come back together.
+//! Waits before retries. Each wait is longer than the one before, up to a longest one. A part of it
+//! is random, so that clients that failed together do not return together.
 
 use std::time::Duration;
 
 use crate::random::sooner;
 
-/// The waits of one kind of failure. The caller counts its failures in a row.
+/// The waits for one kind of failure. The caller counts its consecutive failures.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
-    /// After the first failure, at most.
+    /// Longest wait after the first failure.
     pub first: Duration,
     pub longest: Duration,
-    /// By which each is longer than the one before.
+    /// Factor by which each wait is longer than the one before.
     pub factor: f64,
-    /// From 0, always the whole of it, to 1, anything below it.
+    /// The random part: 0 means always the whole wait, 1 anything below it.
     pub chance: f64,
 }
 
 // === impl Backoff ===
 
 impl Backoff {
-    /// One object of many that fails. The others go on meanwhile, so that it may wait long.
+    /// For one failing object of many. The others continue meanwhile, so it may wait long.
     pub const OBJECT: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(5));
-    /// A write that met another writer's: the next attempt reads what that wrote.
+    /// For a write that conflicted with another writer's: the next attempt reads that write.
     pub const CONFLICT: Self = Self::doubling(Duration::from_millis(200), Duration::from_secs(30));
-    /// A watch of the hub: as client-go's reflectors and kube's watchers, half a minute in the end.
+    /// For a watch of the hub: up to half a minute, like client-go's reflectors and kube's
+    /// watchers.
     pub const WATCH: Self = Self::doubling(Duration::from_secs(1), Duration::from_secs(30));
-    /// A call to the hub that a program repeats until it succeeds.
+    /// For a call to the hub that a program repeats until it succeeds.
     pub const HUB: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(1));
-    /// A member that does not answer, and a watch of one: thousands may be away.
+    /// For a member that does not answer, and a watch of one: thousands may be unreachable.
     pub const MEMBER: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(1));
 
-    /// Twice as long each time, the lower half of it for certain.
+    /// Doubles each time, and the lower half is fixed.
     pub const fn doubling(first: Duration, longest: Duration) -> Self {
         Self { first, longest, factor: 2.0, chance: 0.5 }
     }
 
-    /// The same each time, up to a share `chance` sooner.
+    /// The same each time, up to a part `chance` sooner.
     pub const fn steady(every: Duration, chance: f64) -> Self {
         Self { chance, ..Self::doubling(every, every) }
     }
 
-    /// The longest wait after so many failures before this one.
+    /// The longest wait after this many earlier failures.
     pub fn window(&self, failures: u32) -> Duration {
         let factor = self.factor.powi(i32::try_from(failures).unwrap_or(i32::MAX));
         let window = Duration::try_from_secs_f64(self.first.as_secs_f64() * factor);
         window.map_or(self.longest, |window| window.min(self.longest))
     }
 
-    /// How long to wait after so many failures before this one.
+    /// The wait after this many earlier failures.
     pub fn wait(&self, failures: u32) -> Duration {
         self.some_of(self.window(failures))
     }
 
-    /// The certain share of `window`, and some of the rest.
+    /// The fixed part of `window`, and some of the rest.
     pub fn some_of(&self, window: Duration) -> Duration {
         sooner(window, self.chance)
     }

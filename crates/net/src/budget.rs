@@ -1,8 +1,8 @@
-//! How many bytes a process holds for others, and who gives way when it is too much.
+//! Limits the bytes that a process holds for others, and chooses which holders give way.
 //!
-//! What was received and not yet passed on is bounded for each stream by its window, and for all of
-//! them together here: when the budget is exceeded, whoever holds the most is ended. Far below the
-//! limit this costs an addition to a counter of the core's own; cores settle in steps.
+//! Bytes that were received and not yet passed on are limited for each stream by its window, and
+//! for all streams together here: when the budget is exceeded, the largest holders are ended. Far
+//! below the limit this costs an addition to a counter of the core's own; cores settle in steps.
 
 mod shedding;
 
@@ -19,11 +19,11 @@ use slab::Slab;
 
 use crate::throttle::LogThrottle;
 
-/// What holds bytes: a stream, a request, a connection.
+/// Holds bytes: a stream, a request or a connection.
 pub trait Holder: Send + Sync + 'static {
     fn counters(&self) -> &Counters;
 
-    /// Whom its bytes count for. Asked when the budget is exceeded.
+    /// The owner for which its bytes count. Called when the budget is exceeded.
     fn owner(&self) -> Owner {
         Owner::Itself
     }
@@ -33,31 +33,31 @@ pub trait Holder: Send + Sync + 'static {
         true
     }
 
-    /// It holds too much.
+    /// The holder must end, because it holds too much.
     fn end(&self) {
         self.counters().end();
     }
 }
 
-/// Whom bytes count for.
+/// The owner for which bytes count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Nobody else: the holder is compared with others alone.
+    /// No other: the holder is compared with others alone.
     Itself,
     /// Its holders are compared with others together.
     Named(String),
-    /// Several who are one as far as it can be told, by a name among such.
+    /// Several that cannot be distinguished, by a name of this kind.
     Group(String),
-    /// Known by address alone. Whatever a user is called, it is nobody's name.
+    /// Known by address only. No user's name can equal it.
     Address(String),
-    /// A server that was asked, by a name among such. Nobody asked for what it holds, so its bytes
-    /// weigh more than others' when they are compared.
+    /// A server that was asked, by a name of this kind. Its bytes weigh more than others' in
+    /// comparisons, because they were not requested.
     Server(String),
-    /// Has not been authenticated: gives way before anybody else does.
+    /// Not authenticated: gives way before all others.
     Unauthenticated(String),
 }
 
-/// What one holder has of one kind: recounted as it changes, and given back when dropped.
+/// What one holder holds of one kind: recounted as it changes, and given back when dropped.
 pub struct Tally<H: Holder> {
     account: Account<H>,
     counted: usize,
@@ -71,59 +71,59 @@ pub struct Counters {
     task: AtomicWaker,
 }
 
-/// Bytes that may be held by all holders together. Cheap to clone.
+/// Most bytes that all holders together may hold. Cheap to clone.
 pub struct Budget<H: Holder>(Arc<Shared<H>>);
 
 struct Shared<H: Holder> {
     limit: u64,
-    /// What a core counts by itself before it settles.
+    /// Bytes that a core counts before it settles.
     step: u64,
     shards: Box<[Shard<H>]>,
     settled: AtomicI64,
-    /// Held by those that were told to give way and have not yet: the sum of their parts'.
+    /// Bytes of holders that were told to give way and have not yet: the sum over their parts.
     leaving: AtomicU64,
     sheds: AtomicU64,
     thinned: AtomicU64,
     log: LogThrottle,
-    /// One looks for the worst at a time.
+    /// Only one thread at a time searches for the largest.
     shedding: Mutex<()>,
 }
 
-/// One core's part of the count, on cache lines of its own.
+/// One core's part of the count, on its own cache lines.
 #[repr(align(128))]
 struct Shard<H: Holder> {
     unsettled: AtomicI64,
     running: Mutex<Slab<Weak<Part<H>>>>,
 }
 
-/// One holder's part of a budget, given back when nobody has it any more. Cheap to clone.
+/// One holder's part of a budget, given back with its last reference. Cheap to clone.
 pub struct Account<H: Holder>(Arc<Part<H>>);
 
 struct Part<H: Holder> {
     holder: H,
-    /// With the shard, and its number there.
+    /// With the shard, and its index there.
     within: Option<(Budget<H>, usize, usize)>,
     told: AtomicBool,
-    /// Of what is held, what counts as good as given back, because it was told to give way.
+    /// The held bytes that count as given back, because the holder was told to give way.
     leaving: AtomicU64,
-    /// Of what is held, what a library has and has not let go of yet.
+    /// The held bytes that a library has and has not dropped yet.
     lent: AtomicU64,
     /// The holder's task waits until nothing is lent.
     awaited: AtomicBool,
 }
 
-/// Bytes that a library has: they are held until it lets go of them, sent or void.
+/// Bytes that a library has: they are held until it drops them, sent or void.
 struct ChargedBytes<H: Holder> {
     bytes: Bytes,
     part: Arc<Part<H>>,
 }
 
-/// Most that a core counts by itself.
+/// Most bytes that a core counts before it settles.
 const LARGEST_STEP: u64 = 1024 * 1024;
 /// Below this limit every byte settles at once.
 const EXACT_BELOW: u64 = 16 * 1024 * 1024;
 
-/// How many times a byte of a [server](Owner::Server) counts beside one of anybody else.
+/// Weight of a byte of a [server](Owner::Server), relative to any other.
 const WEIGHT_OF_SERVERS: u64 = 4;
 
 // === impl Owner ===
@@ -148,7 +148,7 @@ impl Counters {
         self.task.wake();
     }
 
-    /// Fails when the holder is to end. Its one task is woken for it.
+    /// Fails when the holder must end. Registers its only task, which is woken for that.
     ///
     /// # Errors
     /// [`io::ErrorKind::QuotaExceeded`].
@@ -182,12 +182,12 @@ impl<H: Holder> Holder for Arc<H> {
 // === impl Budget ===
 
 impl<H: Holder> Budget<H> {
-    /// Of `bytes`, counted in one place.
+    /// A budget of `bytes`, counted in one place.
     pub fn new(bytes: u64) -> Self {
         Self::of_cores(bytes, 1)
     }
 
-    /// Of `bytes`, counted by each of `cores`. The sum is right to a 64th of the limit.
+    /// A budget of `bytes`, counted by each of `cores`. The sum is exact to a 64th of the limit.
     pub fn of_cores(bytes: u64, cores: usize) -> Self {
         let cores = cores.max(1);
         let step = if bytes < EXACT_BELOW { 0 } else { (bytes / 64 / cores as u64).min(LARGEST_STEP) };
@@ -215,12 +215,12 @@ impl<H: Holder> Budget<H> {
         Account(part)
     }
 
-    /// Bytes that may be held.
+    /// The limit in bytes.
     pub fn limit(&self) -> u64 {
         self.0.limit
     }
 
-    /// Bytes still free; zero when exceeded.
+    /// Bytes still free; zero if exceeded.
     pub fn free(&self) -> u64 {
         self.0.limit.saturating_sub(self.held())
     }
@@ -231,12 +231,13 @@ impl<H: Holder> Budget<H> {
         u64::try_from(self.0.settled.load(Ordering::Relaxed) + unsettled).unwrap_or(0)
     }
 
-    /// Holders that were told to [give way](Self::thin_out) for their number, ever.
+    /// Total number of holders that were told to [give way](Self::thin_out) because of their
+    /// number.
     pub fn thinned(&self) -> u64 {
         self.0.thinned.load(Ordering::Relaxed)
     }
 
-    /// Holders that had to give way for what was held, ever.
+    /// Total number of holders that had to give way because of held bytes.
     pub fn sheds(&self) -> u64 {
         self.0.sheds.load(Ordering::Relaxed)
     }
@@ -251,7 +252,7 @@ impl<H: Holder> Budget<H> {
         self.count(core, -i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Whether the core has settled.
+    /// Returns whether the core has settled.
     fn count(&self, core: usize, bytes: i64) -> bool {
         let shard = &self.0.shards[core];
         let unsettled = shard.unsettled.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -262,7 +263,7 @@ impl<H: Holder> Budget<H> {
         is_due
     }
 
-    /// As settled; what those hold that stay.
+    /// Settled bytes of the holders that stay.
     fn staying(&self) -> u64 {
         let settled = u64::try_from(self.0.settled.load(Ordering::Relaxed)).unwrap_or(0);
         settled.saturating_sub(self.0.leaving.load(Ordering::Relaxed))
@@ -272,7 +273,7 @@ impl<H: Holder> Budget<H> {
         self.staying() > self.0.limit
     }
 
-    /// As settled.
+    /// Whether the settled bytes exceed the limit.
     fn is_overdrawn(&self) -> bool {
         u64::try_from(self.0.settled.load(Ordering::Relaxed)).unwrap_or(0) > self.0.limit
     }
@@ -301,7 +302,7 @@ impl<H: Holder> Shard<H> {
 // === impl Account ===
 
 impl<H: Holder> Account<H> {
-    /// Counts for nobody but itself.
+    /// An account without a budget, which counts only for itself.
     pub fn unlimited(holder: H) -> Self {
         Self(Arc::new(Part::new(holder, None)))
     }
@@ -310,7 +311,7 @@ impl<H: Holder> Account<H> {
         &self.0.holder
     }
 
-    /// `bytes` more are held.
+    /// Counts `bytes` more.
     pub fn take(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.0.holder.counters().held.fetch_add(bytes, Ordering::Relaxed);
@@ -319,12 +320,12 @@ impl<H: Holder> Account<H> {
         }
     }
 
-    /// `bytes` fewer are held.
+    /// Counts `bytes` fewer.
     pub fn give(&self, bytes: usize) {
         self.0.give(bytes as u64);
     }
 
-    /// For what changes its size.
+    /// A count for something that changes its size.
     pub fn tally(&self) -> Tally<H> {
         Tally { account: self.clone(), counted: 0 }
     }
@@ -334,7 +335,7 @@ impl<H: Holder> Account<H> {
         self.0.holder.counters().held()
     }
 
-    /// What was `counted` so far is `held` now.
+    /// Changes the count of something from `counted` to `held`.
     pub fn recount(&self, counted: &mut usize, held: usize) {
         let before = std::mem::replace(counted, held);
         if held > before {
@@ -344,41 +345,42 @@ impl<H: Holder> Account<H> {
         }
     }
 
-    /// Bytes that are held from now on, for a library.
+    /// Counts bytes from now on, and lends them to a library.
     pub fn charge(&self, bytes: Bytes) -> Bytes {
         self.take(bytes.len());
         self.lend(bytes)
     }
 
-    /// Bytes that are held already, for a library.
+    /// Lends bytes that count already to a library.
     pub fn lend(&self, bytes: Bytes) -> Bytes {
         self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Bytes::from_owner(ChargedBytes { bytes, part: Arc::clone(&self.0) })
     }
 
-    /// Whether a library has something still.
+    /// Whether a library still has lent bytes.
     pub fn has_lent(&self) -> bool {
         self.0.lent.load(Ordering::Relaxed) > 0
     }
 
-    /// How much libraries have. The task that [checks](Account::check) is woken when it is nothing
-    /// any more.
+    /// Bytes that libraries have. The task that [checks](Account::check) is woken when none are
+    /// left.
     pub fn lent(&self) -> u64 {
         self.0.awaited.store(true, Ordering::SeqCst);
         self.0.lent.load(Ordering::SeqCst)
     }
 
-    /// More is held than may be, by those that were told to give way and have not yet among others.
+    /// Whether more is held than allowed, including by holders that were told to give way and have
+    /// not yet.
     pub fn is_overdrawn(&self) -> bool {
         self.0.within.as_ref().is_some_and(|(budget, ..)| budget.is_overdrawn())
     }
 
-    /// The holder is to end.
+    /// Whether the holder must end.
     pub fn is_ended(&self) -> bool {
         self.0.holder.counters().ended.load(Ordering::Acquire)
     }
 
-    /// Completes when the holder is to end. For its one task.
+    /// Completes when the holder must end. For its only task.
     pub async fn ended(&self) {
         let ended = |cx: &mut Context<'_>| if self.check(cx).is_ok() { Poll::Pending } else { Poll::Ready(()) };
         poll_fn(ended).await;
@@ -387,7 +389,7 @@ impl<H: Holder> Account<H> {
     /// See [`Counters::check`].
     ///
     /// # Errors
-    /// As there.
+    /// The same as there.
     pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
         self.0.holder.counters().check(cx)
     }
@@ -402,12 +404,12 @@ impl<H: Holder> Clone for Account<H> {
 // === impl Tally ===
 
 impl<H: Holder> Tally<H> {
-    /// So many bytes are held now.
+    /// Sets the number of held bytes.
     pub fn set(&mut self, held: usize) {
         self.account.recount(&mut self.counted, held);
     }
 
-    /// So many at least: what is a buffer's for as long as it is there.
+    /// Raises the number of held bytes to at least this: for a buffer that never shrinks.
     pub fn raise(&mut self, held: usize) {
         if held > self.counted {
             self.set(held);
@@ -441,8 +443,8 @@ impl<H: Holder> Part<H> {
         }
     }
 
-    /// A holder that was told to give way has given `bytes` back. Not only when it ends: HTTP/2
-    /// keeps the frame that it is writing, and with it the part, for as long as the peer takes
+    /// A holder that was told to give way has given `bytes` back. That is not only at its end:
+    /// HTTP/2 keeps the frame that it is writing, and with it the part, while the peer reads
     /// nothing.
     fn left(&self, budget: &Budget<H>, bytes: u64) {
         if self.leaving.load(Ordering::Relaxed) == 0 {
@@ -459,7 +461,7 @@ impl<H: Holder> Drop for Part<H> {
     fn drop(&mut self) {
         let held = self.holder.counters().held.swap(0, Ordering::Relaxed);
         let Some((budget, core, id)) = &self.within else { return };
-        // Not found any more from here on.
+        // From here on, searches no longer find it.
         budget.0.shards[*core].running.lock().try_remove(*id);
         budget.subtract(*core, held);
         budget.0.leaving.fetch_sub(self.leaving.swap(0, Ordering::Relaxed), Ordering::Relaxed);

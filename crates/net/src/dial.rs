@@ -1,5 +1,5 @@
-//! Opening TCP connections: resolve once, try the addresses side by side where there are several,
-//! give up after a named time.
+//! Opens TCP connections: resolves once, races the addresses if there are several, and gives up at
+//! a deadline.
 
 mod error;
 mod race;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, timeout_at};
 pub use self::error::DialError;
 use self::race::{Tried, first_of, in_turns};
 
-/// Probes start after this much silence: a member that vanished without a FIN is noticed even by an
-/// idle watch (the value Go's `net.Dialer` uses by default in kube components is 30 s too).
+/// Probes start after this much silence, so that even an idle watch detects a member that vanished
+/// without a FIN (Go's `net.Dialer` in kube components also uses 30 s by default).
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// A destination as messages and proxies spell it: `host:port`, IPv6 in brackets.
+/// A destination as messages and proxies write it: `host:port`, IPv6 in brackets.
 #[derive(Debug, Clone, Copy)]
 pub struct HostPort<'a> {
     /// DNS name or IP address, IPv6 without brackets.
@@ -31,14 +31,14 @@ pub struct HostPort<'a> {
 
 /// Connects to `host:port` before `deadline`.
 ///
-/// The name is resolved once and only the resolved addresses are dialled, as [`connect_to`] says.
+/// Resolves the name once, and dials only the resolved addresses, like [`connect_to`].
 pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, DialError> {
     let addresses = resolve(host, port, deadline).await?;
     connect_to(HostPort { host, port }, addresses, deadline).await
 }
 
-/// The addresses of `host:port`, each once, in the resolver's order; never none. How many of them
-/// are used is the caller's affair: which ones are worth keeping depends on what for.
+/// The addresses of `host:port`, each once, in the resolver's order; at least one. The caller
+/// decides how many to use, because that depends on the purpose.
 pub async fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
     let found = timeout_at(deadline, tokio::net::lookup_host((host, port)))
         .await
@@ -53,13 +53,13 @@ pub async fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<Soc
     if addresses.is_empty() { Err(DialError::NoAddress { host: host.to_owned() }) } else { Ok(addresses) }
 }
 
-/// Connects to one of `addresses`, which `destination` was found to mean, before `deadline`:
-/// whoever checks addresses hands on those that passed, and no others are dialled (CVE-2020-8562).
+/// Connects to one of `addresses` of `destination` before `deadline`. A caller that checks
+/// addresses passes those that it allows, and no others are dialled (CVE-2020-8562).
 ///
-/// Several are tried as RFC 8305 says: families in turns beginning with the first address's, the
-/// next one 250 ms after the last or as soon as one fails, eight at most. The first that answers is
-/// taken and the other attempts are given up. When all fail, the first address's failure is told;
-/// when time is up, all that was tried.
+/// Several are tried as in RFC 8305: alternating families, beginning with the first address's; the
+/// next one 250 ms after the last or as soon as one fails; at most eight. The first that answers is
+/// used, and the other attempts are abandoned. When all fail, the error is the first address's. On
+/// a timeout it has all that were tried.
 pub async fn connect_to(
     destination: HostPort<'_>,
     addresses: impl IntoIterator<Item = SocketAddr>,
@@ -70,7 +70,7 @@ pub async fn connect_to(
         return Err(DialError::NoAddress { host: destination.host.to_owned() });
     };
     let connected = match addresses.next() {
-        // Most often: nothing is to be chosen.
+        // The usual case: there is nothing to choose.
         None => match timeout_at(deadline, TcpStream::connect(first)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(source)) => Err(DialError::Connect { address: first.to_string(), source }),
@@ -86,8 +86,8 @@ pub async fn connect_to(
     connected.inspect(tune)
 }
 
-/// Sets what every connection here wants: no Nagle delay and keepalive probes. A socket that
-/// refuses an option still works, so failures are not errors.
+/// Sets the options of every connection: no Nagle delay, and keepalive probes. A socket that
+/// refuses an option still works, so failures are ignored.
 pub fn tune(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let keepalive =

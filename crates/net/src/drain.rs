@@ -1,7 +1,7 @@
-//! Leaving in two steps: *soft* asks everybody to finish, *hard* ends what is left.
+//! Shuts down in two steps: *soft* asks all work to finish, *hard* ends the rest.
 //!
 //! A [`Drain`] is cheap to clone and may be observed from any runtime. Work that must be waited for
-//! holds a [`DrainGuard`], taken before it is spawned so that none is missed.
+//! holds a [`DrainGuard`], taken before it is spawned, so that none is missed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The two signals and the count of what is still running.
+/// The two signals and the count of running work.
 #[derive(Clone, Debug, Default)]
 pub struct Drain {
     soft: CancellationToken,
@@ -32,12 +32,12 @@ impl Drain {
         DrainGuard(self.running.token())
     }
 
-    /// Completes when work should finish up: no new requests, streams end at the next good moment.
+    /// Completes when work should finish: no new requests, and streams end at the next good moment.
     pub fn soft(&self) -> WaitForCancellationFuture<'_> {
         self.soft.cancelled()
     }
 
-    /// Completes when what is left must end now.
+    /// Completes when the remaining work must end now.
     pub fn hard(&self) -> WaitForCancellationFuture<'_> {
         self.hard.cancelled()
     }
@@ -47,16 +47,16 @@ impl Drain {
         self.soft.clone()
     }
 
-    /// Asks everybody to finish and returns at once.
+    /// Asks all work to finish, and returns at once.
     pub fn start(&self) {
         self.soft.cancel();
         self.running.close();
     }
 
-    /// Drains: soft now, hard after `deadline`, returns when nothing is left or shortly after hard.
-    /// Says whether everything had ended before the deadline.
+    /// Drains: soft now, hard after `deadline`. Returns when all work has ended, or shortly after
+    /// hard. Returns whether all work ended before the deadline.
     pub async fn finish(&self, deadline: Duration) -> bool {
-        /// What ignores the hard signal for this long is left to the end of the process.
+        /// Work that ignores the hard signal for this long is left to the end of the process.
         const AFTER_HARD: Duration = Duration::from_secs(1);
         self.start();
         let in_time = tokio::time::timeout(deadline, self.running.wait()).await.is_ok();

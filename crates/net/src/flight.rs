@@ -1,25 +1,24 @@
-//! One run of something for all callers that want its outcome at the same time.
+//! Runs something once for all callers that want its outcome at the same time.
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// A run, as a task of its own: it goes on when the caller that began it leaves.
+/// A run as its own task: it continues when the caller that began it leaves.
 #[derive(Debug)]
 pub struct Flight<T> {
     waiter: FlightWaiter<T>,
     task: AbortHandle,
 }
 
-/// Where a run's outcome is waited for.
+/// Waits for a run's outcome.
 #[derive(Debug, Clone)]
 pub struct FlightWaiter<T>(watch::Receiver<Option<T>>);
 
 // === impl Flight ===
 
 impl<T: Clone + Send + Sync + 'static> Flight<T> {
-    /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before any
-    /// waiter gets its outcome.
+    /// Begins `run` on `runtime` and joins it. `run` has ended before any waiter gets its outcome.
     pub fn begin(runtime: &Handle, run: impl Future<Output = T> + Send + 'static) -> (Self, FlightWaiter<T>) {
         let (report, waiter) = watch::channel(None);
         let task = runtime.spawn(async move {
@@ -30,15 +29,15 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
         (Self { waiter: waiter.clone(), task: task.abort_handle() }, waiter)
     }
 
-    /// To join a run that has not ended. A run whose task was lost, to a panic or with its runtime,
-    /// has none.
+    /// Joins a run that has not ended. `None` if it has ended, or if its task was lost in a panic
+    /// or with its runtime.
     pub fn waiter(&self) -> Option<FlightWaiter<T>> {
         let FlightWaiter(waiter) = &self.waiter;
         let under_way = waiter.borrow().is_none() && waiter.has_changed().is_ok();
         under_way.then(|| self.waiter.clone())
     }
 
-    /// No caller wants its outcome any more.
+    /// Ends the run, because no caller wants its outcome any more.
     pub fn abort(&self) {
         self.task.abort();
     }
@@ -47,7 +46,7 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
 // === impl FlightWaiter ===
 
 impl<T: Clone> FlightWaiter<T> {
-    /// `None`: the task was lost.
+    /// `None` if the task was lost.
     pub async fn outcome(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone())
     }

@@ -1,8 +1,8 @@
-//! Following files: looked at now and then, read when they look different.
+//! Follows files: checks them regularly, and reads them when they look different.
 //!
-//! Looking, not inotify: right for editors that replace files, for the swapped symbolic links of
-//! mounted Secrets and `ConfigMap`s, and for network file systems alike. Looks run where blocking
-//! is allowed: a file system that hangs stops nothing else.
+//! Polling, not inotify, is right for editors that replace files, for the swapped symbolic links of
+//! mounted Secrets and `ConfigMap`s, and for network file systems. Checks run where blocking is
+//! allowed, so a file system that hangs stops nothing else.
 
 mod file;
 
@@ -15,20 +15,20 @@ use tokio::time::{MissedTickBehavior, interval};
 
 pub use self::file::{File, LONGEST, Look, read};
 
-/// Between two looks: how long a change may go unnoticed. A look is one `stat` a file.
+/// Interval of checks: how long a change may go unnoticed. A check is one `stat` per file.
 pub const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Failures of one thing. Each is reported once, until the thing works again or fails for another
+/// Logs failures of one thing: each cause once, until the thing works again or fails for another
 /// cause.
 #[derive(Debug, Default)]
 pub struct Complaints(Option<String>);
 
-/// Calls `reload` whenever one of `files` may have changed, for ever. It says whether something
-/// else is in use now.
+/// Calls `reload` whenever one of `files` may have changed, forever. `reload` returns whether it
+/// put new contents into use.
 ///
-/// Contents that cannot be used (such as a key written before its certificate) are logged and
-/// reported to `failed` once per cause, and tried again at each look. `reload` keeps the last good
-/// contents in use until then.
+/// Unusable contents (such as a key written before its certificate) are logged and reported to
+/// `failed` once per cause, and tried again at each check. `reload` keeps the last good contents in
+/// use until then.
 pub async fn follow<E: Display>(
     what: &'static str,
     files: Vec<PathBuf>,
@@ -43,8 +43,8 @@ pub async fn follow<E: Display>(
                 tracing::info!(what, files = names, "changed files are in use now");
             }
             complaints.clear();
-            // Once more after each change: a further one within the same tick of the file system's
-            // clock looks the same.
+            // Once more after each change, because another change within the same tick of the file
+            // system's clock looks the same.
             !fresh
         }
         Err(error) => {
@@ -63,8 +63,8 @@ pub async fn follow<E: Display>(
     watch(move || files.iter().map(|path| Look::at(path)).collect::<Vec<_>>(), reload).await;
 }
 
-/// Calls `seen` with what `look` finds and whether that is new, for ever: when it is new, and as
-/// long as `seen` says that it is not done with it.
+/// Calls `seen` with the result of `look` and whether it is new, forever: when it is new, and until
+/// `seen` returns that it is done with it.
 pub async fn watch<S: PartialEq + Send + 'static>(
     look: impl FnMut() -> S + Send + 'static,
     seen: impl FnMut(&S, bool) -> bool + Send + 'static,
@@ -92,7 +92,7 @@ pub async fn watch<S: PartialEq + Send + 'static>(
 // === impl Complaints ===
 
 impl Complaints {
-    /// The text of `error`, unless it is that of the failure before.
+    /// The text of `error`, unless the last failure had the same text.
     pub fn new_cause(&mut self, error: &impl Display) -> Option<&str> {
         let reason = error.to_string();
         if self.0.as_ref() == Some(&reason) {
@@ -101,7 +101,7 @@ impl Complaints {
         Some(self.0.insert(reason))
     }
 
-    /// It works.
+    /// The thing works again.
     pub fn clear(&mut self) {
         self.0 = None;
     }

@@ -1,7 +1,7 @@
-//! Wrappers of streams: the methods in which they add nothing.
+//! Forwards methods of stream wrappers to the stream below.
 
 /// Methods of `AsyncRead` and `AsyncWrite`, for the body of an `impl`, that call the same method of
-/// the stream below: of a field, or of what each variant of an enum holds.
+/// the stream below: in a field, or in each variant of an enum.
 ///
 /// ```ignore
 /// net::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);

@@ -1,21 +1,21 @@
-//! Frames of HTTP/2 as they pass, looked at no further than their heads (RFC 9113 §4.1).
+//! Finds HTTP/2 frames in a byte stream, and reads only their heads (RFC 9113 §4.1).
 
 use std::ops::ControlFlow;
 
-/// What a frame's head says, as far as it is counted.
+/// The fields of a frame's head that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHead {
-    /// Of what follows.
+    /// Length of the payload.
     pub length: usize,
     pub kind: u8,
 }
 
-/// Finds the frames of a stream of bytes that come in any pieces.
+/// Finds the frames of a byte stream that arrives in any pieces.
 #[derive(Debug, Default)]
 pub struct Passing {
     /// Bytes before the next frame begins.
     left: usize,
-    /// Of the head that is not whole, so many bytes.
+    /// The incomplete head, with this many bytes.
     head: [u8; HEAD],
     known: usize,
 }
@@ -27,7 +27,7 @@ const HEAD: usize = 9;
 // === impl FrameHead ===
 
 impl FrameHead {
-    /// It carries a header block, or a part of one.
+    /// Whether the frame has a header block, or a part of one.
     pub fn is_of_a_block(self) -> bool {
         matches!(self.kind, HEADERS | CONTINUATION)
     }
@@ -36,13 +36,13 @@ impl FrameHead {
 // === impl Passing ===
 
 impl Passing {
-    /// The first frame begins behind so many bytes.
+    /// The first frame begins after this many bytes.
     pub fn behind(bytes: usize) -> Self {
         Self { left: bytes, ..Self::default() }
     }
 
-    /// How many of these bytes pass: all, or as many as come before `frame` breaks off. It is given
-    /// each frame as soon as its head is whole; those 9 bytes pass in any case.
+    /// Returns how many of these bytes pass: all, or those before `frame` breaks off. `frame` gets
+    /// each frame as soon as its head is complete; those 9 bytes pass in any case.
     pub fn pass(&mut self, bytes: &[u8], mut frame: impl FnMut(FrameHead) -> ControlFlow<()>) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -74,7 +74,7 @@ impl Passing {
 mod tests {
     use super::*;
 
-    /// DATA of 0, 3 and 300 bytes, and a head, behind a preface of 5.
+    /// DATA of 0, 3 and 300 bytes, and a head, after a preface of 5 bytes.
     fn stream() -> Vec<u8> {
         let frame = |kind: u8, length: usize| {
             let [_, _, a, b] = u32::try_from(length).unwrap().to_be_bytes();

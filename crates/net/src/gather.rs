@@ -1,10 +1,10 @@
-//! Gathering what one turn of a task writes.
+//! Gathers the writes of one turn of a task.
 //!
-//! An HTTP/2 library writes and flushes frame by frame, and each would become a TLS record and a
-//! system call of its own: for small answers both cost more than all the rest. Here writes and
-//! flushes only fill a buffer. The task that drives the connection lets it out at the end of its
-//! turn, in records as large as they can be. What fills a record before that is encrypted at once,
-//! from where it is: bulk data is not copied into the buffer.
+//! An HTTP/2 library writes and flushes frame by frame, and each frame would become its own TLS
+//! record and system call: for small responses both cost more than all the rest. Here writes and
+//! flushes only fill a buffer. The task that drives the connection sends the buffer at the end of
+//! its turn, in records as large as possible. Data that fill a record before that are encrypted at
+//! once from where they are, so bulk data are not copied into the buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::seal::{RECORD, Seal};
 
-/// What is gathered before it is let out in mid-turn: four full TLS records, which go to the socket
-/// as one.
+/// Most bytes gathered before they are sent during a turn: four full TLS records, which go to the
+/// socket as one write.
 const MOST: usize = 4 * RECORD;
 const FIRST: usize = 1024;
 
@@ -26,12 +26,12 @@ const FIRST: usize = 1024;
 #[derive(Debug)]
 pub struct Gathered<T>(Arc<Mutex<Gathering<T>>>);
 
-/// The other end, to be given the connection that was made of the stream.
+/// The other end, which drives the connection made of the stream.
 #[derive(Debug)]
 #[must_use = "nothing is sent without it"]
 pub struct Outlet<T>(Arc<Mutex<Gathering<T>>>);
 
-/// Drives a connection, and lets out what it has written after each turn.
+/// Drives a connection, and sends its writes after each turn.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct Driven<F, T> {
@@ -44,20 +44,20 @@ struct Gathering<T> {
     stream: T,
     /// Less than a record, if the stream encrypts.
     waiting: BytesMut,
-    /// What waited when it was last let out: the next turn will be alike.
+    /// Bytes that waited when they were last sent, because the next turn will be similar.
     usual: usize,
-    /// Bytes that the stream has taken since it was flushed.
+    /// Bytes that the stream has taken since its last flush.
     unflushed: usize,
     /// A write found no room, and its writer waits.
     refused: bool,
-    /// Of letting out, for the library to find.
+    /// An error of sending, which the library gets from its next call.
     failure: Option<io::Error>,
-    /// Bytes read since the turn began, and how many it may read.
+    /// Bytes read since the turn began, and their limit.
     read: usize,
     most_read: usize,
 }
 
-/// Both ends of a stream whose writes are gathered.
+/// Makes both ends of a stream whose writes are gathered.
 pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
     let gathering = Gathering {
         stream,
@@ -76,7 +76,7 @@ pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
 // === impl Outlet ===
 
 impl<T: AsyncWrite + Seal + Unpin> Outlet<T> {
-    /// `connection` must be what reads and writes this stream.
+    /// `connection` must be the one that reads and writes this stream.
     pub fn drive<F>(self, connection: F) -> Driven<F, T> {
         Driven { connection, gathering: self.0 }
     }
@@ -90,8 +90,8 @@ impl<F, T> Driven<F, T> {
         &mut self.connection
     }
 
-    /// Ends a turn's reading after so many bytes and one buffer of the reader. The rest is for the
-    /// next turn, after the other tasks.
+    /// Ends a turn's reads after this many bytes and one buffer of the reader. The rest waits for
+    /// the next turn, after the other tasks.
     pub fn reading_at_most(self, bytes: usize) -> Self {
         self.gathering.lock().most_read = bytes;
         self
@@ -113,7 +113,7 @@ impl<F: Future + Unpin, T: AsyncWrite + Seal + Unpin> Future for Driven<F, T> {
 // === impl Gathering ===
 
 impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
-    /// After a turn. A failure is kept for the connection, which is woken to find it.
+    /// Sends after a turn. An error is stored for the connection, which is woken for it.
     fn let_out(&mut self, cx: &mut Context<'_>) {
         self.read = 0;
         let before = self.held();
@@ -122,25 +122,25 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
             self.failure = Some(error);
             cx.waker().wake_by_ref();
         } else if self.refused && self.held() < before {
-            // The socket does not wake its task for the room that was made here.
+            // The socket does not wake the task for the room made here.
             self.refused = false;
             cx.waker().wake_by_ref();
         }
         if self.waiting.is_empty() {
-            // An idle connection holds nothing.
+            // An idle connection holds no memory.
             self.waiting = BytesMut::new();
         }
     }
 
-    /// Of what was written here, the bytes that may not be with the socket yet.
+    /// Bytes written here that may not have reached the socket yet.
     fn held(&self) -> usize {
         self.unflushed + self.waiting.len()
     }
 
-    /// Hands all that waits to the stream, and by it to the socket.
+    /// Passes all waiting bytes to the stream, and through it to the socket.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.waiting.is_empty() {
-            // What follows full records says nothing about how much waited before.
+            // The rest after full records does not show how much waited before.
             self.usual = if self.unflushed > 0 { RECORD } else { self.waiting.len().max(FIRST) };
         }
         while !self.waiting.is_empty() {
@@ -157,30 +157,30 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// The stream has taken so many of the bytes that wait.
+    /// The stream has taken this many of the waiting bytes.
     fn pass_on(&mut self, bytes: usize) {
         self.unflushed += bytes;
         if bytes == self.waiting.len() {
-            self.waiting.clear(); // `advance` would leave its room behind
+            self.waiting.clear(); // `advance` would not keep the space
         } else {
             self.waiting.advance(bytes);
         }
     }
 
-    /// Takes as many of `bytes` as there is room for.
+    /// Takes as many of `bytes` as fit.
     fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(MOST.saturating_sub(self.held()));
         let sealed = self.seal(&bytes[..taken])?;
         let rest = &bytes[sealed..taken];
         if self.waiting.is_empty() && !rest.is_empty() {
-            // Growing step by step would copy what is there already.
+            // To grow step by step would copy the existing bytes.
             self.waiting.reserve(rest.len().max(self.usual).min(MOST));
         }
         self.waiting.extend_from_slice(rest);
         Ok(taken)
     }
 
-    /// Has the records encrypted that `bytes` fill; how many of them went there.
+    /// Encrypts the records that `bytes` fill. Returns how many of the bytes these contain.
     fn seal(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let before = self.waiting.len();
         let full = (before + bytes.len()) / RECORD * RECORD;
@@ -194,7 +194,7 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
         Ok(sealed - waited)
     }
 
-    /// Room for at least one byte.
+    /// Waits for room for at least one byte.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
@@ -248,7 +248,7 @@ impl<T: AsyncWrite + Seal + Unpin> AsyncWrite for Gathered<T> {
         true
     }
 
-    /// Does nothing: that is the point.
+    /// Does nothing on purpose.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock().failure.take().map_or(Poll::Ready(Ok(())), |failure| Poll::Ready(Err(failure)))
     }

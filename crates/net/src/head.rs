@@ -1,5 +1,5 @@
-//! HTTP/1 heads off a connection, for protocols that leave HTTP right behind them: what comes after
-//! a head is kept.
+//! Reads HTTP/1 heads from a connection, for protocols that leave HTTP after them: the bytes after
+//! a head are kept.
 
 use std::io;
 
@@ -19,16 +19,16 @@ pub enum HeadError {
     Io(#[from] io::Error),
 }
 
-/// The search for the end of a head that comes in pieces: a peer that sends byte by byte does not
-/// have the whole searched again each time.
+/// Searches for the end of a head that arrives in pieces, without searching the whole again for
+/// each byte.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// Bytes known not to hold it.
+    /// Bytes that do not contain it.
     seen: usize,
 }
 
-/// Reads until `received` holds a head whole, and takes that off it. `received` is never longer
-/// than `longest`.
+/// Reads until `received` contains a complete head, and removes that from it. `received` is never
+/// longer than `longest`.
 pub async fn read<T: AsyncRead + Unpin>(
     io: &mut T,
     received: &mut BytesMut,
@@ -55,7 +55,7 @@ pub async fn read<T: AsyncRead + Unpin>(
 // === impl Search ===
 
 impl Search {
-    /// Takes the first head off `received`, up to and with its empty line, if it is there whole.
+    /// Removes the first head from `received`, including its empty line, if it is complete.
     pub fn take(&mut self, received: &mut BytesMut) -> Option<BytesMut> {
         let from = self.seen.saturating_sub(2);
         let Some(end) = end_of_head(&received[from..]) else {
@@ -67,8 +67,8 @@ impl Search {
     }
 }
 
-/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): a caller that does not allow
-/// them looks for them in the head.
+/// The length of a head. Bare line feeds count too (RFC 9112 §2.2); a caller that does not allow
+/// them must check the head.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     feeds.find_map(|at| match &bytes[at + 1..] {

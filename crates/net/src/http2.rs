@@ -1,15 +1,15 @@
-//! The start of a client of HTTP/2.
+//! The start of an HTTP/2 client connection.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// The limit of streams that a connection begins with, unlike any that the peer may set: until its
-/// SETTINGS come, its limit is unknown.
+/// The initial limit of streams, unlike any that the peer may set: its limit is unknown until its
+/// SETTINGS arrive.
 pub const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
 
-/// Drives `connection` until the peer's SETTINGS have come; `streams` says how many streams it
-/// takes. Fails if it ends before, without an error where it ended in order.
+/// Drives `connection` until the peer's SETTINGS have arrived; `streams` returns the peer's stream
+/// limit. Fails if the connection ends before, without an error if it ended cleanly.
 pub async fn settled<C, E>(connection: &mut C, mut streams: impl FnMut(&mut C) -> usize) -> Result<(), Option<E>>
 where
     C: Future<Output = Result<(), E>> + Unpin,

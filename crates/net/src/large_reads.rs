@@ -1,8 +1,8 @@
 //! Reads from a socket in large pieces, however little the reader asks for.
 //!
-//! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that
-//! always has more is read in pieces that grow; one that brings little at a time is read by its
-//! reader, without a buffer in between.
+//! rustls asks for 4 KiB at a time, which makes five system calls per full record. A stream that
+//! always has more is read in growing pieces. One that delivers little at a time is read directly
+//! by its reader, without a buffer.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -11,18 +11,18 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// Bytes asked of the stream below: at first as many as rustls asks for.
+/// Bytes requested from the stream below: at first the same as rustls requests.
 const FIRST: usize = 4 * 1024;
-/// The largest piece that the allocator keeps at hand, and two full records.
+/// The size of two full records, and the largest piece that the allocator caches.
 const LARGEST: usize = 32 * 1024;
-/// By which pieces grow and shrink.
+/// Factor by which pieces grow and shrink.
 const STEP: usize = 8;
 
 /// A stream that is read in large pieces. Holds no buffer while there is nothing to read.
 #[derive(Debug)]
 pub struct LargeReads<T> {
     stream: T,
-    /// Read, and not asked for yet.
+    /// Read, but not requested yet.
     early: BytesMut,
     piece: usize,
 }
@@ -52,7 +52,7 @@ impl<T: AsyncRead + Unpin> LargeReads<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// From a read of so many bytes how many to ask for next.
+    /// Chooses the size of the next read after a read of this many bytes.
     fn learn(&mut self, bytes: usize) {
         if bytes >= self.piece {
             self.piece = (self.piece * STEP).min(LARGEST);

@@ -1,5 +1,5 @@
-//! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and
-//! the `CONNECT` of proxies, of Kubernetes nothing.
+//! Sockets, TLS that reloads while running, drain and byte pumps. Of HTTP it only has ALPN names
+//! and the `CONNECT` of proxies, and nothing of Kubernetes.
 
 pub mod accept;
 pub mod backoff;

@@ -1,9 +1,9 @@
-//! Closing without losing what was just sent.
+//! Closes connections without losing the last bytes sent.
 //!
-//! A TCP socket that is closed with unread bytes in it is reset, and a reset may overtake data the
+//! A TCP socket that is closed with unread bytes is reset, and a reset may overtake data that the
 //! peer has not read yet: the last response before a shutdown, or the refusal of an upload that is
-//! still arriving. So a connection that we end is first shut down for writing, then read until the
-//! peer has closed too, for a moment. (RFC 9112 §9.6; Go's servers wait for a second as well.)
+//! still arriving. So a connection that we end is first shut down for writing, and then read for a
+//! moment until the peer has closed too. (RFC 9112 §9.6; Go's servers also wait for a second.)
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ use crate::seal::Seal;
 
 /// How long a peer may take to close after us.
 pub const PATIENCE: Duration = Duration::from_secs(1);
-/// How much it may still send meanwhile.
+/// Most bytes that it may still send meanwhile.
 const MOST: usize = 4 * 1024 * 1024;
 
 /// A stream whose shutdown waits for the peer's.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections the kernel holds while a core is busy.
+/// Connections that the kernel holds while a core is busy.
 const BACKLOG: i32 = 4096;
 
 /// Whether other processes may listen on the same port.
@@ -19,16 +19,16 @@ pub enum Sharing {
 }
 
 /// Binds `count` sockets to `address` with `SO_REUSEPORT`, so that the kernel spreads connections
-/// over them. Port 0 chooses one free port for all. The sockets are non-blocking; the caller hands
+/// over them. Port 0 chooses one free port for all. The sockets are non-blocking; the caller passes
 /// each to its own runtime.
 ///
-/// `0.0.0.0` is every address of the machine, IPv6 ones too, as it is for Go's servers
-/// (`favoriteAddrFamily` in `net/ipsock_posix.go`), and `[::]` is the same. Where the kernel has no
-/// IPv6, both are IPv4 alone.
+/// `0.0.0.0` means every address of the machine, including IPv6, as for Go's servers
+/// (`favoriteAddrFamily` in `net/ipsock_posix.go`), and `[::]` means the same. If the kernel has no
+/// IPv6, both mean IPv4 only.
 ///
 /// `SO_REUSEPORT` would let a second process of the same user listen too, and silently get half of
-/// the connections. So unless that is wanted, the port is tried without the option first; two
-/// processes that start in the same instant can still slip through.
+/// the connections. So unless that is permitted, the port is tried without the option first. Two
+/// processes that start at the same moment can still pass.
 pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Result<Vec<std::net::TcpListener>> {
     let address = of_all_families(address, bind_ipv6);
     if sharing == Sharing::Refused {
@@ -43,7 +43,7 @@ pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Re
     Ok(listeners)
 }
 
-/// `address`, or, for every address of the machine, those of the families that it has. `try_ipv6`
+/// Returns `address`, or, if it means every address, the one for the machine's families. `try_ipv6`
 /// shows whether there is IPv6.
 fn of_all_families(address: SocketAddr, try_ipv6: impl FnOnce() -> io::Result<()>) -> SocketAddr {
     if !address.ip().is_unspecified() {
@@ -52,20 +52,20 @@ fn of_all_families(address: SocketAddr, try_ipv6: impl FnOnce() -> io::Result<()
     let every: IpAddr = match try_ipv6() {
         Ok(()) => Ipv6Addr::UNSPECIFIED.into(),
         Err(error) if is_without_ipv6(&error) => Ipv4Addr::UNSPECIFIED.into(),
-        // Out of descriptors, say: binding tells of it.
+        // For example out of descriptors, which the later bind reports.
         Err(_) => address.ip(),
     };
     SocketAddr::new(every, address.port())
 }
 
-/// `EAFNOSUPPORT` is what a kernel without IPv6 says (`ipv6.disable=1`), and a filter of system
-/// calls; `EADDRNOTAVAIL` where the family is there and has no address.
+/// `EAFNOSUPPORT` is the error of a kernel without IPv6 (`ipv6.disable=1`) and of a filter of
+/// system calls; `EADDRNOTAVAIL` that of a family without an address.
 fn is_without_ipv6(error: &io::Error) -> bool {
     let errors = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL];
     errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// On a port of its own: whether another port is free is another question.
+/// On any port, because this only checks IPv6, and not whether a port is free.
 fn bind_ipv6() -> io::Result<()> {
     socket((Ipv6Addr::UNSPECIFIED, 0).into(), false).map(drop)
 }
@@ -78,7 +78,7 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Restarting on the same port must not wait for old connections in TIME_WAIT.
+    // A restart on the same port must not wait for old connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
     socket.set_nonblocking(true)?;
@@ -104,7 +104,7 @@ mod tests {
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
     }
 
-    /// Listens at `every`, and is reached at each of `addresses`.
+    /// Checks that a listener at `every` is reached at each of `addresses`.
     async fn reached(every: &str, addresses: &[&str]) {
         let mut listeners = reuse_port(every.parse().unwrap(), 1, Sharing::Refused).unwrap();
         let listener = tokio::net::TcpListener::from_std(listeners.remove(0)).unwrap();
@@ -141,13 +141,13 @@ mod tests {
 
     const WITHOUT_IPV6: &str = "listen::tests::every_address_is_one_of_ipv4_where_ipv6_is_turned_off";
 
-    /// Tells of what passes without having been tried, beside the harness: that keeps to itself
-    /// what passing tests print.
+    /// Reports a test that passes without being run, past the harness, which hides the output of
+    /// passing tests.
     fn untested(what: &str, why: &str) {
         drop(io::stderr().write_all(format!("\nnot tested: {what}: {}\n", why.trim()).as_bytes()));
     }
 
-    /// In a network of its own, where that may be made.
+    /// In its own network namespace, if that is allowed.
     #[tokio::test]
     async fn every_address_is_one_of_ipv4_where_ipv6_is_turned_off() {
         const INSIDE: &str = "NET_TESTS_WITHOUT_IPV6";

@@ -1,13 +1,13 @@
-//! How much memory this process may use.
+//! Finds the memory limit of this process.
 
 use std::fs;
 use std::path::{Component, Path};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes that the process may use before the kernel ends it or refuses it more: the least of the
-/// limits of its control groups (v1 and v2, their parents' among them) and of `RLIMIT_DATA` and
-/// `RLIMIT_AS`. `None`: no limit is known.
+/// Bytes that the process may use before the kernel ends it or refuses more: the lowest limit of
+/// its control groups (v1 and v2, including their parents), `RLIMIT_DATA` and `RLIMIT_AS`. `None`
+/// if no limit is known.
 pub fn limit() -> Option<u64> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let groups = of_groups(Path::new("/sys/fs/cgroup"), &own);
@@ -15,8 +15,8 @@ pub fn limit() -> Option<u64> {
     limits.into_iter().chain([groups]).flatten().min()
 }
 
-/// `root` is where the control groups are, `own` is what `/proc/self/cgroup` says (cgroups(7)):
-/// `hierarchy:controllers:path`, a line each.
+/// `root` is the directory of the control groups, `own` the contents of `/proc/self/cgroup`
+/// (cgroups(7)): `hierarchy:controllers:path`, one per line.
 #[doc(hidden)]
 pub fn of_groups(root: &Path, own: &str) -> Option<u64> {
     let group = |line: &str| {
@@ -31,19 +31,19 @@ pub fn of_groups(root: &Path, own: &str) -> Option<u64> {
     own.lines().filter_map(group).filter_map(|(root, path, file)| of_ancestors(&root, &path, file)).min()
 }
 
-/// A container may see its group as the root, or the path of it outside, which is not there: the
-/// root is always looked at.
+/// A container may see its group as the root, or by its path outside, which does not exist inside.
+/// So the root is always checked.
 fn of_ancestors(root: &Path, path: &str, file: &str) -> Option<u64> {
     let path = Path::new(path.trim_start_matches('/'));
-    // `/..`: the group is outside of our namespace (cgroup_namespaces(7)), whose root is all of it
-    // that can be seen. Followed, the path would lead to files of no group.
+    // With `/..`, the group is outside our namespace (cgroup_namespaces(7)), and only the
+    // namespace's root is visible. The path itself would lead to files of no group.
     let outside = path.components().any(|part| part == Component::ParentDir);
     let group = if outside { root.to_owned() } else { root.join(path) };
     let within = group.ancestors().take_while(|ancestor| ancestor.starts_with(root));
     within.filter_map(|ancestor| read(&ancestor.join(file))).min()
 }
 
-/// A number of bytes; `max` (v2), and the huge numbers of v1, are no limit.
+/// A number of bytes. `max` (v2) and the huge numbers of v1 mean no limit.
 fn read(file: &Path) -> Option<u64> {
     const NONE: u64 = 1 << 60;
     fs::read_to_string(file).ok()?.trim().parse().ok().filter(|limit| *limit < NONE)
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(limit("0::/kubepods/pod\n"), Some(2 << 30), "of the parent");
         write("kubepods/pod/memory.max", "1073741824\n");
         assert_eq!(limit("0::/kubepods/pod\n"), Some(1 << 30));
-        // Seen from within a container, whose group is the root.
+        // As seen inside a container whose group is the root.
         write("memory.max", "536870912\n");
         assert_eq!(limit("0::/somewhere/outside\n"), Some(512 << 20));
         write("memory/docker/memory.limit_in_bytes", "9223372036854771712\n");

@@ -1,4 +1,4 @@
-//! A stream whose activity is observed: every read and write that moved bytes is reported.
+//! A stream whose activity is observed: reports every read and write that moved bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,20 +8,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::seal::Seal;
 
-/// Called for every read and write: must be cheap.
+/// Called for every read and write, so it must be cheap.
 pub trait ActivityObserver {
-    /// `bytes` were received; never none.
+    /// `bytes` were received, at least one.
     fn on_read(&mut self, bytes: &[u8]);
 
-    /// Asked after each read.
+    /// Called after each read.
     ///
     /// # Errors
-    /// The stream is not to be read any further.
+    /// If the stream must not be read any further.
     fn check(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// `bytes` were taken by the stream below.
+    /// The stream below has taken `bytes`.
     fn on_write(&self, _bytes: usize) {}
 }
 

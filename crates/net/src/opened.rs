@@ -1,7 +1,7 @@
-//! What a dial opens: a TCP connection, or a stream inside a proxy's or a tunnel's.
+//! The result of a dial: a TCP connection, or a stream inside a proxy's or a tunnel's.
 //!
-//! A proxy in the clear that sent nothing beyond its answer leaves a TCP connection like any other,
-//! and it is used as one.
+//! A proxy without TLS that sent nothing after its response leaves a plain TCP connection, which is
+//! used as one.
 
 use std::io;
 use std::sync::Arc;
@@ -34,12 +34,12 @@ impl Opened {
         Self::Proxied(Proxied::tls(tls, early))
     }
 
-    /// A stream that is no socket of ours. `leaving` is cancelled when it is about to be cut.
+    /// A stream that is not our own socket. `leaving` is cancelled when it is about to be cut.
     pub fn other(stream: impl Io, leaving: Option<CancellationToken>) -> Self {
         Self::Proxied(Proxied::other(stream, leaving))
     }
 
-    /// The stream as it is, for members without TLS.
+    /// The plain stream, for members without TLS.
     pub fn plain(self) -> Transport {
         match self {
             Self::Tcp(tcp) => Transport::Plain(tcp),
@@ -47,7 +47,7 @@ impl Opened {
         }
     }
 
-    /// Speaks TLS with the member inside the stream, offering `alpn`.
+    /// Makes a TLS handshake with the member inside the stream, offering `alpn`.
     pub async fn secure(
         self,
         config: &Arc<ClientConfig>,

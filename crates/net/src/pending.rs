@@ -1,10 +1,11 @@
-//! Connections whose peer has not authenticated yet. Anybody can open them, so they have few
-//! permits, and keep none for long: when one more comes, the oldest of the network that has the
-//! most gives way.
+//! Limits connections whose peer has not authenticated yet. Any client can open them, so they have
+//! few permits, and keep none for long: for a new one, the oldest of the network with the most
+//! gives way.
 //!
-//! Leaving new ones in the kernel's queue instead would let a client that opens connections and
-//! says nothing keep all others out: the queue is served in order, and each silent one holds it for
-//! as long as a handshake may take. Turning the new ones away would do the same.
+//! If new connections waited in the kernel's queue instead, a client that opens connections and
+//! sends nothing would keep all others out: the queue is served in order, and each silent
+//! connection blocks it for as long as a handshake may take. To refuse new ones would have the same
+//! effect.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +16,12 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The permits of one listener. Cheap to clone; clones are the same permits.
+/// The permits of one listener. Cheap to clone; clones share the permits.
 #[derive(Debug, Clone)]
 pub struct Pending(Arc<Shared>);
 
-/// Room for all connections of a listener to which anybody may come, those that have shown nothing
-/// yet among them. Cheap to clone.
+/// Room for all connections of a public listener, including the unauthenticated ones. Cheap to
+/// clone.
 #[derive(Debug, Clone)]
 pub struct Room {
     all: Arc<Semaphore>,
@@ -38,11 +39,11 @@ struct Shared {
 struct Taken {
     next: u64,
     count: usize,
-    /// In the order in which they came. A network without connections is not there.
+    /// In the order of arrival. Contains no network without connections.
     networks: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
 }
 
-/// One connection's permit, until dropped or given to another.
+/// One connection's permit, until it is dropped or given to another.
 #[derive(Debug)]
 pub struct PendingPermit {
     shared: Arc<Shared>,
@@ -54,12 +55,13 @@ pub struct PendingPermit {
 // === impl Pending ===
 
 impl Pending {
-    /// `most` connections in all, `most_of_one` of one IPv4 address or IPv6 /64 network.
+    /// Allows `most` connections in all, and `most_of_one` of one IPv4 address or IPv6 /64 network.
     pub fn new(most: usize, most_of_one: usize) -> Self {
         Self(Arc::new(Shared { most, most_of_one, taken: Mutex::default() }))
     }
 
-    /// A permit for a connection from `address`: there always is one, if need be that of another.
+    /// A permit for a connection from `address`. There always is one, if necessary another
+    /// connection's.
     pub fn enter(&self, address: IpAddr) -> PendingPermit {
         let (network, given_away) = (network(address), CancellationToken::new());
         let mut taken = self.0.taken.lock();
@@ -72,7 +74,7 @@ impl Pending {
             None
         };
         drop(taken);
-        // Wakes a task: not under the lock.
+        // Wakes a task, so not under the lock.
         if let Some(yields) = yields {
             yields.cancel();
         }
@@ -83,7 +85,7 @@ impl Pending {
         self.0.taken.lock().count
     }
 
-    /// Has the oldest connection of the network with the most give way. False if there is none.
+    /// Makes the oldest connection of the network with the most give way. False if there is none.
     fn shed(&self) -> bool {
         let mut taken = self.0.taken.lock();
         let yields = taken.fullest().and_then(|fullest| taken.take_oldest(fullest));
@@ -95,24 +97,23 @@ impl Pending {
 // === impl Room ===
 
 impl Room {
-    /// For `most` connections, of which `pending` bounds those that have shown nothing yet.
+    /// Room for `most` connections; `pending` limits the unauthenticated ones.
     pub fn new(most: usize, pending: Pending) -> Self {
         Self { all: Arc::new(Semaphore::new(most)), pending }
     }
 
-    /// Room for a connection from `address`, and its permit among those that have shown nothing, to
-    /// be held until it has. When all room is taken, one of these gives way; if there is none of
-    /// them, the new connection waits.
+    /// Room for a connection from `address`, and its permit among the unauthenticated, to be held
+    /// until it has authenticated. If all room is taken, an unauthenticated connection gives way.
+    /// If there is none, the new connection waits.
     ///
-    /// The holder of the permit gives up both as soon as it is [given
+    /// The holder of the permit must give up both as soon as it is [given
     /// away](PendingPermit::given_away).
     pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, PendingPermit) {
         self.enter_or(address, |_| false).await
     }
 
-    /// As [`Room::enter`]. When all room is taken, `end` is called first, with the number of
-    /// connections that have not authenticated: it may end one that has, and returns whether it
-    /// did.
+    /// The same as [`Room::enter`]. If all room is taken, calls `end` first, with the number of
+    /// unauthenticated connections: it may end an authenticated one, and returns whether it did.
     pub async fn enter_or(
         &self,
         address: IpAddr,
@@ -156,8 +157,8 @@ impl Taken {
         Some(removed)
     }
 
-    /// The network with the most connections; of several, the one whose oldest came first. Looks at
-    /// all: they are few.
+    /// The network with the most connections; of several, the one with the oldest. Searches all,
+    /// because they are few.
     fn fullest(&self) -> Option<IpAddr> {
         let oldest = |connections: &BTreeMap<u64, _>| Reverse(connections.first_key_value().map(|(id, _)| *id));
         let fullest = self.networks.iter().max_by_key(|(_, connections)| (connections.len(), oldest(connections)));
@@ -168,12 +169,12 @@ impl Taken {
 // === impl PendingPermit ===
 
 impl PendingPermit {
-    /// Completes when another connection was given the permit: this one is to be closed.
+    /// Completes when another connection got the permit, so this one must be closed.
     pub async fn given_away(&self) {
         self.given_away.cancelled().await;
     }
 
-    /// Cancelled when another connection gets the permit. For a holder that may give it back
+    /// Cancelled when another connection gets the permit. For a holder that may return it
     /// meanwhile.
     pub fn token(&self) -> CancellationToken {
         self.given_away.clone()
@@ -186,7 +187,7 @@ impl Drop for PendingPermit {
     }
 }
 
-/// The network that a connection from `address` counts for: the whole /64 of an IPv6 address (RFC
+/// The network for which a connection from `address` counts: the whole /64 of an IPv6 address (RFC
 /// 4291 §2.5.4).
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -208,7 +209,7 @@ mod tests {
         addresses.iter().map(|address| pending.enter(address.parse().unwrap())).collect()
     }
 
-    /// Which of `permits` were given away, by their numbers.
+    /// Indices of the `permits` that were given away.
     fn gone(permits: &[PendingPermit]) -> Vec<usize> {
         (0..permits.len()).filter(|number| permits[*number].given_away.is_cancelled()).collect()
     }
@@ -218,7 +219,7 @@ mod tests {
         let pending = Pending::new(5, 5);
         let permits =
             permits(&pending, &["10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]);
-        // First the one with three; then two have two, and of these the oldest came first.
+        // First the network with three. Then two have two, and of these the oldest arrived first.
         assert_eq!(gone(&permits), [0, 1]);
     }
 
@@ -227,7 +228,7 @@ mod tests {
         let pending = Pending::new(100, 2);
         let mut told = permits(&pending, &["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2"]);
         assert_eq!(gone(&told), [1, 2]);
-        // A permit that is given back is there for the next.
+        // A returned permit is free for the next connection.
         told.remove(3);
         told.extend(permits(&pending, &["10.0.0.2"]));
         assert_eq!(gone(&told), [1, 2]);
@@ -260,7 +261,7 @@ mod tests {
         let (_other, permit) = room.enter(other).await;
         connection.await.unwrap();
         drop(permit);
-        // Two that have shown what they are: whoever comes now waits for one of them.
+        // Two are authenticated, so a new connection waits for one of them.
         let mut entering = pin!(room.enter(one));
         assert!(futures_util::poll!(&mut entering).is_pending());
         drop(shown);

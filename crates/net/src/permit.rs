@@ -1,19 +1,19 @@
-//! One of a limited number of something, counted for as long as it is held.
+//! A permit of a limited number, counted while it is held.
 //!
-//! tokio's semaphores make latecomers wait; a permit refuses them at once. And the owner of a count
-//! decides where it lives.
+//! tokio's semaphores make callers wait, but a permit is refused at once. Also, the owner of a
+//! count decides where it is stored.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counted among those that `of` has, and given back when dropped.
+/// Counted in `of`, and given back when dropped.
 pub struct Permit<C> {
     of: Arc<C>,
     count: fn(&C) -> &AtomicUsize,
 }
 
-/// Counts one more unless that exceeds `most`. The caller gives it back in a way of its own.
+/// Counts one more unless that exceeds `most`. The caller gives it back in its own way.
 pub fn raise(count: &AtomicUsize, most: usize) -> bool {
     let more = |current| (current < most).then_some(current + 1);
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -22,12 +22,12 @@ pub fn raise(count: &AtomicUsize, most: usize) -> bool {
 // === impl Permit ===
 
 impl<C> Permit<C> {
-    /// One more, if there are less than `most`.
+    /// One more, if there are fewer than `most`.
     pub fn within(of: Arc<C>, count: fn(&C) -> &AtomicUsize, most: usize) -> Option<Self> {
         raise(count(&of), most).then(|| Self { of, count })
     }
 
-    /// One more, however many there are: it is there already.
+    /// One more, however many there are, because it exists already.
     pub fn beyond(of: Arc<C>, count: fn(&C) -> &AtomicUsize) -> Self {
         count(&of).fetch_add(1, Ordering::Relaxed);
         Self { of, count }
@@ -35,7 +35,7 @@ impl<C> Permit<C> {
 }
 
 impl Permit<AtomicUsize> {
-    /// One more of `count`, if there are less than `most`.
+    /// One more of `count`, if there are fewer than `most`.
     pub fn of(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         Self::within(Arc::clone(count), |count| count, most)
     }

@@ -1,4 +1,4 @@
-//! A connection of which something was read already.
+//! A connection from which bytes were read already.
 
 use std::io;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection after a head: what was read beyond the head comes first.
+/// A connection after a head: the bytes that were read after the head come first.
 #[derive(Debug)]
 pub struct Prefixed<T> {
     pub io: T,
     early: Bytes,
 }
 
-/// Moves what fits of `early` into `buf`. False if there was none.
+/// Moves as much of `early` as fits into `buf`. False if there was none.
 pub fn take_early(early: &mut Bytes, buf: &mut ReadBuf<'_>) -> bool {
     if early.is_empty() {
         return false;
@@ -23,7 +23,7 @@ pub fn take_early(early: &mut Bytes, buf: &mut ReadBuf<'_>) -> bool {
     buf.put_slice(&early[..bytes]);
     early.advance(bytes);
     if early.is_empty() {
-        // Lets go of the head's buffer.
+        // Frees the head's buffer.
         *early = Bytes::new();
     }
     true

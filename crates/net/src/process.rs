@@ -1,5 +1,5 @@
-//! How programs begin and end: the limit of open files, errors of `main`, signals, and the wait for
-//! what drains.
+//! Start and end of programs: the limit of open files, errors of `main`, signals, and the wait for
+//! a drain.
 
 use std::fmt::Display;
 use std::io;
@@ -14,17 +14,18 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::runtime::{EndedEarly, block_on};
 use crate::words;
 
-/// After the time given for draining, what has not ended is left behind.
+/// Time after the drain's timeout for work that has not ended.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
-/// That of a shell for a program that was interrupted (128 + SIGINT).
+/// A shell's exit code for an interrupted program (128 + SIGINT).
 const INTERRUPTED: i32 = 130;
 
-/// Draining went on for longer than it was given, or ended early.
+/// The drain took longer than its timeout, or ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("draining did not end in time")]
 pub struct NotDrained;
 
-/// SIGTERM and SIGINT. One value sees them all: none is lost between the first and the second.
+/// SIGTERM and SIGINT. One value receives all of them, so that none is lost between the first and
+/// the second.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -32,10 +33,10 @@ pub struct Signals {
 }
 
 /// Raises the soft limit of open files and sockets to the hard one, as every Go program does at its
-/// start (`os/rlimit.go`): the customary 1,024 is there for programs that use `select`, and each
-/// watch, stream and client is a socket. Says what the limit is now; `None` is no limit.
+/// start (`os/rlimit.go`): the usual 1,024 exists for programs that use `select`, and each watch,
+/// stream and client is a socket. Returns the limit in force; `None` means no limit.
 ///
-/// A system that refuses is left as it is: the limit may do.
+/// If the system refuses, the limit stays as it is, because it may be enough.
 pub fn raise_open_files() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {
@@ -47,8 +48,8 @@ pub fn raise_open_files() -> Option<u64> {
     }
 }
 
-/// What `main` returns: an error goes to standard error behind the program's name, with its causes
-/// if it shows them by `{:#}`.
+/// The exit code of `main`. Prints an error to standard error after the program's name, with its
+/// causes if `{:#}` shows them.
 pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     #[expect(clippy::print_stderr, reason = "logs may not be set up, and the operator must see why nothing starts")]
@@ -58,9 +59,8 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
     ExitCode::FAILURE
 }
 
-/// A program's whole life: `start`, then wait for SIGTERM or SIGINT on `runtime`, then `stop`,
-/// which drains. A second signal, from a person who does not want to wait, ends the process at
-/// once, after `last`.
+/// A program's whole life: `start`, then a wait for SIGTERM or SIGINT on `runtime`, then `stop`,
+/// which drains. A second signal ends the process at once, after `last`.
 ///
 /// # Errors
 ///
@@ -74,8 +74,8 @@ pub fn run<P, E>(
 where
     E: From<io::Error> + From<EndedEarly>,
 {
-    // Before anything else is started: a signal that comes while starting must not be lost, nor end
-    // the process unasked.
+    // Before anything else is started: a signal during the start must neither be lost nor end the
+    // process at once.
     let signals = watch_signals(runtime)?;
     let program = start()?;
     until_signalled(runtime, signals, last)?;
@@ -86,7 +86,7 @@ fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
     block_on(runtime, async { Signals::new() }).map_err(io::Error::other)?
 }
 
-/// Blocks until the first signal; the next ends the process.
+/// Blocks until the first signal. The next one ends the process.
 fn until_signalled(
     runtime: &Handle,
     mut signals: Signals,
@@ -105,7 +105,7 @@ fn until_signalled(
     Ok(())
 }
 
-/// Runs `draining` on `runtime` and blocks until it has ended, for `patience` and a moment.
+/// Runs `draining` on `runtime` and blocks until it has ended, for `patience` and a moment more.
 pub fn drained<F>(runtime: &Handle, draining: F, patience: Duration) -> Result<F::Output, NotDrained>
 where
     F: Future + Send + 'static,
@@ -113,7 +113,7 @@ where
 {
     let (report, ended) = mpsc::sync_channel(1);
     runtime.spawn(async move {
-        let _ = report.send(draining.await); // nobody may be waiting any more
+        let _ = report.send(draining.await); // there may be no waiter left
     });
     ended.recv_timeout(patience + AFTER_DRAIN).map_err(|_| NotDrained)
 }
@@ -121,12 +121,12 @@ where
 // === impl Signals ===
 
 impl Signals {
-    /// From now on the signals no longer end the process by themselves. Needs a runtime.
+    /// From now on the signals no longer end the process. Needs a runtime.
     pub fn new() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next signal's name.
+    /// Returns the next signal's name.
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,8 +1,8 @@
-//! Forward proxies on the way to a member: HTTP `CONNECT`, in the clear or inside TLS, and SOCKS5.
+//! Forward proxies before a member: HTTP `CONNECT`, plain or inside TLS, and SOCKS5.
 //!
-//! A proxy is asked for a byte stream and sees nothing but the TLS to the member inside it. Names
-//! are resolved by the proxy. Everything happens before the dial's deadline, what a proxy may
-//! answer is bounded, and no error holds a credential.
+//! A proxy opens a byte stream, and sees only the TLS with the member inside it. The proxy resolves
+//! names. Everything happens before the dial's deadline, the size of a proxy's response is limited,
+//! and no error contains a credential.
 
 mod error;
 mod http;
@@ -25,7 +25,7 @@ use crate::dial::HostPort;
 pub use crate::opened::Opened;
 use crate::{dial, tls};
 
-/// A proxy and what it wants to know of us.
+/// A proxy, and our credentials for it.
 #[derive(Debug)]
 pub struct Proxy {
     pub protocol: Protocol,
@@ -36,10 +36,10 @@ pub struct Proxy {
     pub credentials: Option<Credentials>,
 }
 
-/// How a proxy is spoken to.
+/// The protocol of a proxy.
 #[derive(Debug)]
 pub enum Protocol {
-    /// `CONNECT` (RFC 9110 §9.3.6) in the clear.
+    /// `CONNECT` (RFC 9110 §9.3.6) without TLS.
     Http,
     /// `CONNECT` inside TLS, with the trust of the configuration.
     Https(Arc<ClientConfig>),
@@ -71,8 +71,8 @@ impl Proxy {
         })
     }
 
-    /// Asks on `stream` as on a connection to the proxy itself, for tests on generated answers;
-    /// returns what came beyond the answer.
+    /// Asks on `stream` as on a connection to the proxy itself, for tests with generated responses.
+    /// Returns the bytes that followed the response.
     #[doc(hidden)]
     pub async fn ask_on<S>(&self, stream: &mut S, host: &str, port: u16) -> Result<Bytes, Refusal>
     where
@@ -94,7 +94,8 @@ impl Proxy {
             }
             Protocol::Https(config) => {
                 let name = ServerName::try_from(self.host.clone()).map_err(|_| Refusal::Name)?;
-                // Only HTTP/1.1 is spoken here; a proxy left to choose might take HTTP/2.
+                // Only HTTP/1.1 is implemented here, and a proxy that may choose might choose
+                // HTTP/2.
                 let alpn = vec![tls::HTTP_11.to_vec()];
                 let connector = TlsConnector::from(Arc::clone(config));
                 let handshake = connector.with_alpn(alpn).connect(name, tcp);

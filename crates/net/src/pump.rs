@@ -1,11 +1,11 @@
-//! Copying bytes both ways between two connections that stopped being HTTP.
+//! Copies bytes in both directions between two connections that have left HTTP.
 //!
 //! One future drives both directions. Each has its own buffer, which starts small and grows with
-//! traffic, so that idle upgrades stay cheap. When one side ends, what was already read from it is
-//! delivered, then both sides are shut down. An aggregating API server does the same
+//! traffic, so that idle upgrades stay cheap. When one side ends, the bytes already read from it
+//! are delivered, then both sides are shut down. An aggregating API server does the same
 //! (`k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go`), so no client can rely on half-open
-//! connections; but a lost tail would be a bug (the exit status of an exec travels in the last
-//! frame).
+//! connections. But a lost tail would be a bug, because the last frame has the exit status of an
+//! exec.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 const FIRST_BUFFER: usize = 4 * 1024;
 const LARGEST_BUFFER: usize = 64 * 1024;
-/// For the closing message of a TLS peer that no longer reads.
+/// Timeout for the close_notify of a TLS peer that no longer reads.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes moved in each direction, kept up to date while the pump runs.
+/// Bytes moved in each direction, current while the pump runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     pub a_to_b: u64,
@@ -32,7 +32,7 @@ pub struct Moved {
 /// is dropped.
 ///
 /// # Errors
-/// The first IO error of either direction. A reset by the peer after its data was delivered is an
+/// The first IO error of either direction. A reset by the peer after its data were delivered is an
 /// error too: the caller decides what is worth a log line.
 pub async fn pump<A, B>(a: &mut A, b: &mut B, moved: &mut Moved) -> io::Result<()>
 where
@@ -42,11 +42,11 @@ where
     pump_observed(a, b, moved, |_, _| Ok(())).await
 }
 
-/// [`pump`], and after each turn `observe` hears how many bytes its buffers have. What it fails
-/// with ends the copying.
+/// [`pump`], which calls `observe` after each turn with the number of bytes in its buffers. An
+/// error of `observe` ends the copying.
 ///
 /// # Errors
-/// As [`pump`], and those of `observe`.
+/// Those of [`pump`], and those of `observe`.
 pub async fn pump_observed<A, B>(
     a: &mut A,
     b: &mut B,
@@ -60,8 +60,8 @@ where
     let mut forth = Direction::default();
     let mut back = Direction::default();
     let outcome = poll_fn(|cx| {
-        // Both directions are polled before an end is reported: data that arrived together with the
-        // end of the other side still gets its chance to leave.
+        // Polls both directions before it reports an end, so that data which arrived together with
+        // the other side's end can still be sent.
         let first = forth.poll(cx, a, b);
         let second = back.poll(cx, b, a);
         moved.a_to_b = forth.moved;
@@ -76,12 +76,12 @@ where
     })
     .await;
     let (closed_a, closed_b) = (timeout(SHUTDOWN_TIMEOUT, a.shutdown()), timeout(SHUTDOWN_TIMEOUT, b.shutdown()));
-    // Together, and bounded: a peer that never reads must keep neither its partner nor us.
+    // Together and with a timeout: a peer that never reads must block neither its partner nor us.
     let _ = tokio::join!(closed_a, closed_b);
     outcome
 }
 
-/// One way of a pump.
+/// One direction of a pump.
 #[derive(Default)]
 struct Direction {
     buffer: Vec<u8>,
@@ -95,8 +95,8 @@ struct Direction {
 // === impl Direction ===
 
 impl Direction {
-    /// Moves what can be moved. Ready means the reader ended and everything read was written and
-    /// flushed.
+    /// Moves all that can be moved. Ready when the reader has ended and all its bytes are written
+    /// and flushed.
     fn poll<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &mut W) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin,
@@ -111,8 +111,8 @@ impl Direction {
             match self.poll_read(cx, reader) {
                 Poll::Ready(read) => read?,
                 Poll::Pending => {
-                    // TLS writers buffer: without this flush the peer would wait for bytes that
-                    // never leave.
+                    // TLS writers buffer: without this flush the peer would wait for bytes that are
+                    // never sent.
                     if self.unflushed {
                         ready!(Pin::new(&mut *writer).poll_flush(cx))?;
                         self.unflushed = false;
@@ -144,7 +144,7 @@ impl Direction {
             self.moved += written as u64;
             self.unflushed = true;
         }
-        // A full buffer says that more is coming: the next read may take more at once.
+        // A full buffer means that more is coming, so the next read may take more.
         if self.end == self.buffer.len() && self.buffer.len() < LARGEST_BUFFER && self.end > 0 {
             self.buffer.resize(self.buffer.len() * 4, 0);
         }

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Pieces in order. Large ones are kept as they came; small ones are copied together, so that a
-/// stream of one-byte frames costs what it holds and no frame pins the read buffer it was cut from.
+/// Pieces in order. Large ones are kept as they are. Small ones are copied together, so that a
+/// stream of one-byte frames costs only its bytes, and no frame pins the read buffer of which it is
+/// a slice.
 #[derive(Debug, Default)]
 pub struct Queue {
     pieces: VecDeque<Bytes>,
@@ -16,12 +17,12 @@ pub struct Queue {
 // === impl Queue ===
 
 impl Queue {
-    /// A piece of fewer bytes is copied.
+    /// Pieces with fewer bytes are copied.
     pub const SMALL: usize = 1024;
-    /// Size of the buffers that small pieces are copied to.
+    /// Size of the buffers for small pieces.
     const SHARED: usize = 4096;
 
-    /// Appends a piece, which is not empty.
+    /// Appends a piece, which must not be empty.
     pub fn push(&mut self, piece: Bytes) {
         self.held += piece.len();
         if piece.len() >= Self::SMALL {
@@ -29,8 +30,8 @@ impl Queue {
             self.pieces.push_back(piece);
             return;
         }
-        // The first small piece gets what it needs: most often it is passed on before there is
-        // another.
+        // The first small piece gets only the space that it needs, because it is usually passed on
+        // before there is another.
         if self.tail.capacity() - self.tail.len() < piece.len() {
             self.seal();
             self.tail = BytesMut::with_capacity(if self.pieces.is_empty() { piece.len() } else { Self::SHARED });
@@ -38,7 +39,7 @@ impl Queue {
         self.tail.extend_from_slice(&piece);
     }
 
-    /// The next piece, at most `most` bytes of it.
+    /// Removes the next piece, or at most `most` bytes of it.
     pub fn pop(&mut self, most: usize) -> Option<Bytes> {
         if self.pieces.is_empty() {
             self.seal();
@@ -47,14 +48,14 @@ impl Queue {
         let piece = if front.len() <= most { self.pieces.pop_front()? } else { front.split_to(most) };
         self.held -= piece.len();
         if self.held == 0 {
-            // An idle stream keeps next to nothing.
+            // An idle stream keeps almost no memory.
             self.tail = BytesMut::new();
             self.pieces.shrink_to(4);
         }
         Some(piece)
     }
 
-    /// The next piece, to look at.
+    /// The next piece, without removing it.
     pub fn front(&mut self) -> Option<&[u8]> {
         if self.pieces.is_empty() {
             self.seal();
@@ -62,12 +63,12 @@ impl Queue {
         self.pieces.front().map(|piece| &piece[..])
     }
 
-    /// Takes `bytes` of the next piece away.
+    /// Removes `bytes` of the next piece.
     pub fn advance(&mut self, bytes: usize) {
         self.pop(bytes);
     }
 
-    /// Bytes in it.
+    /// Bytes in the queue.
     pub fn held(&self) -> usize {
         self.held
     }

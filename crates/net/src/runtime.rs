@@ -1,4 +1,4 @@
-//! Runtimes that live on threads of their own, seen from another thread.
+//! Runtimes on their own threads, controlled from other threads.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub enum NotEnded {
     Late,
 }
 
-/// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside
-/// of another one. Dropping it shuts it down without waiting, unless it is [awaited].
+/// A runtime on its own thread, so that its owner can be started, stopped and dropped inside
+/// another runtime. A drop shuts it down without waiting, unless it is [awaited].
 ///
 /// [awaited]: BackgroundRuntime::awaited
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub struct BackgroundRuntime {
     handle: Handle,
     end: CancellationToken,
     ended: mpsc::Receiver<()>,
-    /// How long dropping it waits for its end.
+    /// How long a drop waits for its end.
     patience: Duration,
 }
 
-/// Runs `future` on the runtime of `handle` and waits for it, from any thread but that runtime's
+/// Runs `future` on the runtime of `handle` and waits for it, from any thread except that runtime's
 /// own.
 pub fn block_on<F>(handle: &Handle, future: F) -> Result<F::Output, EndedEarly>
 where
@@ -43,14 +43,14 @@ where
 {
     let (report, result) = mpsc::sync_channel(1);
     handle.spawn(async move {
-        let _ = report.send(future.await); // whoever asked waits below
+        let _ = report.send(future.await); // the caller waits below
     });
     result.recv().map_err(|_| EndedEarly)
 }
 
-/// A runtime for one thread, or for many. One is not tokio's runtime for many with one worker:
-/// there a task that was just woken goes before those that wait, so that a connection would send
-/// the first of many answers by itself, and each of the others too.
+/// A builder for one thread, or for many. One thread is not tokio's multi-thread runtime with one
+/// worker: that runs a woken task before those that wait, so a connection would send the first of
+/// many responses by itself, and each of the others too.
 pub fn builder(threads: usize) -> Builder {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     builder.worker_threads(threads).enable_all();
@@ -60,11 +60,11 @@ pub fn builder(threads: usize) -> Builder {
 // === impl BackgroundRuntime ===
 
 impl BackgroundRuntime {
-    /// Runs what `builder` makes on a thread called `name`. At its end, what cannot be interrupted
-    /// gets `last_moment`: name look-ups must not hold up the end.
+    /// Runs the runtime of `builder` on a thread called `name`. At its end, work that cannot be
+    /// interrupted gets `last_moment`, because name look-ups must not delay the end.
     ///
     /// # Errors
-    /// When the system gives no thread or no poller.
+    /// If the system gives no thread or no poller.
     pub fn start(mut builder: Builder, name: &str, last_moment: Duration) -> io::Result<Self> {
         let runtime = builder.build()?;
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
@@ -73,25 +73,26 @@ impl BackgroundRuntime {
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             runtime.block_on(until.cancelled());
             runtime.shutdown_timeout(last_moment);
-            let _ = report.send(()); // nobody may be waiting any more
+            let _ = report.send(()); // there may be no waiter left
         })?;
         Ok(Self { handle, end, ended, patience: Duration::ZERO })
     }
 
-    /// Of a program that relays bytes, on `threads` called `name`, one unless more are asked for:
-    /// its connections' tasks and its streams' wake each other for every frame. On one thread that
-    /// is a push to a list; between threads it is a system call, and most of what an echo would
-    /// cost. Names are resolved on up to `blocking` more.
+    /// A runtime for programs that relay bytes, on `threads` called `name`, usually one. Their
+    /// connection tasks and stream tasks wake each other for every frame. On one thread that is a
+    /// push to a list, but between threads it is a system call, and most of the cost of an echo.
+    /// Names are resolved on up to `blocking` more threads.
     ///
     /// # Errors
-    /// As of [`BackgroundRuntime::start`].
+    /// The same as of [`BackgroundRuntime::start`].
     pub fn of_relay(name: &str, threads: usize, blocking: usize, last_moment: Duration) -> io::Result<Self> {
         let mut builder = builder(threads);
         builder.thread_name(name).max_blocking_threads(blocking);
         Self::start(builder, "tunnel-runtime", last_moment)
     }
 
-    /// Dropping it waits for its end, up to `patience`: sockets are closed when its owner goes on.
+    /// A drop waits for its end, up to `patience`, so that sockets are closed before its owner
+    /// continues.
     #[must_use]
     pub fn awaited(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -102,8 +103,8 @@ impl BackgroundRuntime {
         &self.handle
     }
 
-    /// Ends it with all of its tasks; returns when they are dropped, so that their sockets are
-    /// closed, or after `patience`.
+    /// Ends the runtime with all its tasks. Returns when they are dropped, so that their sockets
+    /// are closed, or after `patience`.
     pub fn end(&self, patience: Duration) -> Result<(), NotEnded> {
         self.end.cancel();
         self.ended.recv_timeout(patience).map_err(|error| match error {
@@ -123,7 +124,7 @@ impl Drop for BackgroundRuntime {
 mod tests {
     use super::*;
 
-    /// Nothing here takes so long.
+    /// Longer than anything here takes.
     const LONG: Duration = Duration::from_mins(1);
 
     #[test]

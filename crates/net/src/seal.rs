@@ -1,8 +1,8 @@
-//! Encrypting first and writing later.
+//! Encrypts bytes before they are written.
 //!
-//! A TLS stream encrypts and writes in one call, so that several records in one write need a buffer
-//! for their plain bytes, and a copy into it. Encrypting copies them anyway: bytes that are
-//! encrypted as they come need no other copy.
+//! A TLS stream encrypts and writes in one call, so several records in one write need a buffer for
+//! their plain bytes, and a copy into it. Encryption copies them anyway: bytes that are encrypted
+//! as they come need no other copy.
 
 use std::io::{self, IoSlice, Write as _};
 use std::ops::DerefMut;
@@ -15,15 +15,15 @@ use crate::transport::Transport;
 
 /// The longest plain text of one record, in bytes (RFC 8446 §5.1).
 pub const RECORD: usize = 16 * 1024;
-/// What a TLS library may hold that is encrypted and not written. Sealing stays far below it: at
-/// rustls's own 64 KiB the fourth of four full records would be cut short for the heads of the
-/// others.
+/// Most encrypted bytes that a TLS library may hold unwritten. Sealing stays far below it: with
+/// rustls's own 64 KiB, the fourth of four full records would be shortened by the record headers of
+/// the others.
 const MOST: usize = 128 * 1024;
 
 /// A stream that may encrypt bytes before it writes them.
 pub trait Seal {
-    /// Encrypts the beginning of `parts`, one after the other, for the next flush or write to let
-    /// out; how many bytes, 0 for a stream that does not encrypt. Fails as a write would.
+    /// Encrypts the beginning of `parts`, in order, for the next flush or write to send. Returns
+    /// how many bytes; 0 for a stream that does not encrypt. Fails like a write.
     fn seal(&mut self, _parts: [&[u8]; 2]) -> io::Result<usize> {
         Ok(0)
     }

@@ -1,4 +1,4 @@
-//! Lines of the log that strangers can cause: each is worth writing, ten thousand of them are not.
+//! Limits log lines that strangers can cause: each is worth writing, but not ten thousand of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Lines within one [`PERIOD`]; further ones are counted, and the next line reports them.
+/// Most lines within one [`PERIOD`]. Further ones are counted, and the next line reports their
+/// number.
 const MOST: u32 = 20;
-/// After which as many lines are written again.
+/// Time after which the same number of lines is written again.
 pub const PERIOD: Duration = Duration::from_secs(10);
 
 /// Cheap to clone; clones count together.
@@ -25,7 +26,7 @@ struct LineCount {
 // === impl LogThrottle ===
 
 impl LogThrottle {
-    /// Whether another line may be written, and how many were left out before it.
+    /// Whether another line may be written, and how many were suppressed before it.
     pub fn due(&self) -> Option<u64> {
         let now = Instant::now();
         let mut state = self.0.lock();
@@ -41,7 +42,7 @@ impl LogThrottle {
         Some(std::mem::take(&mut state.suppressed))
     }
 
-    /// No line was asked for in this [`PERIOD`].
+    /// Whether no line was requested in this [`PERIOD`].
     pub fn is_idle(&self) -> bool {
         self.0.lock().since.is_none_or(|since| since.elapsed() >= PERIOD)
     }

@@ -1,5 +1,5 @@
-//! TLS on both sides: a server whose certificate reloads while it runs, clients with the trust of
-//! one member each.
+//! TLS on both sides: a server whose certificate reloads while it runs, and clients with the trust
+//! of one member each.
 
 pub mod client;
 pub mod client_files;
@@ -19,8 +19,7 @@ pub const H2: &[u8] = b"h2";
 /// ALPN name of HTTP/1.1 (RFC 7301 §6).
 pub const HTTP_11: &[u8] = b"http/1.1";
 
-/// The one cryptography provider of all our TLS, chosen here so that no process-wide default
-/// decides it.
+/// The cryptography provider of all our TLS, chosen here so that no process-wide default decides.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -1,5 +1,5 @@
-//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run
-//! inside a proxy's or a tunnel's stream.
+//! A byte stream to a member: TLS, or plain TCP if the operator allows it. Either may run inside a
+//! proxy's or a tunnel's stream.
 
 mod proxied;
 
@@ -12,9 +12,9 @@ use crate::large_reads::LargeReads;
 
 pub use self::proxied::{Io, Proxied};
 
-/// One connection to a member. TLS is boxed: its state is large and the enum is moved about while
-/// connecting. What comes through a proxy or a tunnel has variants of its own, so that the direct
-/// way has no further layer.
+/// One connection to a member. TLS is boxed, because its state is large and the enum is moved often
+/// while connecting. Streams through a proxy or a tunnel have their own variants, so that direct
+/// ones have no additional layer.
 pub enum Transport {
     Tls(Box<TlsStream<LargeReads<TcpStream>>>),
     Plain(TcpStream),
@@ -25,7 +25,7 @@ pub enum Transport {
 // === impl Transport ===
 
 impl Transport {
-    /// The protocol TLS agreed on, if any.
+    /// The protocol that TLS agreed on, if any.
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -34,8 +34,8 @@ impl Transport {
         }
     }
 
-    /// Cancelled when the connection is about to be cut: begin nothing new on it. `None` where no
-    /// such notice comes.
+    /// Cancelled when the connection is about to be cut: nothing new may begin on it. `None` if
+    /// there is no such notice.
     pub fn leaving(&self) -> Option<CancellationToken> {
         match self {
             Self::ProxiedTls(stream) => stream.get_ref().0.get_ref().leaving(),

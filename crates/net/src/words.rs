@@ -1,19 +1,19 @@
-//! Errors in the words of Go, which clients and operators of clusters know and search for:
-//! `connection reset by peer`, without `(os error 104)` or the C library's own words.
+//! Formats errors in the words of Go, which clients and operators of clusters know and search for:
+//! `connection reset by peer`, without `(os error 104)` or the C library's words.
 
 use std::error::Error as StdError;
 use std::io::{Error, ErrorKind};
 use std::iter::successors;
 
-/// Causes shown of one error: a chain that goes in circles ends all the same.
+/// Most causes shown for one error, so that even a circular chain ends.
 const MOST: usize = 16;
-/// What the standard library puts between the system's words and its number.
+/// The text of the standard library between the system's words and the number.
 const NUMBER: &str = " (os error ";
-/// Kinds that the standard library words otherwise than Go.
+/// Kinds for which the standard library's words differ from Go's.
 const KINDS: [ErrorKind; 4] =
     [ErrorKind::ConnectionReset, ErrorKind::HostUnreachable, ErrorKind::NetworkUnreachable, ErrorKind::TimedOut];
 
-/// An error of the system, or of what stands in for it.
+/// An error of the system, or of its substitute.
 pub fn io(error: &Error) -> String {
     let is_own = error.get_ref().is_some();
     match error.kind() {
@@ -22,7 +22,8 @@ pub fn io(error: &Error) -> String {
         ErrorKind::HostUnreachable => "no route to host".into(),
         ErrorKind::NetworkUnreachable => "network is unreachable".into(),
         ErrorKind::ConnectionReset => "connection reset by peer".into(),
-        // Go's word for a deadline of the program's own; the system's reads as the system has it.
+        // Go's words for a deadline of the program. A timeout of the system keeps the system's
+        // words.
         ErrorKind::TimedOut if error.raw_os_error().is_none() => "i/o timeout".into(),
         _ => {
             let text = error.to_string();
@@ -31,13 +32,13 @@ pub fn io(error: &Error) -> String {
     }
 }
 
-/// `error`, its cause, the cause of that, and so on.
+/// `error`, its cause, that cause's cause, and so on.
 pub fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     successors(Some(error), |error| (*error).source())
 }
 
-/// `error` and its causes, `: ` between them. A cause that ends the text already is not repeated.
-/// Texts of a transport can name addresses.
+/// `error` and its causes, separated by `: `. Omits a cause that the text already ends with. Texts
+/// of a transport can contain addresses.
 pub fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut text = one(error);
     for cause in chain(error).skip(1).take(MOST) {
@@ -55,7 +56,7 @@ fn one(error: &(dyn StdError + 'static)) -> String {
         return io(error);
     }
     let text = error.to_string();
-    // h2 tells an error to all streams, and of a copy only the kind is left.
+    // h2 copies an error to all streams, and a copy only has the kind.
     let copied = KINDS.into_iter().map(Error::from).find(|kind| kind.to_string() == text);
     copied.map_or_else(|| plain(&text), |kind| io(&kind))
 }
@@ -81,14 +82,14 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// What others wrote, on one line: many would look like many rows or log lines, and a control
-/// character may do anything to a terminal. Each becomes a blank.
+/// Text from others on one line, with each control character as a blank: several lines would look
+/// like several rows or log lines, and a control character may do anything to a terminal.
 pub fn tame(text: &str) -> String {
     text.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
 }
 
-/// What is obeyed in place of being shown: control characters, and those that turn the order
-/// of what follows (Unicode, UAX #9, 2: directional formatting characters).
+/// Whether a terminal obeys the character instead of showing it: control characters, and those that
+/// change the direction of text (Unicode, UAX #9, 2: directional formatting characters).
 pub fn is_command(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

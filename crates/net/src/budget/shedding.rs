@@ -1,14 +1,15 @@
-//! Who gives way: those that were not authenticated; then, of whoever holds the most in all, what
-//! holds the most.
+//! Decides which holders give way: unauthenticated ones first, then the largest holders of the
+//! owner that holds the most in total.
 //!
-//! Strangers go first only if that makes room: those that hold next to nothing are mostly callers
-//! who are about to say who they are, and would pay for whoever holds everything. So do addresses
-//! that hold next to nothing beside others that hold much: an attack from a few addresses would
-//! keep out whoever comes anew.
+//! Strangers go first only if that makes room. Those that hold almost nothing are mostly callers
+//! that are about to authenticate, and would pay for an owner that holds everything. The same
+//! applies to strangers' addresses that hold almost nothing beside others that hold much: otherwise
+//! an attack from a few addresses would keep out all new callers.
 //!
-//! A server's bytes weigh four times what others' do. Without that, one that holds a little less
-//! than the greediest user had others end in its place; before everybody else, it would end, with
-//! all that it answers, as soon as somebody who holds nearly everything has it send a large head.
+//! A server's bytes weigh four times as much as others'. With equal weight, a server that holds
+//! slightly less than the largest user would make others end in its place. If servers always went
+//! first, one would end, with all its responses, as soon as an owner that holds nearly everything
+//! makes it send a large head.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -17,15 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Budget, Holder, Owner, Part};
 
-/// A stranger's address that holds less than such a part of the limit is spared beside others: of
-/// 256 MiB, eight connections that have said nothing yet.
+/// A stranger's address that holds less than this part of the limit is spared beside others: with
+/// 256 MiB, eight connections that have sent nothing yet.
 const SMALL: u64 = 1024;
 
 /// The holders of one owner.
 struct Group<H: Holder> {
     held: u64,
     weight: u64,
-    /// The largest last.
+    /// Ordered by size, the largest last.
     parts: Vec<(u64, Arc<Part<H>>)>,
 }
 
@@ -35,9 +36,8 @@ type Ranked<H> = Vec<(usize, Arc<Part<H>>)>;
 // === impl Budget ===
 
 impl<H: Holder> Budget<H> {
-    /// Tells those that hold the most to give way, until there is some air below the limit:
-    /// thousands that hold a little each would otherwise have all of them compared for every frame
-    /// that comes.
+    /// Tells the largest holders to give way, until there is some space below the limit: otherwise
+    /// thousands with few bytes each would all be compared for every frame that arrives.
     #[cold]
     pub(super) fn shed(&self) {
         let Some(_one) = self.0.shedding.try_lock() else { return };
@@ -76,9 +76,9 @@ impl<H: Holder> Budget<H> {
         }
     }
 
-    /// Makes room where it is their number that is too much: of the holders on `core` that have a
-    /// `rank`, looks for the owner with the most, and tells a sixteenth of its to give way, the
-    /// lowest ranks first. Nobody has to who has no more than `few`. Returns how many were told.
+    /// Reduces the number of holders. Finds the owner with the most holders on `core` that have a
+    /// `rank`, and tells a sixteenth of them to give way, the lowest ranks first. An owner with at
+    /// most `few` loses none. Returns how many were told.
     #[cold]
     pub fn thin_out(&self, core: usize, few: usize, rank: impl Fn(&H) -> Option<usize>) -> usize {
         let mut owners: HashMap<Owner, Ranked<H>> = HashMap::new();
@@ -106,7 +106,7 @@ impl<H: Holder> Budget<H> {
     }
 
     fn tell(&self, part: &Part<H>, held: u64, counted: &AtomicU64, why: &'static str) {
-        // The sum first: what is given back meanwhile is taken from both.
+        // The sum first, because bytes given back meanwhile are subtracted from both.
         self.0.leaving.fetch_add(held, Ordering::Relaxed);
         part.leaving.store(held, Ordering::Relaxed);
         part.told.store(true, Ordering::Relaxed);
@@ -117,9 +117,9 @@ impl<H: Holder> Budget<H> {
         part.holder.end();
     }
 
-    /// Those that hold something and were not told yet, by owner: the unauthenticated, the others.
-    /// Who comes from an address that others are known by is one of these, and no stranger, while
-    /// all of them hold less than `little`.
+    /// The holders with bytes that were not told yet, by owner: the unauthenticated, and the
+    /// others. An unauthenticated owner from an address that is known otherwise counts among the
+    /// others, as long as it holds less than `little`.
     fn groups(&self, little: u64) -> (Vec<Group<H>>, Vec<Group<H>>) {
         let mut named: HashMap<Owner, Group<H>> = HashMap::new();
         let (mut alone, mut known) = (Vec::new(), HashSet::new());
@@ -156,7 +156,7 @@ impl<H: Holder> Budget<H> {
         (0..self.0.shards.len()).flat_map(|core| self.parts_of(core)).collect()
     }
 
-    /// Let go of outside of the lock, which the last of each takes.
+    /// The references are dropped outside the lock, because the last one takes it.
     fn parts_of(&self, core: usize) -> Vec<Arc<Part<H>>> {
         let shard = &self.0.shards[core % self.0.shards.len()];
         shard.running.lock().iter().filter_map(|(_, part)| part.upgrade()).collect()

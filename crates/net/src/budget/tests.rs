@@ -39,7 +39,7 @@ fn the_worst_give_way_and_no_more_than_need_be() {
     assert_eq!((budget.free(), budget.sheds()), (0, 0));
     accounts[2].take(1);
     assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, false, false]);
-    // What has been told to go does not count any more; it is still held.
+    // Bytes of a holder that was told to give way no longer count, but they are still held.
     accounts[0].take(500);
     assert_eq!((budget.sheds(), budget.held(), budget.free()), (1, 2101, 0));
     accounts[4].take(300);
@@ -57,12 +57,12 @@ fn what_one_owner_holds_in_all_decides_and_strangers_go_first() {
     let one = owned(&budget, named("one"), 600);
     assert_eq!(budget.sheds(), 0);
     one.take(50);
-    // Not the one stream that holds the most: its owner holds less than the other.
+    // Not the single stream that holds the most, because its owner holds less than the other.
     assert_eq!((is_told(&stranger), is_told(&one)), (true, false));
     assert_eq!(many.iter().map(is_told).collect::<Vec<_>>(), [vec![false; 8], vec![true]].concat());
 }
 
-/// Ending them would not make room, and among them are those who are about to say who they are.
+/// To end them would make no room, and some of them are callers that are about to authenticate.
 #[test]
 fn strangers_that_hold_next_to_nothing_do_not_pay_for_others() {
     let budget = Budget::new(1600);
@@ -84,7 +84,7 @@ fn a_strangers_address_that_holds_next_to_nothing_is_spared_beside_others() {
     greedy.take(6000);
     assert!(attackers.iter().all(is_told) && is_told(&greedy), "none of those is enough");
     assert!(!newcomers.iter().any(is_told));
-    // Very many that hold next to nothing hold much together.
+    // Very many that hold almost nothing hold much together.
     let crowd: Vec<_> = (10..=90).map(|number| stranger(number, 99)).collect();
     let next = owned(&budget, Owner::Named("next".into()), 90_000);
     next.take(5000);
@@ -117,7 +117,7 @@ fn what_a_library_has_is_held_until_it_lets_go() {
     assert_eq!((budget.held(), account.lent()), (60, 60));
     drop(lent);
     assert_eq!((budget.held(), account.lent()), (0, 0));
-    // What it has when the stream has ended is held as well.
+    // Bytes that it holds when the stream has ended also count.
     account.take(10);
     let lent = account.lend(Bytes::from(vec![7; 10]));
     drop(account);
@@ -150,7 +150,7 @@ fn a_budget_of_nothing_lets_nobody_hold_anything() {
 #[test]
 fn cores_count_by_themselves_and_are_right_together() {
     const LIMIT: usize = 64 << 20;
-    /// Two of them are a byte or two more than a core counts by itself.
+    /// Two of them are one or two bytes more than a core counts without settling.
     const QUARTER: usize = LIMIT / 64 / 4 + 1;
     let budget = Budget::of_cores(LIMIT as u64, 2);
     let open = |core| budget.open(core, Stream::default());
@@ -165,7 +165,7 @@ fn cores_count_by_themselves_and_are_right_together() {
     assert_eq!(budget.held(), 0);
 }
 
-/// However it arranges it that others hold more.
+/// However it causes others to hold more.
 #[test]
 fn a_server_goes_before_those_who_hold_some_times_as_much() {
     let budget = Budget::new(1000);
@@ -212,7 +212,7 @@ fn who_has_the_most_makes_room_those_of_the_lowest_rank_first() {
     assert_eq!(budget.thin_out(0, 0, |_| None), 0, "nobody counts");
 }
 
-/// The address of the hub, for one, that begins another connection.
+/// For example the hub's address, when it begins another connection.
 #[test]
 fn who_comes_from_a_known_address_is_no_stranger() {
     struct Known(Stream);

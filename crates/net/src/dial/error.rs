@@ -1,13 +1,12 @@
-//! Why there is no connection, in the words of Go's dialer, which clients and operators of clusters
-//! know.
+//! Errors of dials, in the words of Go's dialer, which clients and operators of clusters know.
 
 use std::io;
 
 use super::{HostPort, Tried};
 use crate::words;
 
-/// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go
-/// cluster-gateway look for.
+/// Why there is no TCP connection. The texts begin with `dial tcp`, which clients of the Go
+/// cluster-gateway search for.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     #[error("dial tcp: lookup {host}: {}", lookup_words(.source))]
@@ -18,8 +17,8 @@ pub enum DialError {
     Connect { address: String, source: io::Error },
     #[error("dial tcp {address}: i/o timeout")]
     Timeout { address: String },
-    /// Of several addresses of `destination` some were silent until the end, and none answered:
-    /// `tried` says which.
+    /// Of several addresses of `destination`, some did not answer in time, and none accepted.
+    /// `tried` lists them.
     #[error("dial tcp {destination}: i/o timeout: {tried}")]
     Silence { destination: String, tried: String },
 }
@@ -27,7 +26,7 @@ pub enum DialError {
 // === impl DialError ===
 
 impl DialError {
-    /// Whether the cause was time, not a refusal.
+    /// Whether the cause was a timeout, not a refusal.
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Timeout { .. } | Self::Silence { .. } => true,
@@ -36,8 +35,8 @@ impl DialError {
         }
     }
 
-    /// The failures of all addresses of `destination` as one: silence if some were silent, else
-    /// that of the first, which the resolver preferred.
+    /// Merges the failures of all addresses of `destination`: silence if some did not answer,
+    /// otherwise the failure of the first, which the resolver preferred.
     pub(super) fn of_all(destination: HostPort<'_>, tried: Vec<Tried>) -> Self {
         if tried.iter().any(|tried| tried.failure.is_none()) {
             return Self::Silence { destination: destination.to_string(), tried: each(&tried) };
@@ -58,8 +57,8 @@ fn each(tried: &[Tried]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// What the resolver's error means. The standard library hands on the text of `gai_strerror`, and
-/// nothing else.
+/// Go's words for the resolver's error. The standard library only passes on the text of
+/// `gai_strerror`.
 fn lookup_words(error: &io::Error) -> String {
     let text = words::io(error);
     let unknown =

@@ -1,8 +1,7 @@
-//! Several addresses, of which the first that answers is taken: RFC 8305, "Happy Eyeballs", §4 and
-//! §5.
+//! Connects to the first of several addresses that answers: RFC 8305, "Happy Eyeballs", §4 and §5.
 //!
-//! A broken IPv6 does not cost the whole time, and an address that is slow is not given up while
-//! others are tried.
+//! A broken IPv6 does not cost the whole timeout, and a slow address is not given up while others
+//! are tried.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,18 +14,18 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// RFC 8305 §5: "Connection Attempt Delay", recommended value.
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
-/// Of one name: attempts take sockets. A name that means more is served by the first of them.
+/// Most addresses of one name, because attempts take sockets.
 const MOST_ADDRESSES: usize = 8;
 
-/// An address that gave no connection.
+/// An address without a connection.
 pub(super) struct Tried {
     pub(super) address: SocketAddr,
-    /// None: it was silent.
+    /// None if it did not answer.
     pub(super) failure: Option<io::Error>,
 }
 
-/// The first family first, then the families in turns: a family of which there are many keeps none
-/// of the other out.
+/// The first address's family first, then the families alternate, so that many addresses of one
+/// family do not displace the other.
 pub(super) fn in_turns(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
     let mut addresses = addresses.into_iter().peekable();
     let first_is_v6 = addresses.peek().is_some_and(SocketAddr::is_ipv6);
@@ -41,8 +40,8 @@ pub(super) fn in_turns(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDe
     turns
 }
 
-/// What the first successful `attempt` of `addresses` made, in that order; the others are dropped.
-/// An error has those that were tried, in order.
+/// The result of the first successful `attempt` at `addresses`, in that order; the other attempts
+/// are dropped. The error has those that were tried, in order.
 pub(super) async fn first_of<T, F: Future<Output = io::Result<T>>>(
     mut addresses: VecDeque<SocketAddr>,
     deadline: Instant,

@@ -1,4 +1,4 @@
-//! One followed file: what it holds, and what it looks like.
+//! One followed file: its contents, and its attributes.
 
 use std::error::Error;
 use std::fs;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::follow;
 use crate::words;
 
-/// Longest file read, in bytes: the size limit of a ConfigMap or Secret, several times over.
+/// Longest file that is read, in bytes: several times the size limit of a ConfigMap or Secret.
 pub const LONGEST: u64 = 8 * 1024 * 1024;
 
-/// A file, and a fingerprint of what it held when it was last read (not the contents: they can be
-/// secret).
+/// A file, with a fingerprint of its contents when it was last read (not the contents, because
+/// these may be secret).
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct File {
     known: Option<u64>,
 }
 
-/// Enough of a file to notice that it changed.
+/// Attributes of a file that show a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     path: PathBuf,
@@ -32,13 +32,13 @@ pub struct Look {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
-    /// Device, number and length: another file of the same age in its place is another one.
+    /// Device, inode and length: another file with the same times differs in these.
     file: [u64; 3],
-    /// Of contents, then of anything: a mode that lets us read it is a change too.
+    /// Times of the contents and of the inode: a mode that lets us read the file is a change too.
     times: [i64; 4],
 }
 
-/// Reads a file of at most `longest` bytes; fails with [`io::ErrorKind::FileTooLarge`] if there are
+/// Reads a file of at most `longest` bytes. Fails with [`io::ErrorKind::FileTooLarge`] if it has
 /// more.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
@@ -60,8 +60,9 @@ impl File {
         Ok((Self { path: path.to_owned(), longest, hasher, known }, contents))
     }
 
-    /// Hands changed contents to `apply`, for ever, once per change. Contents that cannot be read
-    /// or applied are logged with their causes and reported to `failed`; those applied before stay.
+    /// Passes changed contents to `apply`, forever, once per change. Contents that cannot be read
+    /// or applied are logged with their causes and reported to `failed`; the earlier ones stay in
+    /// use.
     pub async fn follow<E: Into<Box<dyn Error + Send + Sync>> + 'static>(
         self,
         what: &'static str,
@@ -73,8 +74,8 @@ impl File {
         let mut refused = None;
         let reload = move || {
             let contents = read(&path, longest).map_err(|error| {
-                // Whatever comes next is applied, so that a caller that saw the failure sees its
-                // end.
+                // The next contents are applied in any case, so that a caller that was notified of
+                // the failure is notified of its end.
                 known = None;
                 words::io(&error)
             })?;
@@ -93,7 +94,7 @@ impl File {
 // === impl Look ===
 
 impl Look {
-    /// A file as it is now, missing or not.
+    /// A file's current attributes, even if it does not exist.
     pub fn at(path: &Path) -> Self {
         let stamp = fs::metadata(path).ok().map(|metadata| Stamp {
             file: [metadata.dev(), metadata.ino(), metadata.len()],

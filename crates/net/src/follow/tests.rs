@@ -1,4 +1,4 @@
-//! Changes are noticed, and what cannot be used is told once.
+//! Tests: changes are noticed, and each failure is reported once.
 
 use std::fs;
 use std::sync::Arc;

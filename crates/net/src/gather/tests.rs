@@ -55,12 +55,12 @@ fn pair(room: usize) -> (Gathered<Counted>, Outlet<Counted>, DuplexStream) {
     (gathered, outlet, far)
 }
 
-/// Data of which every byte is recognisable by its place.
+/// Data in which every byte shows its position.
 fn numbered(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| u8::try_from(at % 251).expect("less")).collect()
 }
 
-/// Runs `library` to its end while `far` reads slowly: nothing else arrives than `expected`.
+/// Runs `library` to its end while `far` reads slowly. Checks that exactly `expected` arrives.
 async fn arrives<T: AsyncWrite + Seal + Unpin>(
     outlet: Outlet<T>,
     library: Pin<Box<impl Future<Output = ()>>>,

@@ -1,22 +1,22 @@
-//! Why a proxy gave no byte stream, and what to do about it. No text holds a user or password.
+//! Why a proxy opened no byte stream, with the remedy. No text contains a user or password.
 
 use std::io;
 
 use crate::dial::DialError;
 use crate::words;
 
-/// A failed dial through a proxy. The text begins with `dial tcp`, as those of all dials.
+/// A failed dial through a proxy. The text begins with `dial tcp`, like those of all dials.
 #[derive(Debug, thiserror::Error)]
 #[error("dial tcp {destination}: through the proxy {proxy}: {refusal}")]
 pub struct ProxyError {
-    /// `host:port` the proxy was asked for.
+    /// The `host:port` for which the proxy was asked.
     pub destination: String,
     /// Its URL, without credentials.
     pub proxy: String,
     pub refusal: Refusal,
 }
 
-/// What went wrong with the proxy.
+/// The failure at the proxy.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("the proxy is unreachable: {0}")]
@@ -38,7 +38,7 @@ pub enum Refusal {
     #[error("the proxy refused to connect: {status} {reason}")]
     Status {
         status: u16,
-        /// The proxy's own words, made fit to print.
+        /// The proxy's own words, without control characters.
         reason: String,
     },
     #[error("the proxy refused to connect: {}", .0)]
@@ -57,7 +57,7 @@ pub struct SocksReply(pub u8);
 // === impl ProxyError ===
 
 impl ProxyError {
-    /// Whether the cause was time, not a refusal.
+    /// Whether the cause was a timeout, not a refusal.
     pub fn is_timeout(&self) -> bool {
         match &self.refusal {
             Refusal::Timeout | Refusal::Status { status: 504, .. } => true,

@@ -1,8 +1,8 @@
-//! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request, the head of one answer, then bytes of
-//! the destination.
+//! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request and the head of one response, then bytes
+//! of the destination.
 //!
-//! The bytes after the head belong to the destination, and are handed on. `Content-Length` and
-//! `Transfer-Encoding` have no meaning in a successful answer.
+//! The bytes after the head belong to the destination, and are passed on. `Content-Length` and
+//! `Transfer-Encoding` have no meaning in a successful response.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -14,11 +14,12 @@ use super::{Credentials, Refusal};
 use crate::dial::HostPort;
 use crate::head::{self, HeadError};
 
-/// All that a proxy may send up to the end of its answer's head, interim responses included.
+/// Most bytes that a proxy may send until the end of its response head, including interim
+/// responses.
 const MOST_HEAD: usize = 16 * 1024;
-/// Header lines of an answer.
+/// Most header lines of a response.
 const MOST_LINES: usize = 100;
-/// Characters kept of a reason phrase.
+/// Most characters kept of a reason phrase.
 const MOST_REASON: usize = 120;
 
 /// A response's head.
@@ -28,7 +29,7 @@ struct Answer {
     reason: String,
 }
 
-/// Asks for `destination`; returns what the proxy sent beyond its answer.
+/// Asks for `destination`. Returns the bytes that followed the proxy's response.
 pub(super) async fn connect<S>(
     stream: &mut S,
     destination: HostPort<'_>,
@@ -50,7 +51,7 @@ where
         407 if credentials.is_some() => Err(Refusal::CredentialsRefused),
         407 => Err(Refusal::CredentialsWanted),
         status => {
-            // A proxy that repeats what it was sent must not make us print it.
+            // Omits a reason phrase that repeats our credentials, so that they are not printed.
             let told = credentials.zip(basic).is_some_and(|(credentials, basic)| {
                 let said = |secret: &SecretString| answer.reason.contains(secret.expose_secret());
                 said(&basic) || said(&credentials.password)
@@ -60,7 +61,7 @@ where
     }
 }
 
-/// The final answer's head, and what came after it.
+/// The head of the final response, and the bytes after it.
 async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Answer, Bytes), Refusal> {
     let mut received = BytesMut::with_capacity(1024);
     let mut room = MOST_HEAD;
@@ -72,8 +73,8 @@ async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Answer, Bytes),
         })?;
         room -= head.len();
         let answer = parse(&head)?;
-        // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not
-        // asked for.
+        // Interim responses may precede any final one (RFC 9110 §15.2). A 101 is final, because no
+        // upgrade was requested.
         if !(100..=199).contains(&answer.status) || answer.status == 101 {
             return Ok((answer, received.freeze()));
         }

@@ -1,8 +1,8 @@
-//! SOCKS5 (RFC 1928) with user and password (RFC 1929). Names go to the proxy unresolved, as Go's
-//! `socks5` does.
+//! SOCKS5 (RFC 1928) with user and password (RFC 1929). Names go to the proxy unresolved, as with
+//! `socks5` in Go.
 //!
-//! Every message's length is known before it is read, so nothing of the destination's bytes is ever
-//! taken.
+//! The length of every message is known before it is read, so no bytes of the destination are
+//! consumed.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -44,7 +44,7 @@ where
     if reply != SUCCEEDED {
         return Err(Refusal::Socks(SocksReply(reply)));
     }
-    // The address the proxy connects from: of no interest, but in the way.
+    // The address from which the proxy connects: unused, but it must be read.
     let length = match kind {
         IPV4 => 4,
         IPV6 => 16,
@@ -83,12 +83,12 @@ where
 {
     let mut message = vec![PASSWORD_VERSION];
     for part in [credentials.user.as_str(), credentials.password.expose_secret()] {
-        // What cannot be written cannot be right either.
+        // Credentials too long to be sent cannot be correct.
         message.push(u8::try_from(part.len()).map_err(|_| Refusal::CredentialsRefused)?);
         message.extend_from_slice(part.as_bytes());
     }
     send(stream, &message).await?;
-    // The version of this answer is wrong in more than one server.
+    // The version in this answer is wrong in several servers.
     let [_, status] = receive(stream).await?;
     if status == SUCCEEDED { Ok(()) } else { Err(Refusal::CredentialsRefused) }
 }

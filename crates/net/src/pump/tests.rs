@@ -2,7 +2,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
 
-/// Two pairs of pipes with a pump between their inner ends; returns the outer ends.
+/// Two pairs of pipes with a pump between their inner ends. Returns the outer ends.
 fn piped(
     capacity: usize,
 ) -> (tokio::io::DuplexStream, tokio::io::DuplexStream, tokio::task::JoinHandle<(io::Result<()>, Moved)>) {

@@ -35,7 +35,7 @@ fn a_million_small_pieces_cost_what_they_hold() {
     let mut queue = Queue::default();
     let frame = Bytes::from(vec![0; 16 * 1024]);
     for at in 0..1_000_000 {
-        // Each would pin its read buffer.
+        // Each slice would pin its read buffer.
         queue.push(frame.slice(at % 1000..=at % 1000));
     }
     assert_eq!(queue.held(), 1_000_000);

@@ -1,5 +1,5 @@
-//! The dialling side: one configuration per member, holding its trust and, if it uses one, our
-//! client certificate.
+//! The dialling side: one configuration per member, with its trust and our client certificate, if
+//! it uses one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,16 +12,16 @@ use super::keypair::{KeyPair, KeyPairError, certificates};
 use super::pinned::WebPkiOrPinned;
 use super::verifier::{AcceptAny, Verifier};
 
-/// Sessions remembered per member: connections are few and long, so a handful is enough.
+/// Sessions remembered per member: connections are few and long, so a few are enough.
 const SESSIONS: usize = 8;
 
-/// The authorities of servers.
+/// The CAs of servers.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
     /// Only the certificates of this PEM text; system roots are never added.
     Bundle(&'a [u8]),
     SystemRoots,
-    /// Any server. Only on explicit request of the operator.
+    /// Any server. Only if the operator explicitly requests it.
     Insecure,
 }
 
@@ -36,7 +36,7 @@ pub enum TrustError {
     NoSystemRoots,
 }
 
-/// A client configuration without ALPN: each connection says what it offers.
+/// A client configuration without ALPN, because each connection chooses its protocols.
 pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<ClientConfig>, TrustError> {
     let provider = super::provider();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -79,7 +79,7 @@ fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<WebPkiOrPinned, T
     }
 }
 
-/// Read once: thousands of members may share them.
+/// Read once, because thousands of members may share them.
 fn system_roots() -> Result<Arc<RootCertStore>, TrustError> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let roots = ROOTS.get_or_init(|| {

@@ -1,8 +1,7 @@
-//! The dialling side's files, re-read while running: authorities and, if we show one, our
-//! certificate.
+//! The dialling side's files, re-read while running: CAs and, if used, our certificate.
 //!
-//! Connections keep what they began with. Each reading that differs is a new generation, so that a
-//! pool knows which of its connections are of older files.
+//! Connections keep the files with which they began. Each changed reading is a new generation, so
+//! that a pool knows which of its connections have older files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +16,12 @@ use super::server::KeyPairFiles;
 use crate::follow;
 use crate::words;
 
-/// Where trust and identity are.
+/// The files of trust and identity.
 #[derive(Debug, Clone, Default)]
 pub struct ClientFiles {
-    /// PEM bundle; the system's roots when absent.
+    /// PEM bundle; without it, the system's roots.
     pub ca: Option<PathBuf>,
-    /// No certificate is shown when absent.
+    /// Without it, no certificate is presented.
     pub identity: Option<KeyPairFiles>,
 }
 
@@ -49,9 +48,9 @@ pub struct FollowedClient {
 /// One reading of the files.
 #[derive(Debug)]
 pub struct Generation {
-    /// Without ALPN: each connection says what it offers.
+    /// Without ALPN, because each connection chooses its protocols.
     pub config: Arc<ClientConfig>,
-    /// Counts up with every change.
+    /// Increases with every change.
     pub number: u64,
     read: Contents,
 }
@@ -76,7 +75,7 @@ impl FollowedClient {
         self.current.load_full()
     }
 
-    /// Takes over changed files. True if something changed.
+    /// Reads the files. True if they have changed and are in use now.
     pub fn reload(&self) -> Result<bool, ClientFilesError> {
         let read = self.files.read()?;
         let current = self.current.load();
@@ -88,7 +87,7 @@ impl FollowedClient {
         Ok(true)
     }
 
-    /// Follows the files for ever, as [`follow::follow`] says.
+    /// Follows the files forever, like [`follow::follow`].
     pub async fn follow(self: Arc<Self>, failed: impl Fn() + Send + 'static) {
         let files = self.files.paths();
         follow::follow("certificates for dialling", files, move || self.reload(), failed).await;
@@ -106,7 +105,7 @@ impl InUse for FollowedClient {
 // === impl ClientFiles ===
 
 impl ClientFiles {
-    /// All there are.
+    /// All configured files.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.ca.iter().cloned().chain(self.identity.iter().flat_map(KeyPairFiles::paths)).collect()
     }

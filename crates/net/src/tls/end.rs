@@ -1,7 +1,7 @@
-//! When the certificates in use end, for warnings.
+//! The expiry of certificates in use, for warnings.
 //!
-//! Of a chain the first certificate counts, as in cert-manager and kubelets: the rest may hold a
-//! root, or a cross-signed one whose end has no effect (as Let's Encrypt served for years).
+//! Only the first certificate of a chain counts, as in cert-manager and kubelets: the rest may have
+//! a root, or a cross-signed one whose expiry has no effect (as Let's Encrypt served for years).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use rustls_pki_types::CertificateDer;
 
 use super::keypair;
 
-/// A file whose certificate is shown to peers, and the `notAfter` (RFC 5280 §4.1.2.5) of that
-/// certificate.
+/// A file whose certificate is presented to peers, and that certificate's `notAfter` (RFC 5280
+/// §4.1.2.5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub file: PathBuf,
     pub at: SystemTime,
 }
 
-/// Has read certificates from files, which it shows to peers.
+/// Presents certificates from files to its peers.
 pub trait InUse: fmt::Debug + Send + Sync {
-    /// Of what is in use now: a file that was changed and not yet taken over, or refused, still has
-    /// its former end.
+    /// The expiry of the certificates in use: for a file that was changed and not reloaded yet, or
+    /// rejected, still the former one.
     fn ends(&self) -> Vec<End>;
 }
 
-/// The end of one certificate. `None` if it has none that can be read.
+/// The expiry of one certificate. `None` if it cannot be read.
 pub fn of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
@@ -36,7 +36,7 @@ pub fn of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
 // === impl End ===
 
 impl End {
-    /// Of the first certificate in `pem`, which `file` held.
+    /// The expiry of the first certificate in `pem`, the contents of `file`.
     pub fn in_pem(file: &Path, pem: &[u8]) -> Option<Self> {
         let at = of(keypair::certificates(pem).ok()?.first()?)?;
         Some(Self { file: file.to_owned(), at })
@@ -63,7 +63,7 @@ mod tests {
         let files = KeyPairFiles { certificate: path("tls.crt"), private_key: path("tls.key") };
         let authority = Authority::new("ca");
         let issue = |days| authority.issue(&Leaf::server("a").valid(time::Duration::ZERO, time::Duration::days(days)));
-        // The root that follows ends later.
+        // The root that follows expires later.
         let write = |issued: &Issued| {
             fs::write(&files.certificate, format!("{}{}", issued.chain_pem, authority.root_pem())).unwrap();
             fs::write(&files.private_key, &issued.key_pem).unwrap();

@@ -10,7 +10,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::words;
 
-/// What is wrong with a certificate and key. Texts never contain key material.
+/// Why a certificate and key cannot be used. Texts never contain key material.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyPairError {
     #[error("cannot read {path}: {}", words::io(.source))]

@@ -1,9 +1,9 @@
-//! Certificates that are their own authority.
+//! Accepts certificates that are their own CA.
 //!
-//! `openssl req -x509` makes a certificate with `CA:TRUE` that development clusters both serve and
-//! hand out as their CA. webpki refuses an authority as a server certificate; Go accepts it, and so
-//! do all Kubernetes clients. Here it is accepted if the bundle holds exactly this certificate:
-//! that is stronger than a signature by it.
+//! `openssl req -x509` makes a certificate with `CA:TRUE`, which development clusters both serve
+//! and distribute as their CA. webpki refuses a CA as a server certificate, but Go accepts it, and
+//! so do all Kubernetes clients. Here it is accepted if the bundle contains exactly this
+//! certificate, which is stronger than a signature by it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct WebPkiOrPinned {
 // === impl WebPkiOrPinned ===
 
 impl WebPkiOrPinned {
-    /// webpki has checked the dates by the time it complains of this
+    /// webpki has checked the dates before it reports this error
     /// (`check_issuer_independent_properties`), but not the name.
     fn is_own_authority(&self, error: &rustls::Error, end_entity: &CertificateDer<'_>) -> bool {
         let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };

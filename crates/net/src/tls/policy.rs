@@ -1,7 +1,7 @@
-//! What a server accepts of TLS: the oldest version, the cipher suites, the protocols inside.
+//! What a server accepts of TLS: the oldest version, the cipher suites, and the protocols inside.
 //!
-//! Cipher suites are named as IANA and Go name them. As in Go's servers, a choice of suites is one
-//! of TLS 1.2 suites: those of TLS 1.3 are all good, and always there.
+//! Cipher suites have the names of IANA and Go. As in Go's servers, only TLS 1.2 suites can be
+//! chosen: those of TLS 1.3 are all good, and always available.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::{H2, HTTP_11};
 
-/// See the module's text. The default is TLS 1.2 and 1.3, all suites, HTTP/2 preferred to HTTP/1.1.
+/// See the module's text. The default is TLS 1.2 and 1.3, all suites, and HTTP/2 before HTTP/1.1.
 #[derive(Debug, Clone)]
 pub struct Policy {
     pub oldest: Version,
@@ -19,18 +19,18 @@ pub struct Policy {
     pub alpn: Vec<&'static [u8]>,
 }
 
-/// Versions that can be the oldest; TLS 1.0 and 1.1 are not implemented (RFC 8996 forbids them).
+/// Versions that can be the oldest. TLS 1.0 and 1.1 are not implemented (RFC 8996 forbids them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Tls12,
     Tls13,
 }
 
-/// Cipher suites to choose from.
+/// The available cipher suites.
 #[derive(Debug, Clone)]
 pub struct Suites(Vec<SupportedCipherSuite>);
 
-/// A list of names that makes no choice of suites.
+/// Why a list of names is no choice of suites.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuitesError {
     #[error("{name:?} is not a known cipher suite; known are {}", known())]
@@ -39,8 +39,8 @@ pub enum SuitesError {
     NoneLeft,
 }
 
-/// Suites that Go's TLS knows and ours does not, for want of forward secrecy or of an authenticated
-/// cipher (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
+/// Suites that Go's TLS has and ours does not, because they lack forward secrecy or an
+/// authenticated cipher (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
 const ONLY_IN_GO: [&str; 16] = [
     "TLS_RSA_WITH_RC4_128_SHA",
     "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
@@ -69,8 +69,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The versions to offer. One without a suite is left out: a handshake that agreed on it could
-    /// not go on.
+    /// The versions to offer. Omits one without a suite, because a handshake that agreed on it
+    /// could not continue.
     pub(super) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         let oldest: &[_] = match self.oldest {
             Version::Tls12 => &[&TLS13, &TLS12],
@@ -83,7 +83,7 @@ impl Policy {
 // === impl Suites ===
 
 impl Suites {
-    /// The suites called `names`, and which of those are known elsewhere but not here.
+    /// The suites with these `names`, and the names that exist elsewhere but not here.
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(Self, Vec<String>), SuitesError> {
         let (mut chosen, mut missing) = (Vec::new(), Vec::new());
         for name in names {
@@ -113,7 +113,7 @@ impl Default for Suites {
 }
 
 fn find(name: &str) -> Option<SupportedCipherSuite> {
-    // Older Go releases spell these two without the hash.
+    // Older Go releases write these two without the hash.
     let full = match name {
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305" | "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305" => format!("{name}_SHA256"),
         _ => name.to_owned(),
@@ -125,7 +125,7 @@ fn known() -> String {
     ALL_CIPHER_SUITES.iter().map(|suite| Name(*suite).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// A suite, displayed as IANA calls it: rustls writes `TLS13_` where they write `TLS_`.
+/// A suite, displayed with its IANA name: rustls writes `TLS13_` instead of `TLS_`.
 struct Name(SupportedCipherSuite);
 
 impl fmt::Display for Name {

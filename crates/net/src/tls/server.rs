@@ -1,13 +1,12 @@
-//! The serving side: asks for a client certificate without requiring or judging one, and follows
+//! The serving side: requests a client certificate without requiring or judging one, and follows
 //! its files.
 //!
-//! Client certificates are judged per request by the authenticators, against CAs that change while
-//! connections live; here the handshake only proves that the peer holds the key. An empty list of
-//! acceptable CAs is sent, because Go clients offer a certificate only if the list is empty or
-//! names their issuer.
+//! The authenticators judge client certificates per request, by CAs that change while connections
+//! live. Here the handshake only proves that the peer has the key. The list of acceptable CAs is
+//! empty, because Go clients offer a certificate only if the list is empty or names their issuer.
 //!
-//! Where only clients with a certificate have any business, [`config_admitting`] refuses others in
-//! the handshake already.
+//! For listeners that are only for clients with a certificate, [`config_admitting`] refuses others
+//! in the handshake.
 
 mod admission;
 mod names;
@@ -30,15 +29,15 @@ use super::policy::Policy;
 use super::verifier::{AcceptAny, ClientJudge, Verifier};
 use crate::follow;
 
-/// Where the serving certificate and key are.
+/// The files of the serving certificate and key.
 #[derive(Debug, Clone)]
 pub struct KeyPairFiles {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
 }
 
-/// The certificate in use, replaced by [`ServingCertificate::follow`]; connections already open
-/// keep theirs.
+/// The certificate in use, replaced by [`ServingCertificate::follow`]. Open connections keep
+/// theirs.
 #[derive(Debug)]
 pub struct ServingCertificate {
     files: KeyPairFiles,
@@ -50,7 +49,7 @@ struct Loaded {
     key: Arc<CertifiedKey>,
 }
 
-/// A server configuration that shows what `certificates` chooses.
+/// A server configuration that presents what `certificates` chooses.
 pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
     Arc::new(build(certificates, policy, AcceptAny))
 }
@@ -75,14 +74,14 @@ fn build(
 // === impl ServingCertificate ===
 
 impl ServingCertificate {
-    /// Reads the files once. Fails if they do not hold a matching pair.
+    /// Reads the files once. Fails if they are no matching pair.
     pub fn load(files: KeyPairFiles) -> Result<Arc<Self>, KeyPairError> {
         let loaded = Loaded::read(&files)?;
         Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(loaded) }))
     }
 
-    /// Follows the files for ever, as [`follow::follow`] says. `changed` is called when another
-    /// pair is in use.
+    /// Follows the files forever, like [`follow::follow`]. Calls `changed` when another pair is in
+    /// use.
     pub async fn follow(self: Arc<Self>, changed: impl Fn() + Send + 'static, failed: impl Fn() + Send + 'static) {
         let files = self.files.paths().to_vec();
         let reload = move || {
@@ -100,7 +99,7 @@ impl ServingCertificate {
         Arc::clone(&self.current.load().key)
     }
 
-    /// Takes over changed files. True if something changed.
+    /// Reads the files. True if they have changed and are in use now.
     pub fn reload(&self) -> Result<bool, KeyPairError> {
         if self.files.read()? == self.current.load().pem {
             return Ok(false);

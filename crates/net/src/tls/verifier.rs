@@ -1,5 +1,5 @@
-//! Checking peers' certificates: what one is worth is for a judge to say, that the peer holds its
-//! key is checked of all alike.
+//! Verifies peers' certificates: a judge decides whether one is accepted, and the signature check
+//! proves that the peer has its key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ pub(super) trait ServerJudge: Send + Sync {
 
 /// Judges clients' certificates.
 pub(super) trait ClientJudge: Send + Sync {
-    /// Whether a client has to show one.
+    /// Whether a client must present one.
     const REQUIRED: bool;
 
     fn judge(&self, shown: &PeerCertificate<'_>) -> Result<(), Error>;
 }
 
-/// What a peer shows of itself.
+/// What a peer presents.
 pub(super) struct PeerCertificate<'a> {
     pub leaf: &'a CertificateDer<'a>,
     pub intermediates: &'a [CertificateDer<'a>],
     pub now: UnixTime,
 }
 
-/// The judge, and the signature checks of the provider.
+/// The judge, and the provider's signature checks.
 pub(super) struct Verifier<J> {
     pub judge: J,
     pub provider: Arc<CryptoProvider>,
@@ -53,7 +53,7 @@ impl ClientJudge for AcceptAny {
     }
 }
 
-/// The methods that both traits of rustls have.
+/// The methods of both traits of rustls.
 macro_rules! signatures {
     () => {
         fn verify_tls12_signature(
@@ -99,7 +99,8 @@ impl<J: ServerJudge> ServerCertVerifier for Verifier<J> {
 }
 
 impl<J: ClientJudge> ClientCertVerifier for Verifier<J> {
-    /// None: Go's clients show a certificate only if the list is empty or names their issuer.
+    /// An empty list, because Go's clients present a certificate only if it is empty or names their
+    /// issuer.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

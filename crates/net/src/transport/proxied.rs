@@ -10,9 +10,9 @@ use crate::prefixed::Prefixed;
 
 /// A stream that is more than a TCP connection.
 pub struct Proxied {
-    /// What the destination sent together with the proxy's answer comes first.
+    /// Bytes of the destination that came with the proxy's response come first.
     stream: Prefixed<Hop>,
-    /// Cancelled when the way is about to end.
+    /// Cancelled when the stream is about to be cut.
     leaving: Option<CancellationToken>,
 }
 
@@ -22,7 +22,7 @@ enum Hop {
     Other(Box<dyn Io>),
 }
 
-/// What a stream has to be able to do.
+/// The abilities that a stream needs.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static> Io for T {}

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// What an address does.
+/// The behaviour of an address.
 #[derive(Clone, Copy)]
 enum Does {
     Answer,
     Refuse,
-    /// After some milliseconds.
+    /// After this many milliseconds.
     RefuseLate(u64),
     Nothing,
 }
@@ -17,7 +17,7 @@ enum Does {
 struct Ended {
     outcome: Result<SocketAddr, Vec<Tried>>,
     after: Duration,
-    /// Attempts that nobody has given up or finished.
+    /// Attempts that were neither abandoned nor finished.
     left: usize,
 }
 
@@ -34,7 +34,7 @@ fn address(turn: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, u8::try_from(turn).unwrap()], 6443))
 }
 
-/// The race of addresses that do this, with a deadline in 10 s.
+/// Races addresses with this behaviour, with a deadline in 10 s.
 async fn race(script: &[Does]) -> Ended {
     let (started, alive) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let attempt = |at: SocketAddr| {

@@ -1,4 +1,4 @@
-//! Over TLS, where records are encrypted as they fill.
+//! Tests over TLS, where records are encrypted as they fill.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ fn jane() -> Credentials {
     Credentials { user: "jane".into(), password: "s3cret".into() }
 }
 
-/// The outcome of a `CONNECT` that is answered with `answer`, in pieces of `piece` bytes; and what
-/// the proxy was asked.
+/// The outcome of a `CONNECT` with the response `answer`, in pieces of `piece` bytes, and the
+/// request that the proxy received.
 async fn asked(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> (Result<Bytes, Refusal>, String) {
     let (mut ours, mut theirs) = duplex(piece);
     let answer = answer.to_vec();
@@ -20,7 +20,7 @@ async fn asked(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -
         while !request.ends_with(b"\r\n\r\n") {
             request.push(theirs.read_u8().await.unwrap());
         }
-        // The client may have read enough before the end.
+        // The client may have stopped reading before the end.
         let _ = theirs.write_all(&answer).await;
         String::from_utf8(request).unwrap()
     };
@@ -106,7 +106,7 @@ async fn credentials_that_a_proxy_repeats_are_not_told() {
     }
 }
 
-/// The first head of `received`, if it is there whole.
+/// The first head in `received`, if it is complete.
 fn take_head(received: &mut BytesMut, search: &mut Search) -> Result<Option<Answer>, Refusal> {
     search.take(received).map(|head| parse(&head)).transpose()
 }

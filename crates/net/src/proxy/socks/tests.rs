@@ -8,8 +8,8 @@ fn jane() -> Credentials {
     Credentials { user: "jane".into(), password: "s3cret".into() }
 }
 
-/// The outcome against a proxy that expects and answers in turn, with one byte on its way at a
-/// time; and what followed.
+/// The outcome with a proxy that expects and responds in turn, with one byte at a time on the wire,
+/// and the bytes that followed.
 async fn dialogue(
     script: &[(&[u8], &[u8])],
     destination: HostPort<'_>,

@@ -1,7 +1,7 @@
-//! Handshakes that fail for clients that are not admitted.
+//! Refuses clients that are not admitted during the handshake.
 //!
-//! Sessions are not resumed: a resumed one skips the certificate, and would admit clients of
-//! authorities that are gone.
+//! Sessions are not resumed: a resumed session skips the certificate, and would admit clients of
+//! removed CAs.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use rustls_pki_types::CertificateDer;
 use crate::tls::policy::Policy;
 use crate::tls::verifier::{ClientJudge, PeerCertificate};
 
-/// Judges the certificates of clients that want to connect.
+/// Judges the certificates of connecting clients.
 pub trait ClientAdmission: std::fmt::Debug + Send + Sync {
-    /// Whether the holder of the key of the first certificate of `chain` may connect now; if not,
-    /// why.
+    /// Checks whether the holder of the key of the first certificate in `chain` may connect now.
+    /// Fails with the reason.
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String>;
 }
 
@@ -25,7 +25,8 @@ struct Admission(Arc<dyn ClientAdmission>);
 #[error("client certificate refused: {0}")]
 struct Refused(String);
 
-/// As [`config`](super::config), for clients that `doorkeeper` admits only. Others get an alert.
+/// The same as [`config`](super::config), but only for clients that `doorkeeper` admits. Others get
+/// an alert.
 pub fn config_admitting(
     certificates: Arc<dyn ResolvesServerCert>,
     policy: &Policy,

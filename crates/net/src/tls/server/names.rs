@@ -1,9 +1,9 @@
-//! Several serving certificates, chosen by the name the client asks for.
+//! Several serving certificates, chosen by the name that the client asks for.
 //!
 //! The rules are those of Kubernetes' servers (`--tls-sni-cert-key`): names given with a pair come
-//! before names read from its certificate, earlier pairs before later ones, whole names before
-//! wildcards, and a wildcard stands for one label. A client that asks for no name, or for an
-//! unknown one, gets the main certificate.
+//! before names from its certificate, earlier pairs before later ones, and whole names before
+//! wildcards. A wildcard stands for one label. A client that asks for no name, or for an unknown
+//! one, gets the main certificate.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::{KeyPairFiles, ServingCertificate};
 use crate::tls::end::{End, InUse};
 use crate::tls::keypair::KeyPairError;
 
-/// A further certificate and the names it is for; without any, those in the certificate.
+/// Another certificate and its names; without any, the names in the certificate.
 #[derive(Debug, Clone)]
 pub struct NamedFiles {
     pub files: KeyPairFiles,
@@ -26,7 +26,7 @@ pub struct NamedFiles {
     pub names: Vec<String>,
 }
 
-/// The main certificate and the further ones, replaced as their files change.
+/// The main certificate and the others, replaced as their files change.
 pub struct ServingCertificates {
     main: Arc<ServingCertificate>,
     named: Vec<Named>,
@@ -41,8 +41,7 @@ struct Named {
 // === impl ServingCertificates ===
 
 impl ServingCertificates {
-    /// Reads all files once. Fails on the first that do not hold a matching pair, with the file's
-    /// name.
+    /// Reads all files once. Fails at the first without a matching pair, with the file's name.
     pub fn load(main: Arc<ServingCertificate>, named: Vec<NamedFiles>) -> Result<Arc<Self>, KeyPairError> {
         let load =
             |named: NamedFiles| Ok(Named { certificate: ServingCertificate::load(named.files)?, names: named.names });
@@ -51,11 +50,11 @@ impl ServingCertificates {
         Ok(Arc::new(Self { main, named, by_name }))
     }
 
-    /// Follows the files for ever, as [`ServingCertificate::follow`] does for one pair.
+    /// Follows the files forever, as [`ServingCertificate::follow`] does for one pair.
     pub async fn follow(self: Arc<Self>) {
         let named = self.named.iter().map(|named| {
             let all = Arc::clone(&self);
-            // `rcu`: two that change at once must not undo each other.
+            // `rcu`, so that two concurrent changes do not undo each other.
             let changed = move || drop(all.by_name.rcu(|_| by_name(&all.named)));
             Arc::clone(&named.certificate).follow(changed, || {})
         });

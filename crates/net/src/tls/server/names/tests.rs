@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Writes a self-signed pair for `names`, called `stem`.
+/// Writes a self-signed pair for `names` under the file name `stem`.
 fn write(directory: &Path, stem: &str, names: &[&str]) -> KeyPairFiles {
     let names: Vec<_> = names.iter().map(ToString::to_string).collect();
     let key = KeyPair::generate().unwrap();
@@ -37,7 +37,7 @@ impl Served {
         Self { directory, certificates }
     }
 
-    /// Which pair is shown to who asks for `name`.
+    /// The pair that a client asking for `name` gets.
     fn shown(&self, name: &str) -> Option<usize> {
         let key = self.certificates.named(name)?;
         let all = self.certificates.named.iter();
