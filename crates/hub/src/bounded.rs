@@ -1,5 +1,5 @@
-//! Answers that have an end: kube's clients keep each one, and each line of a watch, until it is
-//! whole, however long it is.
+//! Limits on the size of responses. kube's clients buffer each response, and each line of a watch,
+//! until it is complete, however long it is.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,41 +14,41 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::Config;
 use tower::{BoxError, Layer, Service};
 
-/// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
+/// Largest accepted response, in bytes: about 15,000 clusters with a CA bundle and a token each.
 pub const LARGEST: usize = 128 << 20;
-/// Longest line of a watch, in bytes. An object takes 1.5 MiB in etcd, and up to six times as much
-/// in JSON that escapes every character: a watcher would meet a longer one again each time it goes
-/// on from where it was.
+/// Longest accepted line of a watch, in bytes. An object takes up to 1.5 MiB in etcd, and up to six
+/// times as much as JSON that escapes every character. A lower limit would fail forever: the
+/// watcher would get the same line again each time it resumes.
 const LONGEST_LINE: usize = 10 << 20;
 
-/// Ends what is too large with an error.
+/// A layer that ends responses above these limits with an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounded {
-    /// Bytes of an answer.
+    /// Most bytes of a response.
     whole: usize,
-    /// Bytes of a line of a watch.
+    /// Most bytes of one line of a watch.
     line: usize,
 }
 
-/// What [`Bounded`] makes of a client.
+/// The client that [`Bounded`] wraps.
 #[derive(Debug, Clone)]
 pub struct BoundedService<S> {
     inner: S,
     most: Bounded,
 }
 
-/// An answer, of which so much is taken.
+/// The body of a response, cut off at `most`.
 #[derive(Debug)]
 pub struct BoundedBody<B> {
     inner: B,
     path: Box<str>,
     is_watch: bool,
     most: usize,
-    /// Bytes since the beginning, or, in a watch, since the last newline.
+    /// Bytes since the start, or since the last newline in a watch.
     taken: usize,
 }
 
-/// More came than is taken.
+/// The response exceeded the limit.
 #[derive(Debug, thiserror::Error)]
 pub enum TooLarge {
     #[error("the answer to {path} is too large: more than {most} bytes")]
@@ -57,7 +57,7 @@ pub enum TooLarge {
     Event { path: Box<str>, most: usize },
 }
 
-/// kube's own client, whose answers have an end.
+/// kube's own client, with limits on its responses.
 pub fn client(config: Config) -> kube::Result<Client> {
     Ok(ClientBuilder::try_from(config)?.with_layer(&Bounded::USUAL).build())
 }
@@ -95,7 +95,7 @@ where
         let (most, path) = (self.most, request.uri().path().into());
         let asks_to_watch = api::query::flag(request.uri().query(), "watch");
         let bounded = move |response: Response<B>| {
-            // An error is no watch.
+            // An error response is not a watch.
             let is_watch = asks_to_watch && response.status().is_success();
             let most = if is_watch { most.line } else { most.whole };
             response.map(|inner| BoundedBody { inner, path, is_watch, most, taken: 0 })
@@ -107,14 +107,14 @@ where
 // === impl BoundedBody ===
 
 impl<B> BoundedBody<B> {
-    /// Counts `data`; says whether it may be taken.
+    /// Counts `data`. Returns whether it is within the limit.
     fn count(&mut self, data: &[u8]) -> bool {
         if !self.is_watch {
             self.taken += data.len();
             return self.taken <= self.most;
         }
         let mut pieces = data.split(|byte| *byte == b'\n');
-        // There is a first piece, if an empty one.
+        // `split` always yields a first piece, possibly empty.
         self.taken += pieces.next().map_or(0, <[u8]>::len);
         let mut longest = self.taken;
         for piece in pieces {

@@ -1,7 +1,8 @@
-//! The hub as clients' reads of our resources use it: raw JSON, with the gateway's own rights.
+//! The hub as callers' reads of our resources use it: raw JSON, with the gateway's own permissions.
 //!
-//! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size
-//! and time, and requests in number: a crowd of readers waits here instead of at the hub.
+//! Requests run on the caller's runtime and end when the caller disconnects. Responses are bounded
+//! in size and time. Requests are bounded in number: a burst of readers queues here and not at the
+//! hub.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use super::failure::{Cause, Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{Permit, Watches};
 
-/// Longest error taken.
+/// Largest accepted error response.
 const LARGEST_ERROR: usize = 64 << 10;
-/// A call that is not answered whole within this is given up. A hub itself gives up after 60 s.
+/// Time limit for a complete response. The hub itself gives up after 60 s.
 const WITHIN: Duration = Duration::from_mins(1);
-/// Calls in flight; more wait as long as a call may last.
+/// Most calls in flight. Further ones wait for as long as a call may last.
 const CALLS: usize = 32;
-/// Lists among them: these take memory.
+/// Most lists among them, because lists take memory.
 const LISTS: usize = 8;
 
 /// The hub. Cheap to clone.
@@ -48,10 +49,10 @@ pub struct Hub {
     on_refused: Option<Arc<OnRefused>>,
 }
 
-/// Called for requests that were not sent because too many are in flight.
+/// Called for each request that was not sent because too many are in flight.
 type OnRefused = dyn Fn(&HubFailure) + Send + Sync;
 
-/// Called for every piece of an answer, long before the answer is complete.
+/// Called for every piece of a response, long before the response is complete.
 pub trait Meter: Send + Sync {
     fn received(&self, bytes: usize);
 }
@@ -80,18 +81,18 @@ impl Hub {
         }
     }
 
-    /// Where the clusters' Secrets are.
+    /// The namespace of the clusters' Secrets.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The same hub, with the same limits, whose answers are reported to `meter`.
+    /// The same hub with the same limits, which reports its responses to `meter`.
     #[must_use]
     pub fn metered(&self, meter: Arc<dyn Meter>) -> Self {
         Self { meter: Some(meter), ..self.clone() }
     }
 
-    /// Calls `on_refused` for requests that were not sent because too many are in flight.
+    /// Calls `on_refused` for each request that was not sent because too many are in flight.
     #[must_use]
     pub fn telling(self, on_refused: impl Fn(&HubFailure) + Send + Sync + 'static) -> Self {
         Self { on_refused: Some(Arc::new(on_refused)), ..self }
@@ -102,37 +103,37 @@ impl Hub {
         self.call(Verb::Get, collection, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// `query` without `?`.
+    /// `query` has no leading `?`.
     pub async fn list(&self, collection: Collection, query: &str) -> Result<Bytes, HubFailure> {
         let target = self.target(collection, None, query);
         self.call(Verb::List, collection, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// Replaces a Secret by `body`, JSON with the resourceVersion it replaces.
+    /// Replaces a Secret by `body`: JSON with the resourceVersion that it replaces.
     pub async fn update_secret(&self, name: &str, query: &str, body: Vec<u8>) -> Result<Bytes, HubFailure> {
         let target = self.target(Collection::Secrets, Some(name), query);
         self.call(Verb::Update, Collection::Secrets, with_json(Method::PUT, &target, body)).await
     }
 
-    /// Creates the Secret that `body` is, as JSON.
+    /// Creates a Secret from `body`, which is JSON.
     pub async fn create_secret(&self, query: &str, body: Vec<u8>) -> Result<Bytes, HubFailure> {
         let target = self.target(Collection::Secrets, None, query);
         self.call(Verb::Create, Collection::Secrets, with_json(Method::POST, &target, body)).await
     }
 
-    /// Deletes a Secret; `options` is the JSON of `DeleteOptions`.
+    /// Deletes a Secret. `options` is a `DeleteOptions` in JSON.
     pub async fn delete_secret(&self, name: &str, query: &str, options: Vec<u8>) -> Result<Bytes, HubFailure> {
         let target = self.target(Collection::Secrets, Some(name), query);
         self.call(Verb::Delete, Collection::Secrets, with_json(Method::DELETE, &target, options)).await
     }
 
-    /// A Secret of another namespace. Both names are valid segments of a path.
+    /// A Secret of another namespace. Both names must be valid path segments.
     pub async fn secret_in(&self, namespace: &str, name: &str) -> Result<Bytes, HubFailure> {
         let target = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
         self.call(Verb::Get, Collection::Secrets, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// For `reader`, by the name of all that count together; none is the program itself.
+    /// Watches for `reader`, the key that its watches count under. `None` is the gateway itself.
     pub async fn watch(
         &self,
         reader: Option<&str>,
@@ -180,7 +181,7 @@ async fn permit(permits: &Semaphore, deadline: Instant) -> Result<SemaphorePermi
     timeout_at(deadline, permits.acquire()).await.ok().and_then(Result::ok).ok_or(Cause::Busy)
 }
 
-/// The target is made of a configured namespace and a parsed name, hence always valid.
+/// The target consists of a configured namespace and a parsed name, so it always parses.
 fn request(method: Method, target: &str, body: Body) -> Request<Body> {
     let mut request = Request::new(body);
     *request.method_mut() = method;
@@ -197,7 +198,7 @@ fn with_json(method: Method, target: &str, body: Vec<u8>) -> Request<Body> {
     request
 }
 
-/// A successful answer's head; any other answer is read and becomes the error.
+/// Returns a successful response's head. Reads any other response and returns it as the error.
 async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
     let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
     let response = sent.map_err(|error| Cause::Unreachable(causes(&error)))?;
@@ -230,7 +231,8 @@ pub(super) async fn read(
     }
 }
 
-/// Whether this limit or that of all answers was met, whichever is first.
+/// Whether this limit was exceeded or the limit of all responses ([`TooLarge`]), whichever is
+/// lower.
 fn is_too_large(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| error.is::<LengthLimitError>() || error.is::<TooLarge>())
 }
@@ -241,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// A hub that is never reached.
+    /// A hub that is never contacted.
     fn hub() -> Hub {
         let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
         let client = Client::try_from(config).expect("a client");

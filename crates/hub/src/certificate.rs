@@ -1,4 +1,4 @@
-//! The certificate that a kubeconfig has us show to the hub.
+//! The client certificate in the kubeconfig for the hub.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,17 @@ use kube::config::{AuthInfo, Kubeconfig};
 use net::follow;
 use net::tls::end::{End, InUse};
 
-/// The client certificate of a kubeconfig, as it was when this was made: clients read it once, at
-/// the start, and show that one until the process ends.
+/// The client certificate of a kubeconfig, as of when this value was made. Clients read it once at
+/// the start, and present that one until the process ends.
 #[derive(Debug)]
 pub struct ClientCertificate(End);
 
 // === impl ClientCertificate ===
 
 impl ClientCertificate {
-    /// That of the current context, named by its own file, or by the kubeconfig if that holds it.
-    /// `None` if there is none, or none that can be read: making the client reports why.
+    /// The client certificate of the current context, named by its own file, or by the kubeconfig
+    /// if it is inline. `None` if there is none, or if it cannot be read: creating the client
+    /// reports why.
     pub fn of(kubeconfig: &Path) -> Option<Self> {
         let read = Kubeconfig::read_from(kubeconfig).ok()?;
         let current = read.current_context.as_deref()?;
@@ -35,7 +36,7 @@ impl InUse for ClientCertificate {
     }
 }
 
-/// What the file holds comes before what it names, as in client-go (`clientcmd/api/types.go`).
+/// Inline data precedes a file, as in client-go (`clientcmd/api/types.go`).
 fn certificate(kubeconfig: &Path, user: &AuthInfo) -> Option<(PathBuf, Vec<u8>)> {
     if let Some(data) = &user.client_certificate_data {
         return Some((kubeconfig.to_owned(), STANDARD.decode(data).ok()?));

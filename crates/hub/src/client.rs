@@ -1,4 +1,4 @@
-//! Clients of the hub, set up alike in every program.
+//! Clients of the hub, with the same settings in every program.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 use super::bounded;
 
-/// A hub that accepts no connection within this is tried again, with back-off.
+/// Time limit for a connection to the hub. The caller retries with back-off.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A hub that says nothing for longer is gone: above the 290 s after which it ends a watch by
-/// itself.
+/// A hub that is silent for longer than this is dead. It is above the 290 s after which the hub
+/// itself ends a watch.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// There is no client. Texts hold nothing of the files: they hold credentials.
+/// Why there is no client. The texts quote nothing from the files, because those hold credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum HubClientError {
     #[error("no kubeconfig given and not running in a pod")]
@@ -41,38 +41,37 @@ pub enum HubClientError {
     Client(#[source] kube::Error),
 }
 
-/// The first file of those that kubectl would read, where it also puts new contexts: of
-/// `KUBECONFIG`, or `~/.kube/config`. Nothing: there is no home directory.
+/// The first kubeconfig that kubectl would read, and the one where kubectl puts new contexts: the
+/// first of `KUBECONFIG`, or `~/.kube/config`. `None` if there is no home directory.
 pub fn first_kubeconfig() -> Option<PathBuf> {
     let listed = std::env::var_os("KUBECONFIG");
     let first = listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
     first.or_else(|| Some(std::env::home_dir()?.join(".kube/config")))
 }
 
-/// Whether this process runs in a pod, whose cluster can be the hub: what [`client`] needs without
-/// a kubeconfig is there.
+/// Whether this process runs in a pod, so that its cluster can be the hub: [`client`] finds there
+/// what it needs without a kubeconfig.
 pub fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty())
         && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists()
 }
 
-/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
-/// `user_agent`. Must be called on the runtime that will drive it. Tokens that the kubeconfig names
-/// by file, and those of pods, are read again as they change. An answer of more than 128 MiB, and
-/// an event of a watch of more than 10 MiB, breaks off with an error.
+/// A client for `kubeconfig`, or for the cluster that this process runs in. `user_agent` is its
+/// User-Agent. Must be called on the runtime that drives the client. Reads tokens of pods, and
+/// tokens that the kubeconfig names by file, again when they change. A response of more than 128
+/// MiB, or a watch event of more than 10 MiB, ends with an error.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
     bounded::client(config).map_err(HubClientError::Client)
 }
 
-/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
-/// nothing happens.
+/// Like [`client`], for watches of any length: these may be silent for as long as nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     bounded::client(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
 
-/// As [`watch_client`], without limits on answers: the caller has limits of its own.
+/// Like [`watch_client`], without limits on responses: the caller sets its own.
 pub async fn unbounded_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
@@ -90,13 +89,13 @@ pub async fn url(kubeconfig: Option<&Path>) -> Result<String, HubClientError> {
 #[derive(Debug)]
 pub struct Server<'a> {
     pub url: &'a str,
-    /// PEM; none: the hub's CA.
+    /// PEM. `None` is the hub's CA.
     pub ca_file: Option<&'a Path>,
-    /// None: the credential for the hub.
+    /// `None` is the credential for the hub.
     pub token_file: Option<PathBuf>,
 }
 
-/// What leads to `server`. The files are read again as they change.
+/// The client settings for `server`. Its files are read again when they change.
 pub(super) async fn config_of_server(
     kubeconfig: Option<&Path>,
     server: Server<'_>,
@@ -105,13 +104,13 @@ pub(super) async fn config_of_server(
     let mut config = config(kubeconfig, user_agent).await?;
     let url = server.url.parse().ok().filter(|url: &Uri| url.scheme() == Some(&Scheme::HTTPS));
     config.cluster_url = url.ok_or_else(|| HubClientError::Url { url: server.url.to_owned() })?;
-    // Those are the hub's, also that its certificate is not verified: our credential goes there.
+    // These are the hub's settings. Verification must be on, because our credential goes there.
     config.tls_server_name = None;
     config.proxy_url = None;
     config.accept_invalid_certs = false;
     if let Some(path) = server.ca_file {
         config.root_cert = Some(ca(path)?);
-        // A pod's own, which would count before the other. This one is read again as it changes.
+        // The pod's own CA file would take precedence. This file is read again when it changes.
         config.root_cert_file = Some(path.to_owned());
     }
     if let Some(file) = server.token_file {
@@ -121,20 +120,20 @@ pub(super) async fn config_of_server(
     Ok(config)
 }
 
-/// TLS takes its cryptography from the process; kube's clients set it as well.
+/// rustls takes its crypto provider from the process. kube's clients set the same one.
 pub(super) fn with_cryptography() {
     if CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster, with the same one.
+        // Fails if another thread was faster, which installed the same provider.
         let _ = aws_lc_rs::default_provider().install_default();
     }
 }
 
-/// Whether a kubeconfig of unknown origin can be used: it runs no program here, reads no file of
-/// this machine, and leads to a hub whose certificate is verified.
+/// Checks that a kubeconfig of unknown origin is safe to use: it runs no program here, reads no
+/// file of this machine, and leads to a hub with a verified certificate.
 ///
 /// # Errors
 ///
-/// It cannot be read, or has one of these in a user or a cluster that its contexts may name.
+/// Fails if the file cannot be read, or if any of its users or clusters does one of these.
 pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
     let refused = |what: String| HubClientError::Kubeconfig { path: path.to_owned(), what };
     let read = Kubeconfig::read_from(path).map_err(|error| refused(mistake(&error)))?;
@@ -171,20 +170,20 @@ pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
     Ok(())
 }
 
-/// Where the hub is, and how its certificate is verified: for clients that get its address from us.
+/// The hub's address and how to verify its certificate, for clients that get the address from us.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub url: String,
-    /// PEM; none: the system's roots.
+    /// PEM. `None` is the system's roots.
     pub ca: Option<Vec<u8>>,
     pub tls_server_name: Option<String>,
     pub proxy_url: Option<String>,
-    /// Its certificate is not verified.
+    /// Whether its certificate is not verified.
     pub is_insecure: bool,
 }
 
-/// The address of the hub of `kubeconfig`, or of the cluster this process runs in.
+/// The address of the hub in `kubeconfig`, or of the cluster that this process runs in.
 pub async fn address(kubeconfig: Option<&Path>) -> Result<Address, HubClientError> {
     let config = config(kubeconfig, "").await?;
     let certificates = config.root_cert.unwrap_or_default();
@@ -219,7 +218,7 @@ fn pem(certificate: &[u8]) -> Vec<u8> {
     pem
 }
 
-/// The certificates of a PEM file, and nothing else that it may hold.
+/// The certificates of a PEM file, without anything else in the file.
 pub fn ca_file(path: &Path) -> Result<Vec<u8>, HubClientError> {
     ca(path).map(|certificates| certificates.iter().flat_map(|certificate| pem(certificate)).collect())
 }
@@ -238,7 +237,7 @@ pub(super) async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Resul
         None => Config::incluster().map_err(HubClientError::InCluster)?,
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    // Retries are decided where the call is made: a hidden one would multiply with ours.
+    // The call site decides about retries: a hidden retry would multiply with its own.
     config.default_retry = false;
     let user_agent = HeaderValue::from_str(user_agent).map_err(|_| HubClientError::UserAgent)?;
     config.headers.push((USER_AGENT, user_agent));
@@ -251,8 +250,8 @@ async fn from_file(path: &Path) -> Result<Config, HubClientError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(told)
 }
 
-/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, which hold
-/// credentials: the text has only the position.
+/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, and these lines hold
+/// credentials, so the text only names the position.
 pub fn mistake(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => match error.location() {

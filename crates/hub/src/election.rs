@@ -1,26 +1,27 @@
-//! One leader among replicas, elected by a `coordination.k8s.io/v1` Lease. Others may contend for
-//! the same Lease by client-go's `tools/leaderelection`, whose rules these are:
+//! Elects one leader among replicas with a `coordination.k8s.io/v1` Lease. Other programs may
+//! contend for the same Lease with client-go's `tools/leaderelection`, which has these rules:
 //!
-//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is gone. Each contender
-//!   measures that time on its own clock, from when it *saw* the last change: clocks are never
+//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is dead. Each contender
+//!   measures that time on its own clock, from when it *saw* the last change. Clocks are never
 //!   compared.
 //! - A takeover names the version of the Lease that it replaces, so that one of many succeeds.
-//! - A holder that cannot renew stops in time, before others may begin.
+//! - A holder that cannot renew stops in time, before another contender may start.
 //!
-//! One thing is done otherwise. client-go sends one renewal at a time, and counts its deadline from
-//! the answer to the one before. A slow API server may have carried that out long before it
-//! answered: others count from then, and the leader leads beyond the end of its Lease. Counting
-//! from when a renewal was sent is safe, but then renewals of 9 s, one after the other, are too
-//! slow for a Lease of 15 s. Here each counts from when it was *sent*, and the next one goes out a
-//! retry period later, answered or not. So a renewal depends on the holder of the Lease (a JSON
-//! patch with a `test`), and not on its version, which only the answer to the one before has.
+//! One thing differs. client-go sends one renewal at a time, and counts its deadline from the
+//! response to the previous one. A slow API server may have carried out that renewal long before it
+//! responded: the others count from then, so the leader leads beyond the end of its Lease. Counting
+//! from when a renewal was sent is safe, but sequential renewals of 9 s each are too slow for a
+//! Lease of 15 s. Here each renewal counts from when it was *sent*, and the next one goes out one
+//! retry period later, with or without a response. So a renewal depends on the holder of the Lease
+//! (a JSON patch with a `test`), and not on its version: only the response to the previous renewal
+//! contains that.
 //!
-//! Who waits follows the Lease by a watch, where client-go looks at it each retry period: a renewal
-//! is seen when it is written, so that a leader which is gone is replaced when its Lease has passed
-//! since the last of them, and one that gives the Lease up at once.
+//! A waiting contender watches the Lease, while client-go reads it once per retry period. The
+//! contender sees a renewal when it is written. So it replaces a dead leader one Lease duration
+//! after the last renewal, and a leader that releases the Lease at once.
 //!
-//! Needs `get`, `create`, `patch` and `watch` of the Lease. Without `watch`, it is looked at as
-//! client-go does.
+//! Needs the permissions `get`, `create`, `patch` and `watch` on the Lease. Without `watch`, the
+//! contender polls it as client-go does.
 
 mod candidacy;
 mod identity;
@@ -55,21 +56,21 @@ pub struct Election {
     timing: Timing,
     candidacy: Candidacy,
     leads: watch::Sender<bool>,
-    /// Of claims.
+    /// Complaints about claims.
     complaints: Complaints,
 }
 
-/// Says that we lead, until dropped.
+/// Shows that we lead, until it is dropped.
 struct Sign<'a>(&'a watch::Sender<bool>);
 
 // === impl Election ===
 
 impl Election {
-    /// A contender for the Lease `name` in `namespace`, which is created when it is missing. Asks
+    /// A contender for the Lease `name` in `namespace`. Creates the Lease if it is missing. Sends
     /// nothing yet.
     ///
-    /// `client` should not try again by itself, as those of [`crate::client`] do not: what a hidden
-    /// retry gets counts from when the first try was sent.
+    /// `client` must not retry by itself, and the clients of [`crate::client`] do not: a write that
+    /// a hidden retry carries out would count from when the first try was sent.
     pub fn new(client: Client, namespace: &str, name: &str, identity: Identity, timing: Timing) -> Self {
         Self {
             candidacy: Candidacy::new(identity.clone(), timing),
@@ -80,26 +81,27 @@ impl Election {
         }
     }
 
-    /// Whether we lead: for a metric, and for people. What is written because of it asks
-    /// [`Leading::is_held`], which does not depend on anything being woken in time.
+    /// Whether we lead, for metrics and people. Writes that need leadership must ask
+    /// [`Leading::is_held`], which does not depend on a task being woken in time.
     pub fn leads(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
 
-    /// Contends until `stop`, and runs what `work` makes whenever we lead, with a [`Leading`] of
-    /// that term.
+    /// Contends until `stop`. Whenever we lead, runs the future that `work` makes, with a
+    /// [`Leading`] of that term.
     ///
-    /// Work whose term ends is dropped, and there may be more of it in a later term. It shares the
-    /// task of this future: what it holds up, it loses. Tasks that it spawned are its own to end;
-    /// they see the end of the term by [`Leading::is_held`].
+    /// Drops the work when its term ends. A later term may start new work. The work shares the task
+    /// of this future: if it blocks the task, no renewal is sent and the term is lost. The work
+    /// itself must end the tasks that it spawned. These see the end of the term by
+    /// [`Leading::is_held`].
     ///
-    /// Returns what work returned that came to its end by itself, or `None` after `stop`. In both
-    /// cases the work is gone by then, and another may take the Lease over at once. Work that is to
-    /// finish before that watches for a signal of its own, such as the soft one of
-    /// [`net::drain::Drain`], and returns; the hard one is `stop`.
+    /// Returns the value of work that completed, or `None` after `stop`. In both cases the work has
+    /// ended by then, and another contender may take over the Lease at once. Work that must finish
+    /// before that watches a signal of its own, such as the soft one of [`net::drain::Drain`], and
+    /// returns. The hard one is `stop`.
     ///
-    /// Dropping this future does not give up the Lease: others wait for its end. A program that
-    /// contends again does so as another [`Identity`].
+    /// Dropping this future does not release the Lease: others wait for it to expire. A program
+    /// that contends again must use another [`Identity`].
     pub async fn run<T, F: Future<Output = T>>(
         mut self,
         stop: impl Future<Output = ()>,
@@ -127,7 +129,7 @@ impl Election {
         }
     }
 
-    /// One term, with its work: gone when this returns.
+    /// Runs one term and its work, which has ended when this returns.
     async fn lead<T, F: Future<Output = T>, S: Future<Output = ()>>(
         &mut self,
         claim: Write,
@@ -164,8 +166,8 @@ impl Election {
         }
     }
 
-    /// Gives the Lease up, whether or not we know that it is ours: an unanswered claim may make it
-    /// so. Without the hub it ends by itself.
+    /// Releases the Lease, even if we do not know that we hold it: a claim without a response may
+    /// have succeeded. If the hub is unreachable, the Lease expires.
     async fn release(&self) {
         let released = timeout(self.timing.renew(), async {
             loop {
@@ -177,7 +179,7 @@ impl Election {
         });
         match released.await {
             Ok(Ok(())) => tracing::info!(lease = %self.lock, "gave the Lease up"),
-            Ok(Err(_)) => {} // it is another's
+            Ok(Err(_)) => {} // not ours
             Err(_) => tracing::warn!(lease = %self.lock, "the Lease was not given up, others wait for its end"),
         }
     }

@@ -1,4 +1,4 @@
-//! Requests to the hub, and why one failed: facts, for the log and for the answer to a caller.
+//! Why a request to the hub failed: facts for the log and for the response to a caller.
 
 use api::access::Verb;
 use api::hub_status::HubStatus;
@@ -6,14 +6,14 @@ use net::words::causes;
 
 use super::watches::{Full, MOST_OF_ONE};
 
-/// Objects of the hub.
+/// The hub's collections that we read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collection {
-    /// The Secrets of the namespace that holds clusters.
+    /// The Secrets in the clusters' namespace.
     Secrets,
-    /// OCM's `ManagedCluster`.
+    /// OCM's `ManagedCluster`s.
     ManagedClusters,
-    /// What discovery names: no resource, there is a list only.
+    /// The API groups of discovery. Not a resource: it has a list only.
     ApiGroups,
 }
 
@@ -28,24 +28,24 @@ pub struct HubFailure {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// Its own answer.
+    /// The hub's own error response.
     #[error("the hub answered {}: {}", .0.code, .0.message)]
     Status(HubStatus),
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("no answer: {0}")]
     Unreachable(String),
     #[error("no complete answer in time")]
     Timeout,
-    /// An answer longer than any that is taken.
+    /// The response exceeds the size limit.
     #[error("the answer is too large")]
     TooLarge,
-    /// An answer that is not what was asked for.
+    /// The response is not what the request asked for.
     #[error("the answer cannot be read")]
     Unreadable,
-    /// As many requests as allowed are in flight.
+    /// The most requests allowed are in flight.
     #[error("too many requests in flight")]
     Busy,
-    /// One reader has `most` watches open, as many as one may have.
+    /// This reader has `most` watches open, the most that one reader may have.
     #[error("too many watches of one user, or of one namespace's ServiceAccounts, are open")]
     TooManyWatches { most: usize },
 }
@@ -65,12 +65,12 @@ impl Collection {
 // === impl HubFailure ===
 
 impl HubFailure {
-    /// The answer is not what was asked for.
+    /// The response is not what the request asked for.
     pub fn unreadable(collection: Collection) -> Self {
         Self { verb: Verb::List, collection, cause: Cause::Unreadable }
     }
 
-    /// The hub's status code, if it answered.
+    /// The hub's status code, if the hub responded.
     pub fn code(&self) -> Option<u16> {
         match &self.cause {
             Cause::Status(status) => Some(status.code),
@@ -78,12 +78,12 @@ impl HubFailure {
         }
     }
 
-    /// Whether a limit of this program refused the request, so that the hub was not asked.
+    /// Whether a limit of this program refused the request, so that it was not sent to the hub.
     pub fn is_own_limit(&self) -> bool {
         matches!(self.cause, Cause::Busy | Cause::TooManyWatches { .. })
     }
 
-    /// Whether the hub failed, and not the caller's parameters: for the operator's log.
+    /// Whether the hub is at fault, and not the caller's parameters. For the operator's log.
     pub fn is_of_the_hub(&self) -> bool {
         !self.is_own_limit() && self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
     }
@@ -101,7 +101,7 @@ impl From<Full> for Cause {
 }
 
 impl From<&kube::Error> for Cause {
-    /// kube's own text repeats a Status as the program has it.
+    /// Takes the Status itself if there is one: kube's own text repeats it in its debug form.
     fn from(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => {

@@ -1,5 +1,5 @@
-//! The hub as programs use it: clients set up alike, calls bounded in size, time and number, the
-//! lines of watches, and the election of one leader among replicas.
+//! The programs' access to the hub: clients with the same settings, calls bounded in size, time and
+//! number, watches line by line, and the election of one leader among replicas.
 
 mod bounded;
 mod calls;

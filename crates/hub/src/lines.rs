@@ -1,9 +1,9 @@
-//! The lines of a watch, as they come.
+//! Reads a watch line by line, as the lines arrive.
 //!
-//! A hub's line is an object of at most 1 MiB (the limit of Secrets) and little else; what is
-//! longer is nothing we asked for. A hub that breaks off or falls silent ends the watch like one
-//! that ends it properly: the watcher goes on from the last version it has seen, as it does every
-//! few minutes anyway.
+//! A line from the hub is an object of at most 1 MiB (the limit of Secrets) and little else. A
+//! longer line is nothing we asked for. A hub that breaks off or falls silent ends the watch in the
+//! same way as a hub that ends it properly: the watcher resumes from the last version it saw, as it
+//! does every few minutes anyway.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use kube::client::Body;
 use net::words::causes;
 use tokio::time::timeout;
 
-/// Longest line taken, in bytes.
+/// Longest accepted line, in bytes.
 const LONGEST: usize = 2 << 20;
-/// A hub sends a bookmark each minute; one that sends nothing for this long is gone.
+/// A hub sends a bookmark each minute. A hub that is silent for this long is dead.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// What comes of a watch.
+/// The lines of a watch.
 pub struct Lines<B = Body> {
     body: B,
     read: BytesMut,
@@ -29,24 +29,24 @@ pub struct Lines<B = Body> {
     silence: Duration,
 }
 
-/// Why a body cannot be read on.
+/// Why the body cannot be read further.
 type Broken = Box<dyn std::error::Error + Send + Sync>;
 
-/// What came next.
+/// The result of reading one line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// Without its newline.
     Whole(Bytes),
-    /// Longer than any event.
+    /// Longer than any event can be.
     TooLong,
-    /// There is no more.
+    /// The watch has ended.
     End,
 }
 
 // === impl Line ===
 
 impl Line {
-    /// Bytes of a whole one.
+    /// Length of a whole line in bytes, or 0.
     pub fn length(&self) -> usize {
         if let Self::Whole(line) = self { line.len() } else { 0 }
     }
@@ -55,25 +55,25 @@ impl Line {
 // === impl Lines ===
 
 impl Lines {
-    /// Of a hub.
+    /// The lines of a watch of the hub.
     pub fn new(body: Body) -> Self {
         Self::within(body, LONGEST, SILENCE)
     }
 }
 
 impl<B: HttpBody<Data = Bytes, Error: Into<Broken>> + Unpin> Lines<B> {
-    /// Of at most `longest` bytes each, however they come in frames, from a server that says
-    /// something each `silence`. Held are as many, and one frame.
+    /// Lines of at most `longest` bytes each, whatever their frames, from a server that is never
+    /// silent for `silence`. The buffer holds at most `longest` bytes and one frame.
     pub fn within(body: B, longest: usize, silence: Duration) -> Self {
         Self { body, read: BytesMut::new(), scanned: 0, longest, silence }
     }
 
-    /// Bytes of lines that are not whole, or not taken yet.
+    /// Bytes buffered: lines that are incomplete or not yet taken.
     pub fn held(&self) -> usize {
         self.read.capacity()
     }
 
-    /// The next line. Nothing is lost when the future is dropped before it is done.
+    /// The next line. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Line {
         self.try_next().await.unwrap_or_else(|error| {
             tracing::debug!(error = causes(&*error), "a watch of the hub was cut off");
@@ -81,10 +81,11 @@ impl<B: HttpBody<Data = Bytes, Error: Into<Broken>> + Unpin> Lines<B> {
         })
     }
 
-    /// The same, which tells a watch that was cut off from one that has ended, or fell silent.
+    /// Like [`Lines::next`], but reports a watch that was cut off as an error. A watch that ended
+    /// or fell silent is [`Line::End`].
     ///
     /// # Errors
-    /// The body cannot be read on.
+    /// Fails if the body cannot be read further.
     pub async fn try_next(&mut self) -> Result<Line, Broken> {
         loop {
             if let Some(line) = self.take() {
@@ -128,7 +129,7 @@ impl<B: HttpBody<Data = Bytes, Error: Into<Broken>> + Unpin> Lines<B> {
 mod tests {
     use super::*;
 
-    /// Lines of a body that is here already; kube makes bodies of several frames only from
+    /// Lines of a body that is already complete. kube makes bodies of several frames only from
     /// connections.
     async fn lines(text: impl Into<Vec<u8>>) -> Vec<Line> {
         let mut lines = Lines::new(Body::from(text.into()));

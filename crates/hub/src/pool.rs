@@ -1,5 +1,5 @@
-//! Clients for many streams at a time, over few connections: HTTP/2, as many connections as their
-//! streams need. HTTP/1.1 takes a TLS connection of its own for each watch.
+//! Clients for many concurrent streams over few connections. HTTP/2 opens as many connections as
+//! its streams need. HTTP/1.1 would take one TLS connection per watch.
 
 mod connect;
 mod http1;
@@ -30,25 +30,25 @@ use super::bounded;
 use super::client::{HubClientError, READ_TIMEOUT, Server, config, config_of_server};
 use super::through::assembled;
 
-/// Streams on one connection. What is beyond the server's own limit waits until a stream ends,
-/// which behind watches is for ever; 100 is the least that servers should allow (RFC 9113 §6.5.2),
-/// and the default of kube-apiserver and of the gateway's peers.
+/// Most streams on one connection. A stream above the server's own limit waits until another ends,
+/// which is forever behind watches. 100 is the lowest limit that servers should set (RFC 9113
+/// §6.5.2), and the default of kube-apiserver and of the gateway's peers.
 const STREAMS: usize = 100;
-/// Connections; more streams than these take are refused.
+/// Most connections. Streams beyond their capacity are refused.
 const CONNECTIONS: usize = 1_000;
-/// Bytes that a stream whose reader pauses holds back.
+/// Bytes buffered for a stream whose reader pauses.
 const STREAM_WINDOW: u32 = 64 << 10;
-/// Of a connection: all its streams may pause, and none stops another.
+/// The window of a connection: all its streams may pause without stopping another.
 const CONNECTION_WINDOW: u32 = 100 * STREAM_WINDOW;
 const _: () = assert!(CONNECTION_WINDOW as usize == STREAMS * STREAM_WINDOW as usize, "room for all streams");
-/// A connection with streams on which nothing comes for so long is asked for a sign of life.
+/// A connection with open streams is pinged after this much silence.
 const PING_AFTER: Duration = Duration::from_secs(30);
-/// It is gone when it gives none for so long.
+/// A connection is dead when it answers no ping within this.
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
 const FULL: &str = "too many requests at a time (limit 100000)";
 
-/// Connections to one server. Clones share.
+/// Connections to one server. Clones share them.
 #[derive(Clone)]
 struct Pool {
     lanes: Arc<Mutex<Vec<Lane>>>,
@@ -56,26 +56,27 @@ struct Pool {
     http1: Http1,
 }
 
-/// A client with one connection, which it opens again when it is lost.
+/// A client with one connection, which it reopens when the connection is lost.
 struct Lane {
     client: legacy::Client<Connect, Body>,
     streams: Arc<AtomicUsize>,
 }
 
-/// An answer, which counts as a stream until it is dropped.
+/// The body of a response, counted as a stream until it is dropped.
 struct Streamed {
     body: Incoming,
     _stream: Permit<AtomicUsize>,
 }
 
-/// As [`client`](super::client::client), of `server` (none: of the hub), for many streams at a
-/// time: up to 100 on each of 1,000 connections, and more are refused. A stream that is not read
-/// has 64 KiB of room. A server that does not speak HTTP/2 gets HTTP/1.1, up to 8,192 requests at a
-/// time, and is tried again after 10 minutes; a first request that is no GET fails.
+/// Like [`client`](super::client::client), for many concurrent streams: up to 100 on each of 1,000
+/// connections. Further streams are refused. `server: None` is the hub. A stream that is not read
+/// buffers 64 KiB. A server that does not speak HTTP/2 gets HTTP/1.1, with up to 8,192 concurrent
+/// requests, and HTTP/2 is tried again after 10 minutes. The first request to such a server fails
+/// if it is not a GET.
 ///
 /// # Errors
 ///
-/// The kubeconfig, the server's URL or one of the files cannot be used.
+/// Fails if the kubeconfig, the server's URL or one of the files cannot be used.
 pub async fn pooled_client(
     kubeconfig: Option<&Path>,
     server: Option<Server<'_>>,
@@ -86,7 +87,8 @@ pub async fn pooled_client(
         None => config(kubeconfig, user_agent).await?,
     };
     if config.proxy_url.is_some() {
-        // Kube's own client knows the proxies that it was built with, or says that it was not.
+        // Only kube's own client implements proxies. It reports the kinds that it was built
+        // without.
         config.read_timeout = Some(READ_TIMEOUT);
         return bounded::client(config).map_err(HubClientError::Client);
     }
@@ -102,8 +104,8 @@ impl Pool {
         Ok(Self { lanes: Arc::default(), multiplexed, http1: Http1::new(http1) })
     }
 
-    /// A client with room for one stream more: the first that has, so that the last ones fall idle
-    /// and are closed.
+    /// A client with room for one more stream. Takes the first such connection, so that the last
+    /// connections become idle and close.
     fn lane(&self) -> Option<(legacy::Client<Connect, Body>, Permit<AtomicUsize>)> {
         let mut lanes = self.lanes.lock();
         let room = |lane: &Lane| Some((lane.client.clone(), Permit::of(&lane.streams, STREAMS)?));
@@ -117,7 +119,7 @@ impl Pool {
         let client = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            // Requests that come together wait for one connection.
+            // Concurrent first requests wait for one connection.
             .http2_only(true)
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
@@ -148,7 +150,6 @@ impl Pool {
         }
     }
 
-    /// By HTTP/1.1.
     async fn send_http1(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
         let (response, stream) = self.http1.send(request).await?;
         Ok(response.map(|body| Streamed { body, _stream: stream }))
@@ -160,7 +161,7 @@ impl Service<Request<Body>> for Pool {
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<Streamed>, BoxError>>;
 
-    /// Always: what is beyond all connections is refused when a request is there.
+    /// Always ready: a request beyond the capacity of all connections fails in `call`.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

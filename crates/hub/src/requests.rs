@@ -1,4 +1,4 @@
-//! Single calls in JSON of an API server, for programs that make few.
+//! Single JSON calls to an API server, for programs that make few calls.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use tokio::time::{Instant, timeout_at};
 use super::calls::read;
 use super::failure::Cause;
 
-/// A call that is not answered whole within this is given up.
+/// Time limit for a complete response.
 const WITHIN: Duration = Duration::from_secs(30);
-/// Longest answer taken, in bytes: a page of a few hundred nodes.
+/// Largest accepted response, in bytes: a page of a few hundred nodes.
 const LARGEST: usize = 16 << 20;
 const JSON: &str = "application/json";
-/// Server-side apply; JSON is YAML.
+/// Server-side apply. JSON is valid YAML.
 const APPLY: &str = "application/apply-patch+yaml";
 /// RFC 7396.
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -29,13 +29,13 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 #[derive(Clone)]
 pub struct Requests(Client);
 
-/// A call brought nothing.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The API server's own answer.
+    /// The API server's own error response.
     #[error("it answered {code}: {message}")]
     Answer { code: u16, message: String },
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("no answer: {0}")]
     Unreachable(String),
     #[error("no complete answer within {WITHIN:?}")]
@@ -70,14 +70,15 @@ impl Requests {
         self.call(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
     }
 
-    /// Has the object at `path` be as `object` says (server-side apply, by force), whether or not
-    /// it is there: the one way of creating for which a right may name the object.
+    /// Makes the object at `path` what `object` says, whether or not it exists (server-side apply,
+    /// forced). This is the only way to create an object with a permission that is limited to its
+    /// name.
     pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<Value, RequestError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.call(Method::PATCH, &path, APPLY, Some(object)).await
     }
 
-    /// What is answered to a GET of `path`, whose body is of no interest.
+    /// The status code of a GET of `path`. Ignores the body.
     pub async fn probe(&self, path: &str) -> Result<StatusCode, RequestError> {
         self.send(Method::GET, path, JSON, None).await.map(|(code, _)| code)
     }
@@ -122,7 +123,7 @@ impl Requests {
 // === impl RequestError ===
 
 impl RequestError {
-    /// Whether the API server itself answered with this code.
+    /// Whether the API server itself responded with this code.
     pub fn is(&self, status: StatusCode) -> bool {
         matches!(self, Self::Answer { code, .. } if *code == status.as_u16())
     }

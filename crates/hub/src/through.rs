@@ -1,4 +1,4 @@
-//! A client over connections that the caller opens: a program may have ways of its own out of its
+//! A client over connections that the caller opens, for programs with their own ways out of their
 //! network.
 
 use std::io;
@@ -31,13 +31,13 @@ use super::client::{HubClientError, config, with_cryptography};
 /// Opens connections.
 pub type Dial = Arc<dyn Fn(DialTarget) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
 
-/// Where a connection is to lead.
+/// The destination of a connection.
 #[derive(Debug, Clone)]
 pub struct DialTarget {
-    /// DNS name or IP address, IPv6 without brackets.
+    /// DNS name or IP address. IPv6 has no brackets.
     pub host: String,
     pub port: u16,
-    /// The `proxy-url` of the kubeconfig. May hold a password.
+    /// The `proxy-url` of the kubeconfig. It may hold a password.
     pub proxy: Option<String>,
 }
 
@@ -47,11 +47,11 @@ struct Connector {
     proxy: Option<String>,
 }
 
-/// A connection in the clear, for TLS to be spoken on.
+/// A plain connection, for TLS on top.
 struct Dialled(TokioIo<Transport>);
 
-/// As [`client`](super::client::client), over connections that `dial` opens. What the environment
-/// says of proxies is `dial`'s to read.
+/// Like [`client`](super::client::client), over connections that `dial` opens. `dial` itself must
+/// read the proxy variables of the environment.
 pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: Dial) -> Result<Client, HubClientError> {
     let config = config(kubeconfig, user_agent).await?;
     let proxy = kubeconfig.and_then(proxy_url);
@@ -63,7 +63,7 @@ pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: D
 }
 
 /// A client that sends through `service`, with the URL, the credential and the headers of `config`,
-/// whose answers have an end.
+/// and with limits on its responses.
 pub(super) fn assembled<S, B>(config: &Config, service: S) -> Result<Client, HubClientError>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,

@@ -1,5 +1,5 @@
-//! Permits for watches of the hub, shared out so that no reader can take them all: everybody else's
-//! informers would stand still.
+//! Permits for watches of the hub. Each reader has a limit, because one reader with all permits
+//! would stop the informers of every other reader.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,36 +7,36 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Watches open at the hub, each with a connection of its own. More are refused: clients try again,
-/// here or elsewhere.
+/// Most watches open at the hub, each with its own connection. Further ones are refused: clients
+/// retry, on this replica or on another.
 const MOST: usize = 1024;
-/// Of these, by one reader.
+/// Most of these for one reader.
 pub const MOST_OF_ONE: usize = MOST / 8;
 
 /// The permits. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Watches {
     all: Arc<Semaphore>,
-    /// Open watches by reader; a reader without any has no entry.
+    /// Number of open watches by reader. A reader with none has no entry.
     readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
 }
 
-/// Room for one watch, until dropped.
+/// A permit for one watch, released on drop.
 pub struct Permit {
     _all: OwnedSemaphorePermit,
     _share: Option<Share>,
 }
 
-/// Why there is no permit.
+/// Why no permit was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// All are taken.
+    /// All permits are taken.
     ForAll,
-    /// The reader has as many as one may have.
+    /// This reader has reached its limit.
     ForReader,
 }
 
-/// A reader's part in the permits.
+/// One permit's share of its reader's limit.
 struct Share {
     readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
     reader: Box<str>,
@@ -49,7 +49,8 @@ impl Watches {
         Self { all: Arc::new(Semaphore::new(most)), readers: Arc::default() }
     }
 
-    /// Room for a watch of `reader`, or of the gateway itself, which is limited by what it does.
+    /// A permit for a watch by `reader`. `None` is the gateway itself, which has no limit of its
+    /// own: its design bounds the number of its watches.
     pub fn enter(&self, reader: Option<&str>) -> Result<Permit, Full> {
         let share = reader.map(|reader| self.share(reader)).transpose()?;
         let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::ForAll)?;
@@ -59,7 +60,7 @@ impl Watches {
     fn share(&self, reader: &str) -> Result<Share, Full> {
         let mut readers = self.readers.lock();
         let count = readers.entry(reader.into()).or_default();
-        // A reader without an entry has room, so a refusal leaves nothing behind.
+        // A reader without an entry is below the limit, so a refusal leaves no empty entry.
         if *count >= MOST_OF_ONE {
             return Err(Full::ForReader);
         }
@@ -102,7 +103,7 @@ mod tests {
         open.pop();
         open.push(watches.enter(Some("alice")).expect("room again"));
         drop(open);
-        // Who watches nothing is not remembered.
+        // A reader without watches has no entry.
         assert_eq!(watches.readers.lock().len(), 1);
     }
 

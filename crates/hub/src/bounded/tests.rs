@@ -17,8 +17,8 @@ use super::*;
 const SOON: Duration = Duration::from_mins(1);
 const SECRETS: &str = "/api/v1/namespaces/vela-system/secrets";
 
-/// What is read of `pieces` until an end or an error, where five bytes are taken of an answer and
-/// three of a line.
+/// The text read from `pieces` until the end or an error. The limits are five bytes for a response
+/// and three for a line.
 async fn read(target: &str, status: u16, pieces: &[&'static str]) -> Result<String, String> {
     let pieces = pieces.to_vec();
     let answer = move |_: Request<Body>| {
@@ -45,7 +45,7 @@ async fn an_answer_has_so_many_bytes_and_each_line_of_a_watch_has() {
         let told = read(watch, 200, long).await.unwrap_err();
         assert_eq!(told, "an event of the watch of /pods is too large: more than 3 bytes", "{long:?}");
     }
-    // An error, and what only looks like a watch.
+    // An error response, and a request that only resembles a watch.
     assert!(read(watch, 500, &["abcde"]).await.is_ok() && read(watch, 500, &["a\nb\nc\n"]).await.is_err());
     assert!(read("/pods?watch=false", 200, &["a\nb\nc\n"]).await.is_err());
 }
@@ -62,7 +62,7 @@ async fn who_takes_less_or_as_much_is_told_alike() {
     }
 }
 
-/// A client of a hub that begins to answer, and what is sent to it.
+/// A client of `hub`, which starts to respond.
 async fn answering(hub: &FakeMember) -> Api<Secret> {
     let directory = tempfile::tempdir().unwrap();
     let path = hub.write_kubeconfig(directory.path());
@@ -70,7 +70,7 @@ async fn answering(hub: &FakeMember) -> Api<Secret> {
     Api::namespaced(client, "vela-system")
 }
 
-/// Sends a text that has no end. Returns how much was taken, in MiB.
+/// Sends an endless text. Returns how many MiB were accepted.
 async fn endless(sender: StreamSender, begin: &'static str) -> usize {
     sender.send(begin).await;
     let piece = Bytes::from(vec![b'x'; 1 << 20]);

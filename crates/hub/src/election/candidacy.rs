@@ -1,4 +1,4 @@
-//! Waiting for a Lease that another holds.
+//! Waits for a Lease that another contender holds.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::observed::{Observed, Verdict};
 use super::timing::Timing;
 use crate::failure::Cause;
 
-/// Until a watch is asked for again where the hub refuses it: each time is a refusal in its audit
-/// log. A right may be granted later.
+/// Pause before another watch request after the hub refused one: each refusal is an entry in its
+/// audit log. The permission may be granted later.
 const REFUSED: Duration = Duration::from_mins(1);
 
-/// Follows the Lease by a watch. What a watch does not tell, or tells late, costs time and no
-/// safety: before the Lease is claimed because nothing was heard, it is looked at, and each claim
-/// depends on the version that was judged.
+/// Follows the Lease with a watch. A watch that misses or delays an event costs time and no safety:
+/// before a claim because of silence, the contender reads the Lease, and each claim depends on the
+/// version that was judged.
 pub(super) struct Candidacy {
     timing: Timing,
     observed: Observed,
     complaints: Complaints,
-    /// Of watches, without which the Lease is looked at now and then.
+    /// Complaints about watches. Without a watch, the Lease is polled.
     of_watches: Complaints,
-    /// Until when none is asked for.
+    /// No watch is requested before this time.
     refused: Option<Instant>,
 }
 
@@ -38,8 +38,8 @@ impl Candidacy {
         Self { timing, observed, complaints, of_watches, refused: None }
     }
 
-    /// Waits until the Lease may be claimed; says how. Nothing is lost when the future is dropped
-    /// before.
+    /// Waits until the Lease may be claimed. Returns how. Cancel-safe: dropping the future loses
+    /// nothing.
     pub(super) async fn wait(&mut self, lock: &Lock) -> Write {
         loop {
             let seen = lock.look().await;
@@ -68,9 +68,9 @@ impl Candidacy {
         }
     }
 
-    /// Follows the Lease from `version` on, which is another's until `held`. Returns how to claim
-    /// it, or nothing when it is to be looked at: its time has passed, the watch has ended, or says
-    /// less than somebody who renews would have it say.
+    /// Follows the Lease from `version` on. Another contender holds it until `held`. Returns how to
+    /// claim it. Returns `None` when the Lease must be read: it expired, the watch ended, or the
+    /// watch is more silent than a renewing holder allows.
     async fn follow(&mut self, lock: &Lock, version: &str, held: Instant) -> Option<Write> {
         let (began, silence) = (Instant::now(), self.timing.silence());
         let pause = began + self.timing.pause();
@@ -120,7 +120,7 @@ impl Candidacy {
         }
     }
 
-    /// How to claim what was seen, or until when it is another's.
+    /// How to claim the Lease as seen, or until when another contender holds it.
     fn judge(&mut self, lock: &Lock, seen: Option<Seen>, now: Instant) -> Result<Write, Instant> {
         let (record, version) = seen.map(|Seen { record, version }| (record, version)).unzip();
         let before = self.observed.holder().map(str::to_owned);
@@ -139,7 +139,7 @@ impl Candidacy {
     }
 }
 
-/// Whoever asks again is refused again.
+/// Whether a retry would be refused again.
 fn is_refusal(cause: &Cause) -> bool {
     matches!(cause, Cause::Status(status) if matches!(status.code, 401 | 403 | 405))
 }

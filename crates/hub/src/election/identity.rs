@@ -1,22 +1,22 @@
-//! The holder of a Lease.
+//! Names the holder of a Lease.
 
 use std::fmt;
 use std::sync::Arc;
 
 use net::random::identifier;
 
-/// The name of one contender, never empty: an empty holder is none. Cheap to clone.
+/// The name of one contender. Never empty, because an empty holder means none. Cheap to clone.
 ///
-/// No two may have the same one, not even one after the other: they take each other's leadership
-/// for their own, and a call of the first that is still on its way, such as its release, would be
-/// carried out as the second's.
+/// No two contenders may have the same name, not even one after the other: each would take the
+/// other's leadership for its own. A call of the first that is still in flight, such as its
+/// release, would count as the second's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity(Arc<str>);
 
 // === impl Identity ===
 
 impl Identity {
-    /// `HOST_RANDOM`, as core components call themselves, another each time: the host so that
+    /// `HOST_RANDOM`, the form that core components use, different for each process. The host lets
     /// people recognize the pod.
     pub fn of_this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -24,7 +24,7 @@ impl Identity {
         Self(if host.is_empty() { random.into() } else { format!("{host}_{random}").into() })
     }
 
-    /// `None` for an empty name.
+    /// `None` if the name is empty.
     pub fn named(name: &str) -> Option<Self> {
         (!name.is_empty()).then(|| Self(name.into()))
     }

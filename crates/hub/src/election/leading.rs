@@ -1,4 +1,4 @@
-//! Leadership, for the tasks that write because of it.
+//! Leadership, for tasks that may only write while they lead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// One term of leadership. Cheap to clone; what is not held once is never held again, a further
-/// term is another value.
+/// One term of leadership. Cheap to clone. Once it is lost, it stays lost: a later term has another
+/// value.
 #[derive(Debug, Clone)]
 pub struct Leading(Arc<Mutex<Option<Instant>>>);
 
@@ -18,22 +18,22 @@ impl Leading {
         Self(Arc::new(Mutex::new(Some(until))))
     }
 
-    /// Whether we lead now; ask before each write. It costs one look at the clock and a short lock.
-    /// It turns false by itself when renewing gets stuck, with its task or with the hub. Only the
-    /// clock must run: on a machine that was suspended, it stays true until the next renewal is
+    /// Whether we lead now. Ask before each write: it costs one read of the clock and a short lock.
+    /// It becomes false by itself when renewals get stuck, in the task or at the hub. It only needs
+    /// a running clock: on a machine that was suspended, it stays true until the next renewal is
     /// refused.
     pub fn is_held(&self) -> bool {
         !self.remaining().is_zero()
     }
 
-    /// For how long we lead if nothing is renewed any more: what a write may take. Others begin
-    /// later, by the margin between the term and the lease (3 s by default); a write that is on its
-    /// way for longer than both is what no election can prevent.
+    /// How long we lead if no further renewal succeeds. A write may take this long. Others start
+    /// later, by the margin between the term and the lease (3 s by default). No election can
+    /// prevent the effect of a write that is in flight for longer than both.
     pub fn remaining(&self) -> Duration {
         remaining(&mut self.0.lock())
     }
 
-    /// Says whether it is still held: otherwise nothing is changed.
+    /// Returns whether it is still held. If not, this changes nothing.
     pub(super) fn extend(&self, to: Instant) -> bool {
         let mut until = self.0.lock();
         let held = !remaining(&mut until).is_zero();
@@ -48,7 +48,7 @@ impl Leading {
     }
 }
 
-/// Once a task has seen none left, later renewals do not count.
+/// Clears an expired time: once a task saw zero, later renewals do not count.
 fn remaining(until: &mut Option<Instant>) -> Duration {
     let remaining = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
     if remaining.is_zero() {

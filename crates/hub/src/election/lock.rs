@@ -1,4 +1,4 @@
-//! The Lease on the hub: looked at and written, one bounded call at a time.
+//! Reads and writes the Lease on the hub, one bounded call at a time.
 
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ use super::identity::Identity;
 use super::timing::Timing;
 use crate::failure::Cause;
 
-/// One Lease, as one contender writes it.
+/// One Lease, from the view of one contender.
 pub(super) struct Lock {
     leases: Api<Lease>,
     namespace: String,
@@ -30,37 +30,38 @@ pub(super) struct Lock {
     timing: Timing,
 }
 
-/// A Lease that was read.
+/// A Lease as it was read.
 pub(super) struct Seen {
     pub(super) record: Record,
     pub(super) version: String,
 }
 
-/// What becomes of a Lease, change by change; `None`: it is deleted.
+/// The Lease after each change. `None`: it was deleted.
 pub(super) type Changes = BoxStream<'static, Result<Option<Seen>, Cause>>;
 
-/// Each is atomic on the hub, and says there on what it depends.
+/// A write. Each is atomic on the hub, and its request names its condition.
 #[derive(Debug, Clone)]
 pub(super) enum Write {
-    /// There is none.
+    /// Condition: there is no Lease.
     Create,
-    /// It is of this version. Labels, annotations and fields that we do not know stay.
+    /// Condition: the Lease has this version. Keeps labels, annotations and fields unknown to us.
     Take { version: String, transitions: i32 },
-    /// We hold it. Unlike client-go's, this depends on no version, so that several may be in
-    /// flight: see the module of elections. It writes the duration again, since others go by that,
-    /// whoever changed it.
+    /// Condition: we hold the Lease. Unlike client-go's renewal, it depends on no version, so that
+    /// several may be in flight (see the election module). It writes the duration again, because
+    /// the others rely on it and anyone may have changed it.
     Renew,
-    /// We hold it. It names no holder then, for a second: the least that is valid.
+    /// Condition: we hold the Lease. It then names no holder, for one second: the least valid
+    /// duration.
     Release,
 }
 
 /// A write that was not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Setback {
-    /// The Lease is not what the write depends on: nothing was written.
+    /// The write's condition is false: nothing was written.
     #[error("{0}")]
     Refused(Cause),
-    /// Written or not.
+    /// It is unknown whether the write was carried out.
     #[error("{0}")]
     Failed(Cause),
 }
@@ -77,20 +78,20 @@ impl Lock {
         &self.me
     }
 
-    /// The Lease as it is now: the hub's answer is never older than what it has acknowledged.
+    /// The current Lease. The hub's response is never older than a write that it acknowledged.
     pub(super) async fn look(&self) -> Result<Option<Seen>, Cause> {
         let Some(lease) = self.bounded(self.leases.get_opt(&self.name)).await? else { return Ok(None) };
         Seen::read(lease).map(Some)
     }
 
-    /// What becomes of the Lease after this version of it. It ends after some minutes.
+    /// The changes of the Lease after `version`. The stream ends after some minutes.
     pub(super) async fn follow(&self, version: &str) -> Result<Changes, Cause> {
         let this = WatchParams::default().fields(&format!("metadata.name={}", self.name));
         let events = self.bounded(self.leases.watch(&this, version)).await?;
         Ok(events.filter_map(|event| ready(change(event))).boxed())
     }
 
-    /// `now` is for people, and must differ from write to write: others see a renewal by that.
+    /// `now` is for people, and must differ between writes: others detect a renewal by it.
     pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<(), Setback> {
         let patch = PatchParams::default();
         let written = match &write {
@@ -127,7 +128,7 @@ impl Lock {
         Lease { metadata, spec: Some(spec) }
     }
 
-    /// A merge patch of that very version: the hub answers 409 if there is another by now.
+    /// A merge patch of exactly `version`: the hub responds with 409 if the Lease has another one.
     fn taken(&self, version: &str, transitions: i32, now: Timestamp) -> Value {
         json!({
             "metadata": {"resourceVersion": version},
@@ -141,7 +142,7 @@ impl Lock {
         })
     }
 
-    /// A JSON patch that the hub applies if we are the holder, and answers with 422 otherwise.
+    /// A JSON patch that the hub applies if we are the holder. Otherwise it responds with 422.
     fn if_ours(&self, fields: impl IntoIterator<Item = (&'static str, Value)>) -> json_patch::Patch {
         let path = |field| PointerBuf::from_tokens(["spec", field]);
         let ours = TestOperation { path: path("holderIdentity"), value: json!(self.me.as_str()) };
@@ -172,14 +173,14 @@ impl Seen {
 // === impl Write ===
 
 impl Write {
-    /// What an answer means: a code says something else of each.
+    /// Interprets a failure: the same status code means different things for different writes.
     fn setback(&self, cause: Cause) -> Setback {
         let code = if let Cause::Status(status) = &cause { status.code } else { 0 };
         let refused = match self {
             Self::Create => code == 409,
             Self::Take { .. } => matches!(code, 404 | 409),
-            // A 409 is one that the hub had with itself, several times over: it applies the patch
-            // again to what is there then (`patchResource` of k8s.io/apiserver).
+            // A 409 here is a conflict inside the hub, after several tries: it applies the patch
+            // again to the current object (`patchResource` of k8s.io/apiserver).
             Self::Renew | Self::Release => matches!(code, 404 | 422),
         };
         if refused { Setback::Refused(cause) } else { Setback::Failed(cause) }
@@ -196,18 +197,18 @@ fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<Seen>
     }
 }
 
-/// With the six digits that kube-apiserver takes (`metav1.RFC3339Micro`), no more and no fewer.
+/// With exactly the six digits that kube-apiserver accepts (`metav1.RFC3339Micro`).
 fn text(time: Timestamp) -> Value {
     Value::String(format!("{time:.6}"))
 }
 
-/// The part of a Lease that an election is about. Its times are the holder's: they are compared for
-/// being the same or not, and never with our clock.
+/// The part of a Lease that matters for the election. Its times are from the holder's clock: they
+/// are only compared for equality, never with our clock.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Record {
-    /// An empty name is no holder, as after a release.
+    /// `None` also for an empty name, which a release leaves.
     pub(super) holder: Option<String>,
-    /// A Lease that people made may not say.
+    /// A Lease that a person wrote may lack it.
     pub(super) lasts: Option<Duration>,
     pub(super) acquired: Option<MicroTime>,
     pub(super) renewed: Option<MicroTime>,

@@ -1,5 +1,4 @@
-//! What a contender that does not lead has seen of the Lease, by its own clock, and what follows
-//! from it.
+//! What a contender that does not lead has seen of the Lease, on its own clock, and its verdict.
 
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use super::lock::Record;
 #[derive(Debug)]
 pub(super) struct Observed {
     me: Identity,
-    /// For Leases without a duration: client-go takes these over at once, from any holder.
+    /// For Leases without a duration. client-go takes these over at once, from any holder.
     lasts: Duration,
     last: Option<Sighting>,
-    /// Whether there was no Lease when it was last looked for.
+    /// Whether the last read found no Lease.
     is_gone: bool,
 }
 
@@ -26,33 +25,33 @@ struct Sighting {
     since: Instant,
 }
 
-/// What may be done now.
+/// What the contender may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There is no Lease.
     Create,
-    /// It has no holder any more. With the transitions to write.
+    /// The Lease has no holder any more. Contains the number of transitions to write.
     Take { transitions: i32 },
-    /// It is ours: we stopped leading without giving it up, or claimed it without hearing so.
+    /// We hold it: we stopped leading without a release, or missed the response to a claim.
     Resume,
-    /// Another holds it, until then if nothing new is seen.
+    /// Another contender holds it, until this time if nothing new is seen.
     Held(Instant),
 }
 
 // === impl Observed ===
 
 impl Observed {
-    /// `lasts`: how long a Lease holds that does not say.
+    /// `lasts`: the duration for a Lease without one.
     pub(super) fn new(me: Identity, lasts: Duration) -> Self {
         Self { me, lasts, last: None, is_gone: false }
     }
 
-    /// `record` was read; the answer was there at `now`, so that it was written before.
+    /// Processes a read with its response at `now`. `record` was written before.
     ///
-    /// A Lease that is deleted while another holds it is as good as one that is not renewed:
-    /// client-go makes a new one at once, and two lead until the other looks again. What was seen
-    /// of it may be old by then, and the holder may have renewed it just before its end: its time
-    /// begins anew.
+    /// A Lease that was deleted under another holder counts like one that is not renewed. client-go
+    /// creates a new one at once, so two lead until the other reads again. The last sighting may be
+    /// old by then, and the holder may have renewed just before the deletion, so the duration
+    /// starts anew.
     pub(super) fn see(&mut self, record: Option<Record>, now: Instant) -> Verdict {
         let gone = record.is_none();
         if let Some(record) = record {
@@ -77,7 +76,7 @@ impl Observed {
         }
     }
 
-    /// The holder when the Lease was last seen.
+    /// The holder at the last sighting of the Lease.
     pub(super) fn holder(&self) -> Option<&str> {
         self.last.as_ref()?.record.holder.as_deref()
     }

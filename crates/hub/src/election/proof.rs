@@ -1,4 +1,4 @@
-//! Which writes prove that we lead, and until when.
+//! Decides which writes prove that we lead, and until when.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::lock::Setback;
 use crate::failure::Cause;
 
-/// The answers to the writes of one term. Pure: time is an argument.
+/// The responses to the writes of one term. Pure: time is an argument.
 #[derive(Debug)]
 pub(super) struct Proof {
     term: Duration,
@@ -16,16 +16,16 @@ pub(super) struct Proof {
 
 #[derive(Debug, Clone, Copy)]
 struct Confirmed {
-    /// When the first acknowledgment was there.
+    /// When the first acknowledgment arrived.
     since: Instant,
     until: Instant,
 }
 
-/// A write without an answer yet.
+/// A write that has no response yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) at: Instant,
-    /// It is the claim, with which the term begins.
+    /// Whether it is the claim, which starts the term.
     pub(super) claim: bool,
 }
 
@@ -43,26 +43,26 @@ pub(super) enum Loss {
 // === impl Proof ===
 
 impl Proof {
-    /// `term`: for how long an acknowledged write counts, from when it was sent.
+    /// `term`: how long an acknowledged write counts, from when it was sent.
     pub(super) fn new(term: Duration) -> Self {
         Self { term, confirmed: None }
     }
 
-    /// Until when we lead; `None` before the first acknowledgment.
+    /// Until when we lead. `None` before the first acknowledgment.
     pub(super) fn until(&self) -> Option<Instant> {
         self.confirmed.map(|confirmed| confirmed.until)
     }
 
-    /// A write has its answer, at `now`.
+    /// Processes the response to a write, which arrived at `now`.
     ///
-    /// The holder is the same in all that others read from a write that was acknowledged until its
-    /// next change, so it counts from when it was sent, whenever it was answered. A refusal counts
-    /// only of a write that was sent after the first acknowledgment: an earlier one may have come
-    /// to the hub before our claim did.
+    /// An acknowledged write counts from when it was sent, no matter when the response arrived: the
+    /// others read us as the holder in this write, and until its next change. A refusal only counts
+    /// for a write that was sent after the first acknowledgment. An earlier write may have reached
+    /// the hub before our claim did.
     ///
     /// # Errors
-    /// When the term is over. It is also over, for good, if `now` is after [`Proof::until`]:
-    /// callers that asked meanwhile got that answer.
+    /// Fails when the term is over. It is also over, permanently, if `now` is after
+    /// [`Proof::until`]: callers of it in the meantime already saw that the term was over.
     pub(super) fn answered(&mut self, sent: Sent, answer: Result<(), Setback>, now: Instant) -> Result<(), Loss> {
         if self.until().is_some_and(|until| until <= now) {
             return Err(Loss::Lapsed);

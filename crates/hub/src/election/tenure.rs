@@ -1,4 +1,4 @@
-//! One term: the claim, and the renewals after it.
+//! Runs one term: the claim, and the renewals after it.
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -12,10 +12,10 @@ use super::lock::{Lock, Setback, Write};
 use super::proof::{Loss, Proof, Sent};
 use super::timing::Timing;
 
-/// Writes in flight. By default six fit into the renew deadline, at which each is given up.
+/// Most writes in flight. By default six fit into the renew deadline, after which each fails.
 const WRITES: usize = 8;
 
-/// Keeps the Lease while it is polled. Dropped, the term is over.
+/// Keeps the Lease while it is polled. Dropping it ends the term.
 pub(super) struct Tenure<'a> {
     lock: &'a Lock,
     timing: Timing,
@@ -32,7 +32,7 @@ pub(super) struct Tenure<'a> {
 // === impl Tenure ===
 
 impl<'a> Tenure<'a> {
-    /// `claim` goes out with the first poll.
+    /// Sends `claim` with the first poll.
     pub(super) fn claim(lock: &'a Lock, timing: Timing, claim: Write) -> Self {
         let mut tenure = Self {
             lock,
@@ -48,7 +48,7 @@ impl<'a> Tenure<'a> {
         tenure
     }
 
-    /// Waits until a write is acknowledged. Nothing is lost when the future is dropped before.
+    /// Waits until a write is acknowledged. Cancel-safe: dropping the future loses nothing.
     pub(super) async fn confirmed(&mut self) -> Result<Leading, Loss> {
         loop {
             if let Some(leading) = &self.leading {
@@ -58,7 +58,7 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Renews until that does not help any more.
+    /// Renews until the term is lost.
     pub(super) async fn lost(&mut self) -> Loss {
         loop {
             if let Err(loss) = self.turn().await {
@@ -80,8 +80,8 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Renewals begin before the claim is answered: if it takes as long as it may, the first of
-    /// them would come too late otherwise.
+    /// Renewals begin before the claim has a response. If that takes as long as it may, the first
+    /// renewal would be too late otherwise.
     fn send(&mut self, write: Write, claim: bool) {
         let sent = Sent { at: Instant::now(), claim };
         self.next = sent.at + self.timing.retry();
@@ -117,8 +117,8 @@ impl Drop for Tenure<'_> {
     }
 }
 
-/// `now` in whole microseconds, as it is written, and after `last` even if the clock was set back:
-/// a renewal that looks like the one before is none to others.
+/// `now` in whole microseconds, the resolution of the Lease, and after `last` even if the clock was
+/// set back: others cannot detect a renewal that equals the previous one.
 fn later(now: Timestamp, last: Timestamp) -> Timestamp {
     let micros = now.as_microsecond().max(last.as_microsecond().saturating_add(1));
     Timestamp::from_microsecond(micros).unwrap_or(now)

@@ -1,4 +1,4 @@
-//! Contenders on a scripted hub, on paused time.
+//! Contenders on a scripted hub, with paused time.
 
 mod contender;
 mod hub;
@@ -20,9 +20,9 @@ use self::hub::{Fate, Hub, Outcome};
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(15);
 const TERM: Duration = Duration::from_secs(12);
-/// The longest pause between two looks of one who cannot watch.
+/// The longest pause between two reads of a contender that cannot watch.
 const PAUSE: Duration = Duration::from_millis(2400);
-/// Timers have a millisecond's grain.
+/// Timers have a resolution of one millisecond.
 const GRAIN: Duration = Duration::from_millis(3);
 
 /// When the Lease was last written.
@@ -64,7 +64,7 @@ async fn a_silent_leader_is_replaced_when_its_lease_has_passed() {
     first.kill().await;
     let last = written(&hub);
     second.becomes(true).await;
-    // To the moment.
+    // Exactly when the Lease expires.
     assert!((LEASE..=LEASE + GRAIN).contains(&last.elapsed()), "{:?}", last.elapsed());
     let spec = hub.lease().expect("a Lease")["spec"].clone();
     assert_eq!((&spec["holderIdentity"], &spec["leaseTransitions"]), (&json!("second"), &json!(1)));
@@ -145,7 +145,7 @@ async fn one_that_stops_without_leading_leaves_the_lease_alone() {
     assert_eq!(of_second.len(), 2, "a look and a watch: {of_second:?}");
 }
 
-/// Its claim may be carried out after it left, or have been already.
+/// Its claim may be carried out after it stopped, or may have been carried out already.
 #[tokio::test(start_paused = true)]
 async fn one_that_stops_while_it_claims_gives_up_what_it_may_have_got() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -180,7 +180,7 @@ async fn an_unheard_claim_is_resumed() {
         Fate { outcome: if call.method == Method::GET { Outcome::Answered } else { outcome }, ..Fate::default() }
     });
     let mut first = Contender::start(&hub, "first", &journal);
-    // The first renewal proves what the claim's answer would have said.
+    // The first renewal proves what the claim's response would have proved.
     assert!(first.becomes(true).await <= 2 * SECOND + GRAIN);
     sleep(60 * SECOND).await;
     assert_eq!(journal.spans().len(), 1);

@@ -1,14 +1,14 @@
-//! How long leadership lasts without word from the hub, and how often word is asked for.
+//! How long leadership lasts without a response from the hub, and how often we renew.
 
 use std::time::Duration;
 
 use net::random::fraction;
 
-/// The part of a retry period that chance adds at most, so that replicas started together do not
-/// ask together.
+/// The largest random part of a retry period is one in this many, so that replicas that started
+/// together do not send together.
 const JITTER: u32 = 5;
 
-/// The three times of an election, as client-go's `LeaderElectionConfig` names them.
+/// The three times of an election, with the names of client-go's `LeaderElectionConfig`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     lease: Duration,
@@ -16,7 +16,7 @@ pub struct Timing {
     retry: Duration,
 }
 
-/// Times with which two could lead, or none for long.
+/// Times under which two could lead, or none for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
     #[error("the lease duration must be whole seconds, at least one")]
@@ -30,13 +30,13 @@ pub enum TimingError {
 // === impl Timing ===
 
 impl Timing {
-    /// `lease`: what others wait for after the last change that they saw. `renew`: how long
-    /// renewing may take. `retry`: between two tries.
+    /// `lease`: how long others wait after the last change they saw. `renew`: the longest time for
+    /// one renewal. `retry`: the time between two tries.
     ///
     /// # Errors
-    /// client-go asks for `lease > renew > 1.2 × retry` (`NewLeaderElector`). There a leader may
-    /// still lead when the lease has passed, if its API server is slow; here it must have stopped,
-    /// so the first of these is `lease > renew + retry` ([`Timing::term`]).
+    /// client-go requires `lease > renew > 1.2 × retry` (`NewLeaderElector`). Its leader may still
+    /// lead after the lease has passed, if its API server is slow. Ours must have stopped by then,
+    /// so the first condition is `lease > renew + retry` ([`Timing::term`]).
     pub fn new(lease: Duration, renew: Duration, retry: Duration) -> Result<Self, TimingError> {
         if lease.is_zero() || lease.subsec_nanos() != 0 || i32::try_from(lease.as_secs()).is_err() {
             return Err(TimingError::NotSeconds);
@@ -50,47 +50,47 @@ impl Timing {
         Ok(Self { lease, renew, retry })
     }
 
-    /// What others wait for after the last change that they saw.
+    /// How long others wait after the last change they saw.
     pub fn lease(&self) -> Duration {
         self.lease
     }
 
-    /// The same as a Lease says it.
+    /// The lease duration as the Lease contains it.
     pub(super) fn lease_seconds(&self) -> i32 {
         i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX)
     }
 
-    /// The longest wait for one answer of the hub.
+    /// The longest wait for one response of the hub.
     pub(super) fn renew(&self) -> Duration {
         self.renew
     }
 
-    /// Between two renewals.
+    /// Time between two renewals.
     pub(super) fn retry(&self) -> Duration {
         self.retry
     }
 
-    /// Until the next try of one who does not lead.
+    /// Time until the next try of a contender that does not lead.
     pub(super) fn pause(&self) -> Duration {
         self.retry + (self.retry / JITTER).mul_f64(fraction())
     }
 
-    /// After which a watch that told of no renewal is not believed.
+    /// A watch without a renewal for this long is not trusted.
     pub(super) fn silence(&self) -> Duration {
         2 * self.pause()
     }
 
-    /// How long a write proves leadership, from when it was *sent*: the next renewal begins a retry
-    /// period later, and has the renew deadline to succeed. Others begin a lease duration after
-    /// they saw the write, hence after it was sent: what lies between the two is the margin for
-    /// clocks that run at different speeds, and for what the leader has under way.
+    /// How long a write proves leadership, from when it was *sent*: the next renewal begins one
+    /// retry period later, and has the renew deadline to succeed. Others start one lease duration
+    /// after they saw the write, hence after it was sent. The time in between is the margin for
+    /// clocks of different speeds, and for the leader's calls in flight.
     pub(super) fn term(&self) -> Duration {
         self.retry + self.renew
     }
 }
 
 impl Default for Timing {
-    /// 15 s, 10 s, 2 s, as in every core component.
+    /// 15 s, 10 s and 2 s, as in every core component.
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }

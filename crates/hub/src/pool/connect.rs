@@ -1,4 +1,4 @@
-//! Opening the connections of a pool.
+//! Opens the connections of a pool.
 
 use std::error::Error;
 use std::task::{Context, Poll};
@@ -19,26 +19,26 @@ use tower::{BoxError, Service};
 use super::{PING_AFTER, PING_WITHIN};
 use crate::client::{CONNECT_TIMEOUT, HubClientError, with_cryptography};
 
-/// Opens TLS connections, within 10 s each.
+/// Opens TLS connections, with a time limit of 10 s each.
 #[derive(Clone)]
 pub struct Connect {
     connector: HttpsConnector<HttpConnector>,
     only_http2: bool,
 }
 
-/// The server chose another protocol (RFC 7301).
+/// The server selected another protocol in ALPN (RFC 7301).
 #[derive(Debug, thiserror::Error)]
 #[error("the server does not speak HTTP/2")]
 pub struct NoHttp2;
 
-/// For connections of HTTP/2, and of HTTP/1.1.
+/// Connectors for HTTP/2 and for HTTP/1.1, in this order.
 pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError> {
     with_cryptography();
     let tls = config.rustls_client_config().map_err(HubClientError::Client)?;
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    // HTTP/1.1 has no sign of life of its own, and a watch may be silent for long.
+    // HTTP/1.1 has no ping of its own, and a watch may be silent for long.
     tcp.set_keepalive(Some(PING_AFTER));
     tcp.set_keepalive_interval(Some(PING_WITHIN));
     tcp.set_keepalive_retries(Some(3));
@@ -48,7 +48,7 @@ pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError>
         let name = name.try_into().map_err(|_| HubClientError::ServerName)?;
         Ok(builder.with_server_name_resolver(FixedServerNameResolver::new(name)))
     };
-    // A server that is offered both says which it speaks.
+    // Offers both protocols, so that the server selects the one it speaks.
     let multiplexed = builder()?.enable_all_versions().wrap_connector(tcp.clone());
     let http1 = builder()?.enable_http1().wrap_connector(tcp);
     Ok((Connect { connector: multiplexed, only_http2: true }, Connect { connector: http1, only_http2: false }))
@@ -57,7 +57,7 @@ pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError>
 // === impl NoHttp2 ===
 
 impl NoHttp2 {
-    /// Whether this is behind `error`.
+    /// Whether `error` was caused by this.
     pub fn is_why(error: &(dyn Error + 'static)) -> bool {
         chain(error).any(<dyn Error>::is::<Self>)
     }

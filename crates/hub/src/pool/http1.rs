@@ -1,4 +1,4 @@
-//! What a server gets that does not speak HTTP/2: a connection for each stream.
+//! The fallback for a server that does not speak HTTP/2: one connection per stream.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -16,22 +16,22 @@ use tower::BoxError;
 
 use super::connect::Connect;
 
-/// Streams, each of which has a connection; more are refused.
+/// Most streams, each with its own connection. Further ones are refused.
 const STREAMS: usize = 8_192;
 const FULL: &str = "too many requests at a time (limit 8192: the server does not speak HTTP/2)";
-/// Until HTTP/2 is tried again: a proxy in between may have been what did not speak it.
+/// Time until HTTP/2 is tried again: a proxy in between may have been the part without HTTP/2.
 const RETRY_HTTP2_AFTER: Duration = Duration::from_mins(10);
 
-/// Clones share.
+/// The HTTP/1.1 client of a pool. Clones share it.
 #[derive(Clone)]
 pub struct Http1 {
     client: legacy::Client<Connect, Body>,
     streams: Arc<AtomicUsize>,
-    /// It is what the server gets until then; none: it is not.
+    /// The pool uses HTTP/1.1 until then. `None`: the pool does not use it.
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// The same request, of one that may be sent once more because it changes nothing and has no body.
+/// A copy of `request`, if it can safely be sent twice: it changes nothing and has no body.
 pub fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
@@ -51,8 +51,8 @@ impl Http1 {
         Self { client, streams: Arc::default(), until: Arc::default() }
     }
 
-    /// Whether a request goes this way. When its time is over, one that can be sent once more tries
-    /// HTTP/2, and the others go on like this until it knows.
+    /// Whether a request uses HTTP/1.1. After the time is over, one request that can be sent again
+    /// tries HTTP/2. The others stay on HTTP/1.1 until the result is known.
     pub fn is_for(&self, can_be_sent_again: bool) -> bool {
         let (mut until, now) = (self.until.lock(), Instant::now());
         match *until {
@@ -64,12 +64,12 @@ impl Http1 {
         }
     }
 
-    /// The server does not speak HTTP/2. Returns whether that is news.
+    /// Records that the server does not speak HTTP/2. Returns whether this is new.
     pub fn begins(&self) -> bool {
         self.until.lock().replace(Instant::now() + RETRY_HTTP2_AFTER).is_none()
     }
 
-    /// It does.
+    /// Records that the server speaks HTTP/2.
     pub fn ends(&self) {
         *self.until.lock() = None;
     }

@@ -14,8 +14,8 @@
 //!
 //! So a member's queue never holds more than the streams in use and those few: less than twice its
 //! stream limit, however slowly its handlers notice. Resets after the response are safe, because
-//! the response shows that the handler has begun. To count cancellations by user and second would be
-//! a guess at the member's speed. Separate connections for callers that cancel often would be
+//! the response shows that the handler has begun. To count cancellations by user and second would
+//! be a guess at the member's speed. Separate connections for callers that cancel often would be
 //! dialled forever.
 
 use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! What may be done, by what was seen and when.
+//! The verdicts for what a contender saw and when.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -11,7 +11,7 @@ fn observed() -> Observed {
     Observed::new(Identity::named("me").expect("a name"), LASTS)
 }
 
-/// The record of `holder`, for as many seconds, renewed at some second of its own clock.
+/// The record of `holder`, for `lasts` seconds, renewed at a second of the holder's own clock.
 fn record(holder: &str, lasts: u64, renewed: i64) -> Record {
     Record {
         holder: (!holder.is_empty()).then(|| holder.to_owned()),
@@ -22,8 +22,8 @@ fn record(holder: &str, lasts: u64, renewed: i64) -> Record {
     }
 }
 
-/// Shows records to one observer, each at its second, and compares what it may do then. `Held` is
-/// written with the second until when.
+/// Shows records to one observer, each at its second, and compares the verdicts. `Held` contains
+/// the second until which the Lease is held.
 fn table(rows: &[(u64, Option<Record>, Expected)]) {
     let (start, mut observed) = (Instant::now(), observed());
     let at = |second: u64| start + Duration::from_secs(second);
@@ -69,7 +69,7 @@ fn a_holder_is_gone_when_its_own_duration_has_passed_without_a_change() {
     ]);
 }
 
-/// Clocks are hours apart, in both directions: only a change counts.
+/// The clocks differ by hours, in both directions: only a change counts.
 #[test]
 fn the_holders_clock_is_not_ours() {
     for renewed in [0, 4_000_000_000] {
@@ -110,7 +110,7 @@ fn what_is_ours_we_resume_at_once() {
 fn a_lease_deleted_under_its_holder_is_made_anew_when_the_holder_is_gone() {
     let other = record("other", 15, 1000);
     table(&[(0, Some(other.clone()), Held(15)), (5, None, Held(20)), (19, None, Held(20)), (20, None, Create)]);
-    // It may have been renewed a moment before, unseen.
+    // The holder may have renewed it a moment before, unseen.
     table(&[(0, Some(other.clone()), Held(15)), (14, None, Held(29)), (29, None, Create)]);
     table(&[(0, Some(other.clone()), Held(15)), (100, None, Held(115)), (101, Some(other), Held(115))]);
     table(&[(0, Some(record("me", 15, 1000)), Resume), (1, None, Create)]);

@@ -1,4 +1,4 @@
-//! How long we lead, by what was answered and when.
+//! How long we lead, by the responses and their times.
 
 use api::hub_status::HubStatus;
 
@@ -13,7 +13,7 @@ enum Answer {
 }
 use Answer::{Failed, Refused, Written};
 
-/// What the term comes to: led until that second, or over, or not begun.
+/// The state of the term: led until a second, over, or not begun.
 #[derive(Debug, PartialEq, Eq)]
 enum Led {
     NotYet,
@@ -24,8 +24,8 @@ enum Led {
 }
 use Led::{Lapsed, NotYet, Taken, Unclaimed, Until};
 
-/// Answers to the claim (sent at 0) and to renewals: when each was sent, what it was told and when,
-/// and what follows.
+/// Responses to the claim (sent at 0) and to renewals: when each was sent, the response, when it
+/// arrived, and the resulting state.
 fn table(rows: &[(u64, Answer, u64, Led)]) {
     let (start, mut proof) = (Instant::now(), Proof::new(TERM));
     let at = |second: u64| start + Duration::from_secs(second);
@@ -74,7 +74,7 @@ fn a_refusal_ends_the_term_at_once() {
     table(&[(0, Written, 1, Until(12)), (2, Refused, 3, Taken)]);
 }
 
-/// The hub may have seen them before the claim.
+/// The hub may have processed these before the claim.
 #[test]
 fn refusals_of_what_was_sent_before_the_first_acknowledgment_say_nothing() {
     table(&[(2, Refused, 3, NotYet), (0, Written, 9, Until(12)), (4, Refused, 10, Until(12)), (9, Refused, 11, Taken)]);
@@ -86,7 +86,7 @@ fn a_claim_that_is_not_acknowledged_is_none() {
     table(&[(2, Failed, 3, NotYet), (0, Failed, 9, Unclaimed)]);
 }
 
-/// The claim's answer was lost, or is still to come.
+/// The claim's response was lost, or is still to come.
 #[test]
 fn a_renewal_proves_the_claim() {
     table(&[(2, Written, 3, Until(14)), (0, Failed, 10, Until(14))]);

@@ -1,4 +1,4 @@
-//! A contender as a task, and a journal of who led when.
+//! Runs a contender as a task, and keeps a journal of the leaders.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant, timeout};
 use super::super::{Election, Identity, Leading, Timing};
 use super::hub::Hub;
 
-/// When work ran, by whom.
+/// When work ran, and for which contender.
 #[derive(Clone, Default)]
 pub(super) struct Journal(Arc<Mutex<Vec<Span>>>);
 
@@ -18,12 +18,12 @@ pub(super) struct Journal(Arc<Mutex<Vec<Span>>>);
 pub(super) struct Span {
     pub(super) who: &'static str,
     pub(super) begun: Instant,
-    /// Unless it still runs.
+    /// `None` while it runs.
     pub(super) ended: Option<Instant>,
     pub(super) leading: Leading,
 }
 
-/// Ends the span with the work that it is in.
+/// Ends its span on drop, together with the work.
 struct Open(Journal, usize);
 
 pub(super) struct Contender {
@@ -32,7 +32,7 @@ pub(super) struct Contender {
     task: JoinHandle<Option<()>>,
 }
 
-/// Who is called `name`, with the client of `who`.
+/// A contender named `name`, with the client of `who`.
 pub(super) fn election(hub: &Arc<Hub>, who: &'static str, name: &str) -> Election {
     let identity = Identity::named(name).expect("a name");
     Election::new(hub.client(who), "default", "leader", identity, Timing::default())
@@ -41,7 +41,7 @@ pub(super) fn election(hub: &Arc<Hub>, who: &'static str, name: &str) -> Electio
 // === impl Journal ===
 
 impl Journal {
-    /// What leading is about here: being written down.
+    /// The work of a leader: an entry in the journal.
     pub(super) async fn work(self, who: &'static str, leading: Leading) {
         let open = self.open(who, leading);
         std::future::pending::<()>().await;
@@ -58,7 +58,7 @@ impl Journal {
         self.0.lock().clone()
     }
 
-    /// Fails if two worked at the same time, or one beyond its term.
+    /// Fails if two contenders worked at the same time, or if one worked beyond its term.
     pub(super) fn check(&self) {
         let mut spans = self.spans();
         spans.sort_by_key(|span| span.begun);
@@ -102,7 +102,7 @@ impl Contender {
         *self.leads.borrow()
     }
 
-    /// Waits until it leads, or does not; says how long that took.
+    /// Waits until the contender leads, or until it does not. Returns how long that took.
     pub(super) async fn becomes(&mut self, leading: bool) -> Duration {
         let start = Instant::now();
         let change = timeout(Duration::from_mins(2), self.leads.wait_for(|now| *now == leading));
@@ -110,13 +110,13 @@ impl Contender {
         start.elapsed()
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Asks the contender to stop, and waits until it has stopped.
     pub(super) async fn stop(self) {
         self.stop.send(()).expect("it runs");
         assert_eq!(self.task.await.expect("no panic"), None);
     }
 
-    /// As SIGKILL does.
+    /// Ends the contender as SIGKILL does.
     pub(super) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("it ran").is_cancelled());

@@ -1,5 +1,5 @@
-//! A hub of one Lease in this process, so that time can be paused: it decides, call by call, how
-//! long each takes on its way there and back, and what becomes of it.
+//! A hub with one Lease in this process, so that time can be paused. A script decides for each call
+//! how long it takes in each direction, and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, service_fn};
 
-/// A call, as far as its fate depends on it.
+/// A call, with what its fate may depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// Whose client.
+    /// The contender that sent it.
     pub(super) who: &'static str,
     pub(super) method: Method,
     pub(super) body: String,
-    /// The version that it watches from.
+    /// The version to watch from.
     pub(super) watches: Option<u64>,
 }
 
-/// What becomes of a call.
+/// The delays and the result of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fate {
-    /// Until it is carried out.
+    /// Delay until it is carried out.
     pub(super) there: Duration,
-    /// Until its answer arrives, and so of each event of a watch.
+    /// Delay until its response arrives, and the delay of each watch event.
     pub(super) back: Duration,
     pub(super) outcome: Outcome,
 }
@@ -44,17 +44,17 @@ pub(super) struct Fate {
 pub(super) enum Outcome {
     #[default]
     Answered,
-    /// Not carried out: a Status with this code.
+    /// Not carried out: the response is a Status with this code.
     Failed(u16),
-    /// Carried out, and no answer ever.
+    /// Carried out, without a response.
     Unheard,
-    /// Of a watch: it begins, and tells nothing.
+    /// For a watch: it begins, and sends nothing.
     Mute,
-    /// Of a watch: it begins, and ends at once.
+    /// For a watch: it begins, and ends at once.
     Cut,
 }
 
-/// Every call has come to be carried out, or not: when, whose, which, with what status.
+/// A call, recorded when it was carried out or refused.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) at: Instant,
@@ -64,7 +64,7 @@ pub(super) struct Entry {
 
 type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// A change: when it was, and what a watch tells of it.
+/// A change: its time and its watch event.
 type Change = (Instant, Value);
 
 enum Answer {
@@ -84,7 +84,7 @@ struct State {
     lease: Option<Value>,
     version: u64,
     entries: Vec<Entry>,
-    /// One for each version.
+    /// One per version.
     changes: Vec<Change>,
     watches: Vec<mpsc::UnboundedSender<Change>>,
 }
@@ -92,12 +92,12 @@ struct State {
 // === impl Hub ===
 
 impl Hub {
-    /// One that answers everything at once.
+    /// A hub that responds to everything at once.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), script: Mutex::new(Box::new(|_| Fate::default())) })
     }
 
-    /// From now on.
+    /// Sets the script for calls from now on.
     pub(super) fn script(&self, script: impl FnMut(&Call) -> Fate + Send + 'static) {
         *self.script.lock() = Box::new(script);
     }
@@ -115,7 +115,7 @@ impl Hub {
         self.state.lock().entries.clone()
     }
 
-    /// Somebody's hand.
+    /// Changes the Lease as a person would.
     pub(super) fn change(&self, change: impl FnOnce(&mut Option<Value>)) {
         let mut state = self.state.lock();
         change(&mut state.lease);
@@ -129,7 +129,7 @@ impl Hub {
         let call = Call { who, method: parts.method, body, watches: watched(&parts.uri) };
         let fate = (self.script.lock())(&call);
         let (tell, told) = oneshot::channel();
-        // A task of its own: a caller that leaves stops nothing.
+        // A separate task: a caller that disconnects does not stop it.
         tokio::spawn(async move {
             sleep(fate.there).await;
             let (status, answer) = match fate.outcome {
@@ -166,7 +166,7 @@ fn watched(uri: &Uri) -> Option<u64> {
     of("resourceVersion")?.parse().ok()
 }
 
-/// As long as the test runs.
+/// A channel that stays open and silent as long as the test runs.
 fn mute() -> mpsc::UnboundedReceiver<Change> {
     let (tell, told) = mpsc::unbounded_channel();
     tokio::spawn(async move {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::{Election, Identity, Timing};
 use super::*;
 
-/// Where 9 s go: on the way there, on the way back, or both.
+/// Where 9 s of delay occur: on the way to the hub, on the way back, or both.
 const WAYS: [(u32, u32); 3] = [(9, 0), (0, 9), (4, 5)];
 
 #[tokio::test(start_paused = true)]
@@ -26,7 +26,7 @@ async fn calls_of_nine_seconds_neither_lose_leadership_nor_double_it() {
     }
 }
 
-/// From fast to slow in one step, while it leads.
+/// From fast to slow in one step, while a contender leads.
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_becomes_slow_keeps_its_leader() {
     for (there, back) in WAYS {
@@ -66,8 +66,8 @@ async fn a_leader_outlives_failures_that_end_in_time_and_stops_before_another_ma
     }
 }
 
-/// Its renewals come through; it never hears so, and neither does it stop the other from leading
-/// later.
+/// Its renewals arrive, but it never gets a response. It does not stop the other from leading later
+/// either.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_hears_nothing_stops_although_it_is_heard() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -86,7 +86,7 @@ async fn a_leader_that_hears_nothing_stops_although_it_is_heard() {
     journal.check();
 }
 
-/// It hangs for longer than the process is given to end.
+/// The hub hangs for longer than the process has to end.
 #[tokio::test(start_paused = true)]
 async fn stopping_does_not_wait_for_a_hub_that_hangs() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -99,7 +99,7 @@ async fn stopping_does_not_wait_for_a_hub_that_hangs() {
     journal.check();
 }
 
-/// The first try fails, and the second does not.
+/// The first try fails. The second succeeds.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_fails_is_tried_again() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -115,7 +115,7 @@ async fn a_release_that_fails_is_tried_again() {
     assert_eq!(hub.lease().expect("a Lease")["spec"]["holderIdentity"], "");
 }
 
-/// However short the retry period: what the hub does not answer does not pile up.
+/// With a very short retry period, calls that the hub does not answer must not pile up.
 #[tokio::test(start_paused = true)]
 async fn few_renewals_are_under_way_at_a_time() {
     let hub = Hub::new();

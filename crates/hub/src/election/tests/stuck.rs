@@ -1,4 +1,4 @@
-//! A leader whose task does not run.
+//! A leader with a task that does not run.
 
 use tokio::sync::oneshot;
 use tokio::time::advance;
@@ -32,13 +32,13 @@ async fn leadership_ends_by_the_clock_when_nobody_renews() {
     assert!(leading.remaining() <= GRAIN);
     advance(2 * GRAIN).await;
     assert!(!leading.is_held());
-    // It goes on, and finds its term over, although a renewal would still be in time.
+    // The task resumes and finds its term over, although a renewal would still be in time.
     let dropped = tokio::select! {
         dropped = ended => dropped,
         _ = &mut run => panic!("nobody stopped it"),
     };
     assert!(dropped.is_err() && !leading.is_held());
-    // A further term is another one.
+    // A later term has another value.
     assert!(timeout(30 * SECOND, run).await.is_err());
     assert!(!leading.is_held());
 }

@@ -1,4 +1,4 @@
-//! Somebody's hand in the Lease.
+//! A person edits the Lease.
 
 use super::*;
 
@@ -13,14 +13,14 @@ async fn one_that_finds_another_in_its_lease_stops_with_the_next_renewal_and_doe
     assert!(first.becomes(false).await <= 2 * SECOND + GRAIN);
     assert_eq!(hub.lease().expect("a Lease")["spec"]["holderIdentity"], "thief");
     journal.check();
-    // The thief never renews, so it goes the way of every silent holder.
+    // The thief never renews, so it loses the Lease like any silent holder.
     first.becomes(true).await;
     let until_then = stolen.elapsed();
     assert!((LEASE..=LEASE + 2 * SECOND + 2 * PAUSE).contains(&until_then), "{until_then:?}");
     assert_eq!(hub.lease().expect("a Lease")["spec"]["leaseTransitions"], 1);
 }
 
-/// Others would take it over all too soon.
+/// Otherwise others would take it over too early.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_somebody_shortened_is_as_long_as_before_with_the_next_renewal() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -38,7 +38,7 @@ async fn a_lease_deleted_under_its_leader_makes_nobody_lead_beside_it() {
     first.becomes(true).await;
     let second = Contender::start(&hub, "second", &journal);
     sleep(5 * SECOND).await;
-    // The leader's renewals do not come through meanwhile.
+    // The leader's renewals are delayed meanwhile.
     hub.script(|call| match (call.who, &call.method) {
         ("first", &Method::PATCH) => Fate { there: 5 * SECOND, ..Fate::default() },
         _ => Fate::default(),

@@ -1,5 +1,5 @@
-//! Several contenders on a hub that delays, loses and refuses what it likes: never two lead, and
-//! one does when it is well again.
+//! Several contenders on a hub that delays, loses and refuses calls at random: two never lead at
+//! the same time, and one leads when the hub is healthy again.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,12 +8,12 @@ use super::*;
 
 const NAMES: [&str; 3] = ["first", "second", "third"];
 
-/// Milliseconds of one way: mostly few, now and then more than anybody waits.
+/// The delay in one direction in milliseconds: mostly short, sometimes longer than any time limit.
 fn way() -> impl Strategy<Value = u64> {
     prop_oneof![5 => 0..100u64, 3 => 100..4000u64, 2 => 4000..12_000u64]
 }
 
-/// Of all calls of one contender for so many milliseconds.
+/// The fate of all calls of one contender for a number of milliseconds.
 fn weather() -> impl Strategy<Value = (u64, Fate)> {
     let outcome = prop_oneof![
         6 => Just(Outcome::Answered),
@@ -27,7 +27,7 @@ fn weather() -> impl Strategy<Value = (u64, Fate)> {
     })
 }
 
-/// Over and over again.
+/// Repeats the sequence forever.
 fn fate_at(weather: &[(u64, Fate)], elapsed: Duration) -> Fate {
     let whole: u64 = weather.iter().map(|(lasting, _)| lasting).sum();
     let mut rest = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) % whole.max(1);
@@ -40,7 +40,7 @@ fn fate_at(weather: &[(u64, Fate)], elapsed: Duration) -> Fate {
     Fate::default()
 }
 
-/// What happens to one of them, some milliseconds after what happened before.
+/// What happens to a contender, some milliseconds after the previous event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Kill(usize),
@@ -67,7 +67,7 @@ async fn play(weather: [Vec<(u64, Fate)>; 3], events: Vec<(u64, Event)>) {
             Event::Kill(_) => one.kill().await,
             Event::Stop(_) => one.stop().await,
         }
-        // Another each time, as each process is: calls of the one before may be on their way.
+        // A new name each time, as for each process: calls of the previous one may be in flight.
         let name = format!("{}-{number}", NAMES[who]);
         contenders[who] = Some(Contender::start_as(&hub, NAMES[who], &name, &journal));
         journal.check();

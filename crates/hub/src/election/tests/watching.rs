@@ -1,8 +1,8 @@
-//! Watches that do not tell what they should: who waits looks at the Lease itself.
+//! Watches that miss events: the waiting contender must read the Lease itself.
 
 use super::*;
 
-/// What becomes of watches.
+/// Sets the result of all watches.
 fn watches(hub: &Hub, outcome: Outcome) {
     hub.script(move |call| {
         let outcome = if call.watches.is_some() { outcome } else { Outcome::Answered };
@@ -10,9 +10,9 @@ fn watches(hub: &Hub, outcome: Outcome) {
     });
 }
 
-/// After which a watch is not believed, at most.
+/// The longest silence of a watch before the contender reads the Lease.
 const SILENCE: Duration = Duration::from_millis(4800);
-/// Without the right, on a hub that ends each at once, and through a proxy that holds all back.
+/// A missing permission, a hub that ends each watch at once, and a proxy that buffers everything.
 const FAULTS: [(Outcome, Duration); 6] = [
     (Outcome::Failed(403), PAUSE),
     (Outcome::Failed(410), PAUSE),
@@ -43,7 +43,7 @@ async fn one_whose_watches_fail_looks_now_and_then_and_takes_over_all_the_same()
     }
 }
 
-/// A right that is missing is asked for seldom, and counts once it is granted.
+/// A missing permission is tried rarely, and works once it is granted.
 #[tokio::test(start_paused = true)]
 async fn one_that_may_not_watch_asks_for_it_once_a_minute() {
     let (hub, journal) = (Hub::new(), Journal::default());
@@ -64,7 +64,8 @@ async fn one_that_may_not_watch_asks_for_it_once_a_minute() {
     assert_eq!(asked, 0, "it follows by a watch");
 }
 
-/// By its own clock, from when it heard: what is told late is no sooner another's end.
+/// The time counts on the contender's own clock, from when the event arrived: a late event does not
+/// make the Lease expire earlier.
 #[tokio::test(start_paused = true)]
 async fn what_a_watch_tells_late_counts_from_when_it_was_told() {
     let (hub, journal) = (Hub::new(), Journal::default());
