@@ -1,9 +1,9 @@
-//! Content negotiation for the documents we write ourselves; proxied answers are the member's
-//! business.
+//! Negotiates the content type of documents that we write ourselves. Proxied responses are left to
+//! the member.
 //!
 //! The rules are those of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`:
-//! clauses are tried by quality, then by how specific they are, then in order, and `g`, `v` and
-//! `as` ask for a transformed document. Only JSON is written.
+//! clauses are tried by quality, then by how specific they are, then in order. `g`, `v` and `as`
+//! ask for a transformed document. We only write JSON.
 
 mod clause;
 
@@ -12,13 +12,14 @@ use http::{HeaderMap, HeaderValue};
 
 use clause::Clause;
 
-/// Form of an object or list of our resources.
+/// The form of an object or a list of our resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     Json,
-    /// `as=Table`, what kubectl asks for.
+    /// `as=Table`, which kubectl asks for.
     Table(MetaVersion),
-    /// `as=PartialObjectMetadata` or `as=PartialObjectMetadataList`, what metadata clients ask for.
+    /// `as=PartialObjectMetadata` or `as=PartialObjectMetadataList`, which metadata clients ask
+    /// for.
     Metadata(MetaVersion),
 }
 
@@ -29,14 +30,14 @@ pub enum MetaVersion {
     V1beta1,
 }
 
-/// What a representation is asked for: `as=PartialObjectMetadataList` fits lists only.
+/// What the representation is for: `as=PartialObjectMetadataList` only fits lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Object,
     List,
 }
 
-/// Form of `/apis`.
+/// The form of `/apis`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryForm {
     /// `APIGroupList`
@@ -45,7 +46,7 @@ pub enum DiscoveryForm {
     AggregatedV2,
 }
 
-/// Form of an error.
+/// The form of an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StatusForm {
     #[default]
@@ -53,7 +54,8 @@ pub enum StatusForm {
     Protobuf,
 }
 
-/// What [`status`] found, as received: most requests end without an error, and never read it.
+/// The Accept header for [`status`], unparsed: most requests end without an error and never need
+/// it.
 #[derive(Debug, Clone)]
 pub struct LateForm(Late);
 
@@ -63,7 +65,7 @@ enum Late {
     Picked(StatusForm),
 }
 
-/// No clause of the Accept header can be served.
+/// We can serve no clause of the Accept header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("only the following media types are accepted: {JSON}")]
 pub struct NotAcceptable;
@@ -71,7 +73,7 @@ pub struct NotAcceptable;
 pub(crate) const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Picks the form of our own resource. Without an Accept header it is JSON.
+/// Picks the form of our own resource: JSON without an Accept header.
 pub fn representation(headers: &HeaderMap, shape: Shape) -> Result<Representation, NotAcceptable> {
     if headers.get_all(ACCEPT).iter().all(|line| line.as_bytes().trim_ascii().is_empty()) {
         return Ok(Representation::Json);
@@ -81,9 +83,9 @@ pub fn representation(headers: &HeaderMap, shape: Shape) -> Result<Representatio
 
 /// Picks the form of `/apis`.
 ///
-/// Never refuses: a client that names only forms we lack (`v2beta1`, protobuf) decides by the
-/// answer's Content-Type and copes with the plain document, while a 406 would make it see no
-/// resources at all.
+/// Never refuses. A client that only names forms we lack (`v2beta1`, protobuf) checks the
+/// response's Content-Type and accepts the plain document. With a 406 it would see no resources at
+/// all.
 pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     let form = |clause: &Clause<'_>| match clause.target {
         (None, None, None) => Some(DiscoveryForm::Plain),
@@ -94,14 +96,14 @@ pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     clauses.iter().filter(|clause| clause.matches(JSON)).find_map(form).unwrap_or(DiscoveryForm::Plain)
 }
 
-/// The form of an error, to be picked when there is one: JSON, unless the header accepts protobuf
-/// and not JSON. Never refuses.
+/// The form of an error, picked only when there is one. It is JSON, unless the header accepts
+/// protobuf and not JSON. Never refuses.
 pub fn status(headers: &HeaderMap) -> LateForm {
     let mut lines = headers.get_all(ACCEPT).iter();
     let first = lines.next();
     match lines.next() {
         None => LateForm(first.map_or(Late::Picked(StatusForm::Json), |line| Late::Of(line.clone()))),
-        // Several lines are rare, and more than is worth keeping.
+        // Several lines are rare and too large to keep, so pick now.
         Some(_) => LateForm(Late::Picked(form(headers.get_all(ACCEPT)))),
     }
 }
@@ -119,8 +121,8 @@ fn form<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> StatusForm {
     form
 }
 
-/// Whether plain JSON is accepted; so it is without an Accept header. Parameters of the clauses are
-/// not looked at.
+/// Whether the client accepts plain JSON. It does without an Accept header. Ignores the parameters
+/// of clauses.
 pub fn json(headers: &HeaderMap) -> Result<(), NotAcceptable> {
     let absent = headers.get_all(ACCEPT).iter().all(|line| line.as_bytes().trim_ascii().is_empty());
     if absent || clause::all(headers).any(|clause| clause.matches(JSON)) { Ok(()) } else { Err(NotAcceptable) }

@@ -1,13 +1,13 @@
-//! What a request wants to do, in the words of a `SubjectAccessReview`.
+//! What a request wants to do, in terms of a `SubjectAccessReview`.
 //!
 //! The attributes follow the request-info rules of
-//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`; they are computed from the same parse
-//! that dispatches the request, so that what is authorized and what is done cannot differ.
+//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`. They come from the same parse that
+//! dispatches the request, so that the gateway cannot authorize one action and carry out another.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An RBAC verb. `None` is the empty verb that OPTIONS and unknown methods get: only `verbs: ["*"]`
+/// An RBAC verb. `None` is the empty verb of OPTIONS and unknown methods: only `verbs: ["*"]`
 /// matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
@@ -18,12 +18,11 @@ pub enum Verb {
     Update,
     Patch,
     Delete,
-    /// DELETE without a name. Nothing here serves it; a request for it must not be reviewed as
-    /// `delete`.
+    /// DELETE without a name. We do not serve it, and must not review a request for it as `delete`.
     DeleteCollection,
     Impersonate,
-    /// The `proxy/` prefix of API servers before 1.10. Nothing serves it, and no request may be
-    /// reviewed as anything else for it.
+    /// The `proxy/` prefix of API servers before 1.10. We do not serve it, and must not review a
+    /// request for it as another verb.
     Proxy,
     None,
 }

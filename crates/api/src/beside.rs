@@ -1,5 +1,5 @@
-//! The documents of a gateway that stands beside a Karmada: its own, with what the server that had
-//! Karmada's group before says of that group. A hub reads both groups from one address.
+//! The documents of a gateway beside a Karmada: the gateway's own, plus what the server that served
+//! Karmada's group before says about that group. A hub reads both groups from one address.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::route::{Discovery, SharedDocument};
 const JSON: &str = "application/json";
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Of `/apis`, in either form. What is not looked at stays as it is written.
+/// The fields of `/apis` that we need, in either form. All others are copied verbatim.
 #[derive(Deserialize)]
 struct Groups<'a> {
     #[serde(borrow, default)]
@@ -27,7 +27,7 @@ struct Groups<'a> {
     items: Vec<&'a RawValue>,
 }
 
-/// A group in either.
+/// A group in either form.
 #[derive(Deserialize)]
 struct Group<'a> {
     #[serde(borrow, default)]
@@ -42,7 +42,7 @@ struct Metadata<'a> {
     name: Cow<'a, str>,
 }
 
-/// Of `/openapi/v3`.
+/// The document `/openapi/v3`.
 #[derive(Deserialize)]
 struct Root<'a> {
     #[serde(borrow)]
@@ -55,8 +55,8 @@ struct Place<'a> {
     server_relative_url: &'a RawValue,
 }
 
-/// As which media type the other server is to be asked for `document`, for a client that sends
-/// these headers.
+/// The media type in which to ask the other server for `document`, for a client that sends these
+/// headers.
 pub fn accepted(document: SharedDocument, headers: &HeaderMap) -> HeaderValue {
     HeaderValue::from_static(match (document, accept::discovery(headers)) {
         (SharedDocument::Groups, DiscoveryForm::AggregatedV2) => V2,
@@ -64,8 +64,8 @@ pub fn accepted(document: SharedDocument, headers: &HeaderMap) -> HeaderValue {
     })
 }
 
-/// The whole answer to a GET; `None` if `theirs`, the other server's document, says nothing of the
-/// group.
+/// The complete response to a GET. `None` if `theirs`, the other server's document, does not
+/// contain the group.
 pub fn respond(document: SharedDocument, theirs: &[u8], headers: &HeaderMap) -> Option<Response<Bytes>> {
     let (body, kept) = match document {
         SharedDocument::Groups => {
@@ -82,7 +82,7 @@ pub fn respond(document: SharedDocument, theirs: &[u8], headers: &HeaderMap) -> 
     Some(document.answer(headers, HeaderValue::from_static(kept)))
 }
 
-/// `ours`, with more before its end.
+/// `ours` with `more` inserted before its end.
 fn joined(ours: &[u8], more: &[&str], end: &str) -> Option<Bytes> {
     let mut all = ours.strip_suffix(end.as_bytes())?.to_vec();
     for one in more {
@@ -96,14 +96,14 @@ fn joined(ours: &[u8], more: &[&str], end: &str) -> Option<Bytes> {
 fn group(theirs: &[u8]) -> Option<&RawValue> {
     let Groups { groups, items } = serde_json::from_slice(theirs).ok()?;
     groups.into_iter().chain(items).find(|raw| {
-        // One that has both names is read by one or the other, by whoever reads it.
+        // Readers disagree about an entry with both names, so it does not count.
         serde_json::from_str(raw.get()).is_ok_and(|Group { name, metadata: Metadata { name: other } }| {
             (name == GROUP && other.is_empty()) || (name.is_empty() && other == GROUP)
         })
     })
 }
 
-/// The entries for documents of the group. The paths of others are not forwarded.
+/// The entries for the group's documents. Paths of other groups are not forwarded.
 fn places(theirs: &[u8]) -> Option<Vec<String>> {
     let Root { paths } = serde_json::from_slice(theirs).ok()?;
     let group = format!("apis/{GROUP}");

@@ -1,8 +1,9 @@
-//! `ClusterGateway` as clients read it: a cluster's Secret without its secrets.
+//! `ClusterGateway` as clients read it: a cluster's Secret without its credentials.
 //!
-//! Field names and their order are the Go cluster-gateway's (its `clustergateway_types.go`);
-//! `metadata` has a real uid and resourceVersion, which it lacks and without which no informer
-//! works. Credentials are left out unless the operator asked for them.
+//! The field names and their order are those of the Go cluster-gateway (its
+//! `clustergateway_types.go`). `metadata` also has a real uid and resourceVersion. The Go one lacks
+//! these, and no informer works without them. Credentials are omitted unless the operator asked for
+//! them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,17 +22,17 @@ pub const RESOURCE: &str = "clustergateways";
 /// Whether a served object shows the cluster's credential.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// Only its type.
+    /// Only the credential's type.
     #[default]
     Redacted,
-    /// As the Go cluster-gateway: a reader of the object may use the credential.
+    /// Like the Go cluster-gateway: a reader of the object may use the credential.
     Exposed,
 }
 
-/// One object, about to be written. Not `Debug`, since it may hold an exposed credential.
+/// One object to be written. Not `Debug`, because it may hold an exposed credential.
 pub struct ClusterGateway<'a> {
     metadata: ObjectMeta<'a>,
-    /// Absent of an object that is known only to be gone.
+    /// `None` for a deleted object with unknown content.
     spec: Option<&'a ClusterSpec>,
     health: Health,
     credentials: Credentials,
@@ -46,14 +47,14 @@ pub struct Content<'a> {
 
 #[derive(Serialize)]
 struct Spec<'a> {
-    /// Always present and always empty, as the Go cluster-gateway reads it.
+    /// Always present and always empty: the Go cluster-gateway reads it.
     provider: &'static str,
     access: Access<'a>,
 }
 
 #[derive(Serialize)]
 struct Access<'a> {
-    /// Null of an object that is known only to be gone: the Go cluster-gateway's type has a pointer
+    /// Null for a deleted object with unknown content: the Go cluster-gateway's type has a pointer
     /// here.
     endpoint: Option<EndpointField>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,8 +111,8 @@ impl<'a> ClusterGateway<'a> {
         Self { metadata, spec: Some(spec), health, credentials }
     }
 
-    /// What is left of an object that was there and can no longer be read: enough to be taken from
-    /// a client's store.
+    /// The remnant of an object that exists no more or cannot be read: enough to remove it from a
+    /// client's store.
     pub fn remnant(metadata: ObjectMeta<'a>) -> Self {
         Self { metadata, spec: None, health: Health::default(), credentials: Credentials::Redacted }
     }
@@ -133,8 +134,8 @@ impl Served for ClusterGateway<'_> {
         self.metadata
     }
 
-    /// The Go cluster-gateway's (its `printer.go`), but for clusters without reported health: there
-    /// it says `false`.
+    /// The cells of the Go cluster-gateway (its `printer.go`). Clusters without reported health
+    /// differ: there it prints `false`.
     fn cells(&self) -> Vec<Cell<'_>> {
         let credential = self.spec.map_or("<none>", |spec| spec.credential.kind().as_str());
         let endpoint = self.spec.map_or("", |spec| spec.endpoint.kind());

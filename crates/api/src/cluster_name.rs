@@ -1,6 +1,6 @@
 //! Names of member clusters.
 //!
-//! A name that exists as a value is valid: it can be put into a path, a review or a log as it is.
+//! A value of this type is valid: it can go into a path, a review or a log unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// bytes).
 ///
 /// Cheap to clone. The rule is that of Kubernetes object names
-/// (`k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain`), since a cluster is named by its
-/// Secret.
+/// (`k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain`), because a cluster has the name
+/// of its Secret.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterName(Arc<str>);
 
@@ -44,7 +44,7 @@ impl ClusterName {
     }
 }
 
-/// Whether it is a DNS-1123 label, of whatever length.
+/// Whether `label` is a DNS-1123 label of any length.
 pub(crate) fn is_label(label: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = label.as_bytes();

@@ -1,22 +1,22 @@
-//! Lists of conditions, as status has them (`metav1.Condition`), in JSON.
+//! Lists of conditions in a `status` (`metav1.Condition`), as JSON.
 
 use serde_json::Value;
 
-/// The condition of this type in a list of them, or in none.
+/// The condition of this type. `list` may be null.
 pub fn find<'a>(list: &'a Value, kind: &str) -> Option<&'a Value> {
     list.as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
-/// Since when a condition has `status`: as `known` tells if it is the same there, else `now`.
+/// Since when a condition has `status`: the time in `known` if its status is the same, else `now`.
 pub fn since<'a>(known: Option<&'a Value>, status: &Value, now: &'a str) -> &'a str {
     let known = known.filter(|known| known["status"] == *status);
     known.and_then(|known| known["lastTransitionTime"].as_str()).unwrap_or(now)
 }
 
-/// Puts `new` (`type`, `status`, `reason`, `message`, and what else it has) in the place of the
-/// condition of its type, or at the end. `lastTransitionTime` becomes `now` (RFC 3339) where the
-/// status is another one, or there was none. Otherwise it stays, and so do fields that `new` lacks:
-/// they are another writer's. As apimachinery's `meta.SetStatusCondition`.
+/// Puts `new` (`type`, `status`, `reason`, `message`, and further fields) in the place of the
+/// condition of its type, or at the end. `lastTransitionTime` becomes `now` (RFC 3339) if the
+/// status changed or there was none. Otherwise it stays, and so do fields that `new` lacks, because
+/// another writer owns them. The same as apimachinery's `meta.SetStatusCondition`.
 pub fn set(list: &mut Vec<Value>, mut new: Value, now: &str) {
     let known = list.iter_mut().find(|condition| condition["type"] == new["type"]);
     new["lastTransitionTime"] = since(known.as_deref(), &new["status"], now).into();

@@ -1,9 +1,9 @@
-//! Discovery: what we serve, in the four documents that clients ask for.
+//! Discovery: the four documents that show clients what we serve.
 //!
-//! All of them come from one table, so they cannot disagree, and the table has only what works: a
-//! verb that is advertised but not served breaks controllers (`watch`) or makes the hub's garbage
-//! collector open informers on us (`delete`, `list`, `watch`). The documents are built once; the
-//! hub's availability check reads them, so they depend on nothing.
+//! All of them come from one table, so they cannot disagree, and the table only lists what works.
+//! An advertised verb that is not served breaks controllers (`watch`) or makes the hub's garbage
+//! collector open informers on us (`delete`, `list`, `watch`). The documents are built once. The
+//! hub's availability check reads them, so they must not depend on anything.
 
 mod documents;
 
@@ -24,7 +24,7 @@ pub struct Resource {
     pub singular: &'static str,
     pub kind: &'static str,
     pub verbs: &'static [&'static str],
-    /// What users may write in place of the plural.
+    /// Names that users may write instead of the plural.
     pub short_names: &'static [&'static str],
     pub subresources: &'static [Subresource],
 }
@@ -37,7 +37,7 @@ pub struct Subresource {
     pub verbs: &'static [&'static str],
 }
 
-/// The table: all resources are cluster-scoped and in our group and version.
+/// The table of our group. All its resources are cluster-scoped.
 pub static RESOURCES: &[Resource] = &[
     Resource {
         plural: "clustergateways",
@@ -60,7 +60,7 @@ pub static RESOURCES: &[Resource] = &[
         singular: "virtualcluster",
         kind: "VirtualCluster",
         verbs: &["get", "list", "watch"],
-        // The Go cluster-gateway's.
+        // The short names of the Go cluster-gateway.
         short_names: &["vc", "vcluster", "vclusters", "virtual-cluster", "virtual-clusters"],
         subresources: &[],
     },
@@ -83,7 +83,7 @@ pub static KARMADA_RESOURCES: &[Resource] = &[Resource {
     ],
 }];
 
-/// A group with its one version.
+/// A group with its only version.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     pub name: &'static str,
@@ -92,10 +92,10 @@ pub struct Group {
     pub resources: &'static [Resource],
 }
 
-/// Ours.
+/// Our group.
 pub const OURS: Group =
     Group { name: crate::GROUP, version: crate::VERSION, api_version: crate::API_VERSION, resources: RESOURCES };
-/// Karmada's, where it is served.
+/// Karmada's group, where it is served.
 pub const KARMADA: Group = Group {
     name: karmada::GROUP,
     version: karmada::VERSION,
@@ -125,7 +125,7 @@ struct Documents {
 
 static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     let json = HeaderValue::from_static("application/json");
-    // Clients parse these parameters in any order, but the base type must be exactly this.
+    // Clients parse these parameters in any order, but the media type itself must be exactly this.
     let v2 = HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
     Documents {
         groups: Document::new(go_text::json(&documents::groups(&[OURS])), json.clone()),
@@ -139,7 +139,7 @@ static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     }
 });
 
-/// The document for a discovery path, in the form that the request's headers accept.
+/// The document of a discovery path, in the form that the request's headers accept.
 pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
     match path {
         Discovery::Groups => match accept::discovery(headers) {
@@ -157,7 +157,7 @@ pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
     }
 }
 
-/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
+/// The complete response to a GET (for a HEAD, drop the body): 200, or 304 if `If-None-Match` names
 /// the current document.
 pub fn respond(path: Discovery, headers: &HeaderMap) -> Response<Bytes> {
     document(path, headers).answer(headers, HeaderValue::from_static("public"))
@@ -172,7 +172,7 @@ impl Document {
         Self { body, content_type, etag }
     }
 
-    /// The answer to a GET with these headers. `kept` is its Cache-Control.
+    /// The response to a GET with these headers. `kept` is its Cache-Control.
     pub(crate) fn answer(&self, headers: &HeaderMap, kept: HeaderValue) -> Response<Bytes> {
         let mut response = Response::new(Bytes::new());
         let answer = response.headers_mut();
@@ -188,7 +188,7 @@ impl Document {
         response
     }
 
-    /// `If-None-Match` by RFC 9110 §13.1.2: a list, `*`, and weak comparison.
+    /// Evaluates `If-None-Match` by RFC 9110 §13.1.2: a list, `*`, and weak comparison.
     pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
         let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
         lines
@@ -198,8 +198,8 @@ impl Document {
     }
 }
 
-/// FNV-1a: the tag must change with the document and be the same on every replica. A collision
-/// helps no attacker.
+/// FNV-1a: the tag must change with the document and be equal on all replicas. A collision helps no
+/// attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -236,7 +236,7 @@ mod tests {
         insta::assert_snapshot!("karmada_version", text(Discovery::KarmadaVersion, V2));
     }
 
-    /// A verb that is told but not served would break controllers.
+    /// An advertised verb that is not served would break controllers.
     #[test]
     fn every_advertised_verb_is_routed() {
         use crate::route::{Dialects, KarmadaMode, RawRequest, Route, Served, parse};

@@ -1,8 +1,8 @@
-//! Text exactly as Go writes it: `%q`, `encoding/json` with HTML escaping, and apiserver's message
-//! sanitizer.
+//! Writes text exactly as Go does: `%q`, `encoding/json` with HTML escaping, and apiserver's
+//! message sanitizer.
 //!
-//! Our messages must equal Kubernetes' byte for byte, and escaping `&`, `<` and `>` keeps a user
-//! name from becoming markup in a browser that ignores the content type.
+//! Our messages must equal those of Kubernetes byte for byte. Escaping `&`, `<` and `>` prevents
+//! that a user name becomes markup in a browser that ignores the content type.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ pub(crate) fn json(document: &impl Serialize) -> Bytes {
     let plain = serde_json::to_vec(document).expect("documents have string keys and no fallible fields");
     let mut escaped = Vec::with_capacity(plain.len() + 1);
     let mut rest = plain.as_slice();
-    // Outside strings none of these bytes can occur in JSON, so the finished text can be escaped
-    // without parsing it.
+    // These bytes only occur in JSON strings, so the finished text can be escaped without parsing
+    // it.
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'&' | b'<' | b'>' | 0xe2)) {
         escaped.extend_from_slice(&rest[..at]);
         let (text, length): (&[u8], usize) = match rest[at..] {
@@ -34,10 +34,10 @@ pub(crate) fn json(document: &impl Serialize) -> Bytes {
     Bytes::from(escaped)
 }
 
-/// `strconv.Quote`, what `%q` prints.
+/// `strconv.Quote`, which `%q` prints.
 ///
-/// "Printable" is Rust's notion where it differs from Go's: a combining mark is escaped here and
-/// not there.
+/// "Printable" has Rust's meaning where that differs from Go's: Rust escapes a combining mark, Go
+/// does not.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,4 @@
-//! What was last reported of a cluster's health.
+//! The last reported health of a cluster.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::secret::{ClusterSpec, HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
 pub struct Health {
     #[serde(default)]
     pub healthy: bool,
-    /// In a word or a sentence; left out when empty.
+    /// A word or a sentence. Omitted if empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub healthy_reason: String,
 }
@@ -20,10 +20,10 @@ pub struct Health {
 // === impl Health ===
 
 impl Health {
-    /// As the Secret's annotations have it; not healthy where they say nothing.
+    /// The health in the Secret's annotations. Not healthy if these contain none.
     ///
-    /// A value that is no boolean is no reason to hide the cluster, which is what the Go
-    /// cluster-gateway does: the reason then says so.
+    /// A value that is not a boolean is no reason to hide the cluster, as the Go cluster-gateway
+    /// does. The reason then reports that value.
     pub fn of(cluster: &ClusterSpec) -> Self {
         let healthy_reason = cluster.healthy_reason.clone().unwrap_or_default();
         match cluster.healthy.as_deref().map(boolean) {
@@ -38,7 +38,7 @@ impl Health {
         }
     }
 
-    /// The Secret's JSON with this health in its annotations; `None` if it is no JSON of an object.
+    /// The Secret's JSON with this health in its annotations. `None` if it is not a JSON object.
     pub fn annotate(&self, secret: &[u8]) -> Option<Bytes> {
         let mut secret: Value = serde_json::from_slice(secret).ok()?;
         let metadata = secret.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());

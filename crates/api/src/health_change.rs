@@ -1,8 +1,8 @@
-//! A request to write a cluster's health: what it says, whether it fits the object there is, and
-//! what becomes of the Secret.
+//! A request to write a cluster's health: what it contains, whether it fits the current object, and
+//! what the Secret becomes.
 //!
-//! Of the object sent, or made by a patch, only `status` counts; identity and version are checked
-//! as `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
+//! Only `status` counts in the object that was sent or that a patch makes. The identity and the
+//! version are checked as in `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go`.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -19,25 +19,26 @@ use crate::patch::{Patch, PatchError};
 use crate::secret::ClusterSpec;
 use crate::status::{Details, Reason, Status};
 
-/// Operations in a JSON patch. The type has two fields that a client can change.
+/// Most operations in a JSON patch. The type has two fields that a client can change.
 const MOST_OPERATIONS: usize = 100;
-/// Longest patch, in bytes: as values in memory it is thirty times as large.
+/// Longest patch, in bytes. As values in memory it is thirty times as large.
 pub const LONGEST_PATCH: usize = 64 << 10;
 
-/// What a body asks for.
+/// The change that a body asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A whole object, of which nothing else is kept than what counts.
+    /// A whole object. Only the fields that count are kept.
     Update(Sent),
-    /// Strategic merge patches are merge patches here: the type has no lists.
+    /// Strategic merge patches are equal to merge patches here, because the type has no lists.
     Patch(Patch),
 }
 
-/// The health to be written.
+/// The health to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthUpdate {
     pub health: Health,
-    /// The sender insists on the version there is: another write in between must fail this one.
+    /// Whether the caller named the current version, so that another write in between must make
+    /// this one fail.
     pub pinned: bool,
 }
 
@@ -54,13 +55,13 @@ pub enum Refused {
     Name(String, ClusterName),
     #[error(transparent)]
     Patch(#[from] PatchError),
-    /// The version is not the object's.
+    /// The version is not that of the current object.
     #[error(
         "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the object has been modified; please apply \
          your changes to the latest version and try again"
     )]
     Version(ClusterName),
-    /// The uid is not the object's.
+    /// The uid is not that of the current object.
     #[error(
         "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the UID is that of another object of this \
          name"
@@ -68,7 +69,7 @@ pub enum Refused {
     Uid(ClusterName),
 }
 
-/// The object sent, as far as it counts. Other fields are not even made into values: they would
+/// The fields that count of the object sent. Other fields are not parsed into values, which would
 /// take many times their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -93,7 +94,7 @@ struct SentMeta {
 
 impl Change {
     pub fn update(body: &[u8]) -> Result<Self, Refused> {
-        // serde would take an array for the fields in order.
+        // serde would accept an array as the fields in order.
         if body.trim_ascii_start().first() != Some(&b'{') {
             return Err(Refused::Json);
         }
@@ -108,7 +109,7 @@ impl Change {
         Ok(Self::Patch(Patch::operations(body, MOST_OPERATIONS)?))
     }
 
-    /// What this asks for of `cluster` as it is now.
+    /// The update that this change asks for, on the current `cluster`.
     pub fn wanted(&self, cluster: &ClusterSpec) -> Result<HealthUpdate, Refused> {
         let object = match self {
             Self::Update(sent) => {
@@ -120,12 +121,12 @@ impl Change {
         };
         let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
         sent.check(cluster)?;
-        // A patch keeps the version there is unless it names another, which was checked.
+        // A patch keeps the current version unless it names another, which was checked.
         Ok(HealthUpdate { health: sent.status, pinned: false })
     }
 }
 
-/// What patches apply to: the object as readers see it, with the health that was reported.
+/// The object that a patch applies to: as readers see it, with the reported health.
 fn current(cluster: &ClusterSpec) -> Value {
     let object = ClusterGateway::new(cluster, Health::of(cluster), Credentials::Redacted);
     serde_json::to_value(Document::new(&object, true)).unwrap_or_default()
@@ -174,7 +175,7 @@ impl From<Refused> for Status {
     }
 }
 
-/// `NewUnsupportedMediaTypeError`; `accepted` lists media types, separated by `", "`.
+/// `NewUnsupportedMediaTypeError`. `accepted` is a list of media types, separated by `", "`.
 pub fn unsupported(accepted: &str) -> Status {
     let message = format!(
         "the body of the request was in an unknown format - accepted media types include: {}",

@@ -1,7 +1,7 @@
-//! Objects of the hub as its JSON has them, as far as anything here looks at them.
+//! The hub's objects in JSON, limited to the fields that we read.
 //!
-//! Fields that Go writes as null or leaves out count as empty. A value that cannot be read fails
-//! with a text that does not repeat it: these objects hold credentials.
+//! Fields that Go writes as null or omits are empty. The error of a value that cannot be read does
+//! not repeat the value, because these objects hold credentials.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub struct HubListMeta {
     pub remaining_item_count: Option<i64>,
 }
 
-/// A list of any kind.
+/// A list of objects of any kind.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub struct HubList<T> {
@@ -56,12 +56,12 @@ pub struct HubList<T> {
     pub items: Vec<T>,
 }
 
-/// JSON of the hub is not what was asked for. Says no more: it may hold credentials.
+/// The hub's JSON is not what was asked for. Has no detail, because it may hold credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the hub's JSON cannot be read")]
 pub struct Unreadable;
 
-/// Reads an object or list of the hub.
+/// Parses an object or a list of the hub.
 pub fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unreadable> {
     serde_json::from_slice(json).map_err(|_| Unreadable)
 }
@@ -85,7 +85,7 @@ fn decoded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 // === impl SecretObject ===
 
 impl SecretObject {
-    /// A copy of what is seen.
+    /// Copies the fields of `view`.
     pub fn of(view: &SecretView<'_>) -> Self {
         Self {
             metadata: HubMeta {

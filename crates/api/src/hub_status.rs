@@ -1,8 +1,8 @@
-//! The hub's `metav1.Status` about its own objects, rewritten for ours.
+//! Rewrites the hub's `metav1.Status` about its own objects for our resources.
 //!
-//! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to
-//! wait after a 429) are the hub's. Its words are kept but for the name of the resource: a client
-//! that asked for `clustergateways` knows of no Secrets.
+//! Codes, reasons and their consequences are the hub's: a 410 after which clients list again, or
+//! the seconds to wait after a 429. The message stays except for the resource's name, because a
+//! client that asked for `clustergateways` does not know about Secrets.
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::karmada::group_of;
 use crate::status::{Details, Reason, Status};
 
-/// A failure as the hub tells it.
+/// A failure as the hub reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HubStatus {
@@ -34,9 +34,9 @@ const LONGEST_MESSAGE: usize = 2048;
 // === impl HubStatus ===
 
 impl HubStatus {
-    /// Reads an answer with status `code`. One that is no Status still has that, and the seconds of
-    /// its `Retry-After`: priority and fairness answers 429 in plain text (`tooManyRequests` of
-    /// k8s.io/apiserver).
+    /// Parses a response with status `code`. A body that is not a Status still yields the code, and
+    /// the seconds of `Retry-After`: priority and fairness responds with 429 in plain text
+    /// (`tooManyRequests` of k8s.io/apiserver).
     pub fn parse(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut parsed: Self = serde_json::from_slice(body).unwrap_or_default();
         if parsed.code == 0 {
@@ -49,7 +49,7 @@ impl HubStatus {
         parsed
     }
 
-    /// The failure in words about `resource` instead of `theirs`, the hub's plural.
+    /// The failure in terms of `resource` instead of `theirs`, the hub's plural.
     pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
         let code = StatusCode::from_u16(self.code).ok().filter(|code| code.is_client_error() || code.is_server_error());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -76,7 +76,7 @@ fn shortened(text: &str) -> &str {
     &text[..end]
 }
 
-/// The reason by its name; one without a counterpart here is replaced by the code's own.
+/// The reason with this name. A reason that we lack becomes the code's own.
 fn reason(name: &str, code: StatusCode) -> Reason {
     match name {
         "BadRequest" => Reason::BadRequest,
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!((status.code().as_u16(), status.reason()), (code, reason));
             assert!(status.message().contains("clustergateways"));
         }
-        // A success is no failure, whatever its body says.
+        // A success code is not a failure, whatever its body contains.
         assert_eq!(to_status(200, r#"{"code":201}"#).code(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 

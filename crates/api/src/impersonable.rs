@@ -1,42 +1,42 @@
-//! The users that a credential may impersonate, as its API server lists its rights
+//! The users that a credential may impersonate, by its permissions as its API server lists them
 //! (`authorization.k8s.io/v1` `SelfSubjectRulesReview`).
 //!
-//! The list is what RBAC holds; other authorizers need not tell. It decides nothing: what is left
-//! out by it is less than the member would have been asked for, and what is not is decided by the
-//! member (`k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
+//! The list contains RBAC rules. Other authorizers may list nothing. It decides nothing: the
+//! gateway only omits from an impersonation what the list lacks, and the member decides about the
+//! rest (`k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Deserializer};
 
-/// The path to post [`QUESTION`] to, below the endpoint's base path.
+/// The path for a POST of [`QUESTION`], below the endpoint's base path.
 pub const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-/// Rights of one namespace come with those of all. No namespace can have this name, so that only
-/// those of all come: impersonation is not of any namespace.
+/// The list for one namespace includes the cluster-wide permissions. No namespace can have this
+/// name, so only those are listed. Impersonation is cluster-scoped.
 pub const QUESTION: &str =
     r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"none.invalid"}}"#;
-/// Names, of all rules together, each once for every resource of its rule. Longer lists are not
-/// handmade: the credential counts as one without a list.
+/// Most names of all rules together, each counted once per resource of its rule. A longer list is
+/// not handmade: the credential then counts as one without a list.
 const MOST_NAMES: usize = 10_000;
 
-/// What may be sent of a caller.
+/// The parts of a caller's identity that may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impersonable {
     groups: Names,
     uids: Names,
     extra: Vec<Extra>,
-    /// Other authorizers may allow more if not.
+    /// If false, other authorizers may allow more.
     is_complete: bool,
 }
 
-/// The answer tells nothing of use.
+/// Why a response is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untold {
     #[error("it is no SelfSubjectRulesReview")]
     Shape,
     #[error("its rules about impersonation have more than {MOST_NAMES} names")]
     TooMany,
-    /// KEP-5284: rights to impersonate under conditions, which the list does not show.
+    /// KEP-5284: permissions to impersonate under conditions, which the list does not show.
     #[error("its rules allow impersonation under conditions")]
     Conditions,
 }
@@ -47,10 +47,10 @@ enum Names {
     These(HashSet<Box<str>>),
 }
 
-/// Of the keys that a rule is about, the values that it allows.
+/// The values that a rule allows for one key of the extra, or for all keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Extra {
-    /// `None`: any.
+    /// `None`: any key.
     key: Option<Box<str>>,
     values: Names,
 }
@@ -85,7 +85,7 @@ struct Rule {
     resource_names: Vec<String>,
 }
 
-/// Go writes `null` for a list that is empty.
+/// Go writes `null` for an empty list.
 fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(of)?.unwrap_or_default())
 }
@@ -97,13 +97,13 @@ const EXTRA: &str = "userextras";
 // === impl Impersonable ===
 
 impl Impersonable {
-    /// Of a credential that may do everything, or does not tell.
+    /// For a credential that may do everything, or without a usable list.
     pub fn everything() -> Self {
         let anything = Extra { key: None, values: Names::All };
         Self { groups: Names::All, uids: Names::All, extra: vec![anything], is_complete: true }
     }
 
-    /// `body` is the answer to [`QUESTION`].
+    /// `body` is the response to [`QUESTION`].
     pub fn parse(body: &[u8]) -> Result<Self, Untold> {
         let review: Review = serde_json::from_slice(body).map_err(|_| Untold::Shape)?;
         let status = review.status.filter(|_| review.kind == "SelfSubjectRulesReview").ok_or(Untold::Shape)?;
@@ -115,7 +115,7 @@ impl Impersonable {
         let mut told = Self { groups, uids, extra: Vec::new(), is_complete: !status.incomplete };
         let mut names = 0;
         for rule in rules.iter().filter(|rule| has(&rule.verbs, "impersonate")) {
-            // What is kept of a rule are its names for each of its resources.
+            // A kept rule costs its names for each of its resources.
             names += rule.resource_names.len().max(1).saturating_mul(rule.resources.len().max(1));
             if names > MOST_NAMES {
                 return Err(Untold::TooMany);
@@ -137,7 +137,7 @@ impl Impersonable {
         }
     }
 
-    /// Whether it says all there is to say.
+    /// Whether the list is complete.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -170,7 +170,7 @@ impl Names {
         }
     }
 
-    /// A rule without names is about all.
+    /// A rule without names is about all names.
     fn add(&mut self, rule: &Rule) {
         match self {
             Self::All => {}

@@ -1,5 +1,5 @@
-//! A Cluster of Karmada's as a cluster's Secret in its words: read, written, and lists of many
-//! members made one.
+//! Karmada's Cluster as a view of a cluster's Secret: reads, writes, and the merge of many members'
+//! lists into one.
 
 pub mod change;
 pub mod cluster;

@@ -1,6 +1,7 @@
-//! The pure types of the gateway's API: what a path asks for, what a Secret says, what we answer.
+//! The pure types of the gateway's API: what a path asks for, what a Secret contains, and our
+//! responses.
 //!
-//! No IO and no async runtime here: every function is a table or a parser, tested as such.
+//! Without IO and async runtime: every function is a table or a parser, and is tested as one.
 
 pub mod accept;
 pub mod access;
@@ -41,7 +42,7 @@ pub mod watch_event;
 
 /// API group of every resource served here.
 pub const GROUP: &str = "cluster.core.oam.dev";
-/// The one version of [`GROUP`].
+/// The only version of [`GROUP`].
 pub const VERSION: &str = "v1alpha1";
 /// `apiVersion` of everything in [`GROUP`].
 pub const API_VERSION: &str = "cluster.core.oam.dev/v1alpha1";

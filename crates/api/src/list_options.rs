@@ -1,11 +1,10 @@
 //! The query parameters of a list or a watch.
 //!
-//! They are checked as `ValidateListOptions`
-//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) words it and
-//! never ignored: a client that believes it got an exact version, or that waits for initial events,
-//! goes wrong in silence. What is left is passed on to the hub, whose semantics they are; without a
-//! hub everything is returned at once from memory, and what that cannot honour is refused
-//! ([`ListOptions::from_memory`]).
+//! They are checked with the messages of `ValidateListOptions`
+//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) and never
+//! ignored. Otherwise a client that expects an exact version, or waits for initial events, would
+//! fail silently. The hub gets the valid options and defines their meaning. Without a hub, a list
+//! comes whole from memory, and options that need more are refused ([`ListOptions::from_memory`]).
 
 mod error;
 mod hub_query;
@@ -18,36 +17,36 @@ use crate::query;
 use crate::selector::field::FieldSelector;
 use crate::selector::label::LabelSelector;
 
-/// Which objects a reader wants.
+/// The objects that a reader wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selectors {
     labels: LabelSelector,
     fields: FieldSelector,
-    /// The label selector as written, for the hub.
+    /// The label selector as it was sent, for the hub.
     label_text: String,
 }
 
-/// What a list returns.
+/// The options of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
     pub selectors: Selectors,
-    /// Empty when absent, as are the texts below.
+    /// Empty if absent, like the texts below.
     pub resource_version: String,
     /// `resourceVersionMatch`
     pub version_match: String,
-    /// `continue`: where a page begins.
+    /// `continue`: where the page begins.
     pub token: String,
     pub limit: Option<i64>,
     pub timeout_seconds: Option<i64>,
 }
 
-/// What a watch tells of.
+/// The options of a watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatchOptions {
     pub selectors: Selectors,
-    /// Empty when absent.
+    /// Empty if absent.
     pub resource_version: String,
-    /// Whether bookmarks were asked for.
+    /// Whether the client asked for bookmarks.
     pub bookmarks: bool,
     pub send_initial_events: Option<bool>,
     pub timeout_seconds: Option<i64>,
@@ -70,13 +69,13 @@ impl Selectors {
         Ok(Self { labels, fields, label_text })
     }
 
-    /// Whether both selectors select an object.
+    /// Whether both selectors match an object.
     pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.matches_name(name) && self.labels.matches(labels)
     }
 
-    /// Whether the field selector selects an object of this name. Ours have no namespace: asking
-    /// for one selects nothing.
+    /// Whether the field selector matches an object of this name. Our objects have no namespace: a
+    /// selector for one matches nothing.
     pub fn matches_name(&self, name: &str) -> bool {
         self.fields.matches(|field| if field == "metadata.name" { name } else { "" })
     }
@@ -122,8 +121,7 @@ impl ListOptions {
         }
     }
 
-    /// For lists that come from memory, whole and as they are now: those that ask for anything else
-    /// are refused.
+    /// For lists from memory, which are complete and current. Refuses options for any other list.
     pub fn from_memory(self) -> Result<Selectors, InvalidListOptions> {
         if !self.token.is_empty() {
             return Err(InvalidListOptions::Continue);
@@ -166,12 +164,12 @@ impl WatchOptions {
         }
     }
 
-    /// Whether what there is comes first, as if it had been added just now.
+    /// Whether the watch begins with the existing objects, as if they had just been added.
     pub fn wants_initial_events(&self) -> bool {
         self.send_initial_events.unwrap_or_else(|| matches!(&*self.resource_version, "" | "0"))
     }
 
-    /// Whether a bookmark is to say where the initial events end.
+    /// Whether a bookmark must mark the end of the initial events.
     pub fn wants_their_end(&self) -> bool {
         self.send_initial_events == Some(true)
     }
@@ -185,7 +183,8 @@ fn present(query: Option<&str>, key: &str) -> bool {
     query::first(query, key).is_some()
 }
 
-/// An absent or empty number is none, as in `runtime.Convert_Slice_string_To_int64`'s callers.
+/// An absent or empty number is `None`, as for the callers of
+/// `runtime.Convert_Slice_string_To_int64`.
 fn number(query: Option<&str>, key: &'static str) -> Result<Option<i64>, InvalidListOptions> {
     let text = text(query, key);
     if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| InvalidListOptions::Number(key)) }

@@ -1,12 +1,12 @@
-//! `ManagedCluster` of Open Cluster Management (`cluster.open-cluster-management.io/v1`), as far as
-//! it describes a way to a cluster or its health.
+//! `ManagedCluster` of Open Cluster Management (`cluster.open-cluster-management.io/v1`), limited
+//! to the fields about a cluster's address and health.
 //!
-//! With `--ocm-integration` its client configurations take the place of what the Secret of the same
-//! name says about endpoint and trust: the Secret then brings the credential alone.
+//! With `--ocm-integration`, its client configurations replace the endpoint and the trust of the
+//! Secret with the same name. The Secret then only contains the credential.
 //!
-//! A holder of a bootstrap credential of Open Cluster Management may create one, of any name and
-//! with any address. Only the administrator's acceptance (`spec.hubAcceptsClient`) makes it more
-//! than a request: until then nothing of it counts here.
+//! A holder of a bootstrap credential of Open Cluster Management may create one with any name and
+//! any address. It is only a request until the administrator accepts it (`spec.hubAcceptsClient`):
+//! until then nothing in it counts here.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::secret::{
     LEGACY_CA_KEY, SecretError, SecretRules, SecretView, Trust,
 };
 
-/// The group of the resource.
+/// The group of `ManagedCluster`.
 pub const GROUP: &str = "cluster.open-cluster-management.io";
 
 /// A registered cluster.
@@ -49,7 +49,7 @@ pub struct Spec {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientConfig {
     pub url: String,
-    /// PEM in base64; the system's roots when empty.
+    /// PEM in base64. If empty, the system's roots.
     #[serde(deserialize_with = "or_empty")]
     pub ca_bundle: String,
 }
@@ -71,7 +71,7 @@ pub struct Condition {
     pub reason: String,
 }
 
-/// The condition by which OCM tells that a cluster's agent reports.
+/// The condition that says whether the cluster's agent reports to OCM.
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 
 // === impl ManagedCluster ===
@@ -99,11 +99,11 @@ impl ManagedCluster {
         self.spec.hub_accepts_client.then_some(&*self.spec.managed_cluster_client_configs)
     }
 
-    /// The cluster whose credential `secret` holds and that is reached as this says. Without any
-    /// address here, or without acceptance, the Secret's own is used, and members behind a tunnel
-    /// are reached through it.
+    /// The cluster with the credential in `secret` and the addresses in this object. Without any
+    /// address here, or without acceptance, the Secret's own endpoint counts. Members behind a
+    /// tunnel are reached through it.
     ///
-    /// Of several addresses the first one decides the base path; the others are tried when it
+    /// Of several addresses, the first one decides the base path. The others are tried when it
     /// cannot be dialled.
     pub fn cluster(&self, secret: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let Some(addresses) = self.addresses() else {
@@ -128,9 +128,10 @@ impl ManagedCluster {
         Ok(spec)
     }
 
-    /// The health of the cluster; `reported` is what a client wrote. OCM knows better when the
-    /// cluster is away, and counts where no health was reported. Without acceptance, the conditions
-    /// may be anyone's: a stranger could otherwise make unrelated clusters look ill, or well.
+    /// The cluster's health. `reported` is the health that a client wrote. OCM's condition precedes
+    /// it if the cluster is unavailable, and counts if no health was reported. Without acceptance,
+    /// a stranger could have written the conditions, and could make unrelated clusters look ill or
+    /// well.
     pub fn health(&self, reported: Option<Health>) -> Health {
         let conditions = if self.spec.hub_accepts_client { &*self.status.conditions } else { &[] };
         let condition = conditions.iter().find(|condition| condition.r#type == AVAILABLE);
@@ -148,12 +149,12 @@ impl ManagedCluster {
 // === impl ClientConfig ===
 
 impl ClientConfig {
-    /// A Secret's data with this as endpoint and trust.
+    /// A Secret's data with this endpoint and trust.
     fn data(&self, data: &BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
         let mut data = data.clone();
         data.retain(|key, _| !matches!(key.as_str(), LEGACY_CA_KEY | INSECURE_KEY | FALLBACKS_KEY));
         data.insert(ENDPOINT_KEY.to_owned(), self.url.trim().as_bytes().to_vec());
-        // There but empty: the system's roots, whatever a missing bundle means.
+        // Present but empty means the system's roots, whatever a missing bundle means.
         data.insert(CA_KEY.to_owned(), self.bundle()?);
         Ok(data)
     }

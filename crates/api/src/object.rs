@@ -1,5 +1,5 @@
-//! An object of a served kind: what a kind says of its objects, and the two documents that are made
-//! of one alone.
+//! An object of a served kind: the properties of its kind, and the two documents that contain one
+//! object only.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::accept::MetaVersion;
 pub trait Served {
     /// Plural name of the resource.
     const RESOURCE: &'static str;
-    /// Kind of a single object; a list's is this with `List` behind it.
+    /// Kind of a single object. The list's kind is this plus `List`.
     const KIND: &'static str;
     /// `apiVersion` of its documents.
     const API_VERSION: &'static str = API_VERSION;
-    /// Whether items of a list repeat kind and apiVersion.
+    /// Whether the items of a list repeat kind and apiVersion.
     const TYPED_ITEMS: bool;
     const COLUMNS: &'static [Column];
 
     fn metadata(&self) -> ObjectMeta<'_>;
 
-    /// One for each of [`Served::COLUMNS`].
+    /// One cell per column of [`Served::COLUMNS`].
     fn cells(&self) -> Vec<Cell<'_>>;
 
-    /// The fields after the metadata: `spec` and, where there is one, `status`.
+    /// The fields after the metadata: `spec` and, if there is one, `status`.
     type Content<'a>: Serialize
     where
         Self: 'a;
@@ -33,7 +33,7 @@ pub trait Served {
     fn content(&self) -> Self::Content<'_>;
 }
 
-/// `metav1.ObjectMeta`, as far as we have it.
+/// `metav1.ObjectMeta`, limited to the fields that we have.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectMeta<'a> {
@@ -42,7 +42,7 @@ pub struct ObjectMeta<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: &'a str,
     pub resource_version: &'a str,
-    /// Null when unknown, as Go writes the zero time.
+    /// Null if unknown, as Go writes the zero time.
     pub creation_timestamp: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<&'a BTreeMap<String, String>>,
@@ -72,7 +72,7 @@ pub struct Column {
     /// An OpenAPI format, or `name` for the column with the object's name.
     pub format: &'static str,
     pub description: &'static str,
-    /// 0 is always shown, more only by `-o wide`.
+    /// 0 is always shown. A higher number is only shown by `-o wide`.
     pub priority: u8,
 }
 
@@ -118,7 +118,7 @@ impl Column {
 // === impl Document ===
 
 impl<'a, C> Document<'a, C> {
-    /// `typed`: with kind and apiVersion.
+    /// `typed`: whether it has kind and apiVersion.
     pub(crate) fn new<T: Served<Content<'a> = C>>(object: &'a T, typed: bool) -> Self {
         Self {
             kind: typed.then_some(T::KIND),

@@ -1,23 +1,23 @@
-//! Names on the hub of Open Cluster Management's agents, as their certificates have them.
+//! Names of Open Cluster Management's agents on the hub, as in their certificates.
 //! <https://github.com/open-cluster-management-io/ocm/tree/main/pkg/registration>
 
 use crate::cluster_name::is_label;
 
-/// The signer of clients' certificates.
+/// The signer of client certificates.
 pub const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-/// Label of a certificate request that names the cluster.
+/// Label of a certificate request: the name of the cluster.
 pub const CLUSTER_LABEL: &str = "open-cluster-management.io/cluster-name";
-/// What the organization of a cluster's agents begins with, and their common name.
+/// Prefix of the organization of a cluster's agents, and of their common name.
 pub const PREFIX: &str = "system:open-cluster-management:";
-/// The organization of all clusters' agents.
+/// The organization of the agents of all clusters.
 pub const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
-/// Annotation of a `ManagedCluster`: which program announced the cluster.
+/// Annotation of a `ManagedCluster`: the program that announced the cluster.
 pub const ANNOUNCED_BY_ANNOTATION: &str = "cluster.core.oam.dev/announced-by";
-/// Its value where that is our agent, which applies no works.
+/// The annotation's value of our own agent, which applies no works.
 pub const TUNNEL_AGENT: &str = "tunnel-agent";
-/// Characters of a namespace's name, which a cluster's is too (RFC 1123 label).
+/// Most characters in the name of a namespace, and so of a cluster (RFC 1123 label).
 const LONGEST_CLUSTER: usize = 63;
-/// Characters of an agent's name.
+/// Most characters in an agent's name.
 const LONGEST_AGENT: usize = 253;
 
 /// An agent of a cluster: the common name `system:open-cluster-management:<cluster>:<agent>`.
@@ -30,7 +30,7 @@ pub struct OcmAgent {
 // === impl OcmAgent ===
 
 impl OcmAgent {
-    /// Both parts are whole and there are no others: `c1` is never taken for `c10`.
+    /// Both parts must be complete and the only ones, so that `c1` is never taken for `c10`.
     pub fn of_common_name(common_name: &str) -> Option<Self> {
         let (cluster, agent) = common_name.strip_prefix(PREFIX)?.split_once(':')?;
         (is_cluster(cluster) && is_agent(agent)).then(|| Self { cluster: cluster.to_owned(), agent: agent.to_owned() })
@@ -40,18 +40,18 @@ impl OcmAgent {
         format!("{PREFIX}{}:{}", self.cluster, self.agent)
     }
 
-    /// The organization of the cluster's agents, which is their group on the hub.
+    /// The organization of the cluster's agents. It is their group on the hub.
     pub fn organization(&self) -> String {
         format!("{PREFIX}{}", self.cluster)
     }
 }
 
-/// Whether a cluster can be called so: RFC 1123, in lower case.
+/// Whether `name` is a valid cluster name: a lower-case RFC 1123 label.
 pub fn is_cluster(name: &str) -> bool {
     name.len() <= LONGEST_CLUSTER && is_label(name)
 }
 
-/// Whether an agent can be called so.
+/// Whether `name` is a valid agent name.
 pub fn is_agent(name: &str) -> bool {
     (1..=LONGEST_AGENT).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
 }

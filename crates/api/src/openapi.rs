@@ -1,9 +1,9 @@
-//! OpenAPI v3 of what we serve: the list of documents, and the one document in it.
+//! OpenAPI v3 of what we serve: the list of documents, and the document of each group.
 //!
-//! A hub passes the list on merged with everybody else's, and users read the document through it
+//! A hub merges the list with those of all other servers, and users read the document through it
 //! (`kubectl explain`). The rules are those of `k8s.io/kube-openapi/pkg/handler3`, with one
-//! difference: a stale hash is answered with the current document where Kubernetes redirects,
-//! because a hub makes a 502 of every redirect. Only JSON is written, and only once.
+//! difference: we respond to a stale hash with the current document. Kubernetes redirects, but a
+//! hub turns every redirect into a 502. We only write JSON, and only once.
 
 mod karmada;
 mod paths;
@@ -26,19 +26,19 @@ use crate::route::OpenApi;
 use crate::{go_text, query};
 use schema::{Field, Schema};
 
-/// How long an answer to a request with the current hash may be kept: as good as for ever, since
+/// Cache lifetime of the response to a request with the current hash. As good as forever, because
 /// another document has another hash.
 const IMMUTABLE: Duration = Duration::from_hours(365 * 24);
 
-/// Of what may be another document the next time.
+/// Cache-Control of a document that may change.
 pub(crate) const KEPT: &str = "no-cache, private";
 
-/// What the document of a group is made of.
+/// The content of a group's document.
 struct Api {
     group: Group,
-    /// Of the names of schemas.
+    /// Prefix of the schemas' names.
     prefix: &'static str,
-    /// Of the operations' ids.
+    /// Part of the operations' ids.
     id: &'static str,
     tag: &'static str,
     type_fields: &'static [Field],
@@ -85,7 +85,7 @@ static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     }
 });
 
-/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
+/// The complete response to a GET (for a HEAD, drop the body): 200, or 304 if `If-None-Match` names
 /// the current document. `now` is the wall clock, for `Expires`.
 pub fn respond(
     asked: OpenApi,
@@ -107,23 +107,24 @@ pub fn respond(
     Ok(response)
 }
 
-/// The list of documents with our own alone.
+/// The list of documents with only our own.
 pub(crate) fn own_root() -> &'static [u8] {
     &DOCUMENTS.root.body
 }
 
-/// RFC 9110 §5.6.7: the date of mail, but in GMT by name. `None` for times that no calendar has.
+/// RFC 9110 §5.6.7: the date format of mail, with the zone `GMT`. `None` for a time that no
+/// calendar has.
 fn expires(now: SystemTime) -> Option<HeaderValue> {
     let date = OffsetDateTime::from(now.checked_add(IMMUTABLE)?).format(&Rfc2822).ok()?;
     HeaderValue::try_from(date.replace("+0000", "GMT")).ok()
 }
 
-/// Only our own key: a hub merges these lists by key, and any other of ours could stand before its
-/// own.
+/// Contains only our own keys. A hub merges these lists by key, and another key of ours could hide
+/// the hub's own.
 fn root(documents: &[(&Api, &str)]) -> Value {
     let paths = documents.iter().map(|(api, hash)| {
         let key = format!("apis/{}", api.group.api_version);
-        // client-go puts its own base path before this only if it begins so.
+        // client-go prefixes its own base path only if the URL begins like this.
         let url = format!("/openapi/v3/{key}?hash={hash}");
         (key, json!({ "serverRelativeURL": url }))
     });
@@ -149,7 +150,7 @@ impl Hashed {
         Self(document, hash)
     }
 
-    /// The document, and whether the request has its hash.
+    /// The document, and whether the request names its hash.
     fn asked(&self, headers: &HeaderMap, query: Option<&str>) -> Result<(&Document, bool), NotAcceptable> {
         accept::json(headers)?;
         Ok((&self.0, query::first(query, "hash").is_some_and(|hash| hash == self.1)))

@@ -1,4 +1,4 @@
-//! Patches of objects, by RFC 7396 and RFC 6902: read, and applied within bounds.
+//! Patches of objects by RFC 7396 and RFC 6902: parses and applies them within limits.
 
 mod applied;
 
@@ -12,23 +12,23 @@ use crate::status::{Reason, Status};
 /// A patch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Patch {
-    /// RFC 7396. Strategic merge patches are the same for types whose lists name no merge keys.
+    /// RFC 7396. Strategic merge patches are the same for types with lists that have no merge keys.
     Merge(Value),
     /// RFC 6902.
     Operations(Vec<PatchOperation>),
 }
 
-/// Why a patch makes nothing.
+/// Why a patch fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     #[error("the patch is not valid: {0}")]
     Invalid(&'static str),
-    /// With the most there may be.
+    /// Contains the most that are allowed.
     #[error("the patch is not valid: it has more than {0} operations")]
     TooMany(usize),
     #[error("the patch cannot be applied: {0}")]
     Inapplicable(String),
-    /// What the patch makes is too large, or too deep.
+    /// The result of the patch is too large or too deep.
     #[error("Request entity too large: {0}")]
     TooLarge(&'static str),
 }
@@ -36,7 +36,7 @@ pub enum PatchError {
 // === impl Patch ===
 
 impl Patch {
-    /// Of a body of type `application/merge-patch+json`.
+    /// Parses a body of type `application/merge-patch+json`.
     pub fn merge(body: &[u8]) -> Result<Self, PatchError> {
         match serde_json::from_slice(body) {
             Ok(patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
@@ -45,14 +45,14 @@ impl Patch {
         }
     }
 
-    /// Of a body of type `application/json-patch+json`, with `most` operations at most.
+    /// Parses a body of type `application/json-patch+json`, with at most `most` operations.
     pub fn operations(body: &[u8], most: usize) -> Result<Self, PatchError> {
         let operations: Vec<PatchOperation> = serde_json::from_slice(body)
             .map_err(|_| PatchError::Invalid("a JSON patch must be an array of operations (RFC 6902)"))?;
         if operations.len() > most { Err(PatchError::TooMany(most)) } else { Ok(Self::Operations(operations)) }
     }
 
-    /// `object`, patched.
+    /// `object` after the patch.
     pub fn patched(&self, mut object: Value) -> Result<Value, PatchError> {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut object, patch),

@@ -1,20 +1,19 @@
-//! What the member's part of a proxied path says, as far as we must know before forwarding it
-//! untouched.
+//! Checks the member's part of a proxied path, which is forwarded unchanged.
 
 use percent_encoding::percent_decode;
 
-/// Whether `raw`, after one percent-decode pass, has a segment `.` or `..`.
+/// Whether `raw` has a segment `.` or `..` after one percent-decode pass.
 ///
-/// Segments are split on `/` and `\` alike, decoded ones included, since what a member's server or
-/// an intermediary takes for a separator is unknown. One pass is right: Kubernetes decodes once, so
-/// `%252e` reaches it as the text `%2e`.
+/// Splits segments on `/` and `\` alike, also on decoded ones, because we do not know what a
+/// member's server or an intermediary takes as a separator. One pass is right: Kubernetes decodes
+/// once, so `%252e` reaches it as the text `%2e`.
 pub fn has_dot_segment(raw: &str) -> bool {
-    // Nearly every path ends here. Without early returns, and with a `u8` instead of a `bool`, the
-    // compiler takes 16 bytes and more at once.
+    // Most paths end here. Without early returns, and with a `u8` instead of a `bool`, the compiler
+    // can process 16 bytes or more at once.
     if raw.bytes().fold(0, |found: u8, byte| found | u8::from(byte == b'.') | u8::from(byte == b'%')) == 0 {
         return false;
     }
-    // Number of dots if the segment so far has nothing else.
+    // Number of dots, while the segment has no other characters.
     let mut dots = Some(0_u8);
     for byte in percent_decode(raw.as_bytes()) {
         match byte {
@@ -27,18 +26,18 @@ pub fn has_dot_segment(raw: &str) -> bool {
     matches!(dots, Some(1 | 2))
 }
 
-/// Whether `raw` has a segment by which a request acts on a workload instead of reading: `exec`,
-/// `attach` and `portforward` of pods, and `proxy` of pods, services and nodes, behind which
-/// anything may be, a kubelet's own exec among it.
+/// Whether `raw` has a segment that lets a request act on a workload instead of reading: `exec`,
+/// `attach` and `portforward` of pods, and `proxy` of pods, services and nodes. Anything may be
+/// behind `proxy`, including a kubelet's own exec.
 ///
-/// Errs towards true: where the segment stands does not matter, because a member, or what stands
-/// before it, may collapse what we forward as it is.
+/// Errs towards true. The position of the segment does not matter, because a member, or a proxy in
+/// front of it, may collapse the path that we forward unchanged.
 pub fn may_act(raw: &str) -> bool {
     has_segment(raw, &[b"exec", b"attach", b"portforward", b"proxy"])
 }
 
-/// Whether `raw` has a segment `proxy`, behind which a pod, Service or kubelet may answer instead
-/// of the member. As [`may_act`], errs towards true.
+/// Whether `raw` has a segment `proxy`. A pod, Service or kubelet behind it may respond instead of
+/// the member. Errs towards true, like [`may_act`].
 pub fn is_behind_proxy(raw: &str) -> bool {
     has_segment(raw, &[b"proxy"])
 }

@@ -1,40 +1,38 @@
-//! Query strings of requests we answer ourselves, read the way Go's `net/url.ParseQuery` reads
-//! them.
+//! Query strings of requests that we answer ourselves, parsed as Go's `net/url.ParseQuery` does.
 //!
-//! The query of a proxied request is forwarded as received: it is read along, for what its member
+//! The query of a proxied request is forwarded as received. We read it too, to know what the member
 //! will do.
 
 use std::borrow::Cow;
 
-/// Parameters, empty ones among them, that a query may have. Go since 1.24 reads *nothing* of a
-/// query with more (`net/url.parseQuery`, `GODEBUG=urlmaxqueryparams`), and Go before that
-/// everything: what a member would do with one cannot be known.
+/// Most parameters in a query, including empty ones. Go since 1.24 reads *none* of a query with
+/// more (`net/url.parseQuery`, `GODEBUG=urlmaxqueryparams`), and earlier versions read all. So we
+/// cannot know what a member would do with it.
 pub const MOST_PARAMETERS: usize = 10_000;
 
-/// Whether `query` has more than [`MOST_PARAMETERS`], counted as Go counts them: by what separates
-/// them.
+/// Whether `query` has more than [`MOST_PARAMETERS`]. Counts the separators, like Go.
 pub fn has_too_many_parameters(query: &str) -> bool {
     query.len() >= MOST_PARAMETERS && query.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
 }
 
-/// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape)
-/// are dropped here too, so that a hub in front and we read the same request.
+/// The decoded `key=value` pairs in order. Drops the pairs that Go drops (a `;` inside, a bad
+/// percent escape), so that a hub in front of us reads the same request.
 pub fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     raw_pairs(query).filter_map(|(key, value)| Some((unescape(key)?, unescape(value)?)))
 }
 
-/// The first value of `key`, as `url.Values.Get`.
+/// The first value of `key`, like `url.Values.Get`.
 pub fn first<'a>(query: Option<&'a str>, key: &str) -> Option<Cow<'a, str>> {
     let [value] = firsts(query, [key]);
     value
 }
 
-/// The first values of several keys, in one pass: this runs for every proxied request. Values of
-/// other keys are not decoded.
+/// The first values of several keys, in one pass, because this runs for every proxied request. Does
+/// not decode the values of other keys.
 pub fn firsts<'a, const N: usize>(query: Option<&'a str>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let mut values = [const { None }; N];
     for (key, value) in raw_pairs(query.unwrap_or_default()) {
-        // What begins otherwise is another key, unless its first letter is encoded.
+        // A pair with another first letter has another key, unless the first letter is encoded.
         let begins = |wanted: &&str| wanted.bytes().next() == key.bytes().next();
         if !key.starts_with('%') && !keys.iter().any(begins) {
             continue;
@@ -49,17 +47,18 @@ pub fn firsts<'a, const N: usize>(query: Option<&'a str>, keys: [&str; N]) -> [O
     values
 }
 
-/// A boolean parameter as [`truth`] has it; absent is false.
+/// A boolean parameter, with the meaning of [`truth`]. Absent is false.
 pub fn flag(query: Option<&str>, key: &str) -> bool {
     first(query, key).as_deref().is_some_and(truth)
 }
 
-/// `runtime.Convert_Slice_string_To_bool`: `0` and `false` are false, all else (`""` too) is true.
+/// `runtime.Convert_Slice_string_To_bool`: `0` and `false` are false. All other values (also `""`)
+/// are true.
 pub fn truth(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
-/// In one pass byte by byte: searches made for long texts cost more than that on these short ones.
+/// One pass byte by byte: on these short texts, searches made for long ones cost more.
 fn raw_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = query;
     std::iter::from_fn(move || {
@@ -99,7 +98,7 @@ fn unescape(text: &str) -> Option<Cow<'_, str>> {
             plain => plain,
         });
     }
-    // Go keeps invalid UTF-8; nothing we compare with contains any, so replacing it changes no
+    // Go keeps invalid UTF-8. No text that we compare with contains any, so replacing it changes no
     // decision.
     Some(Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()))
 }
@@ -163,7 +162,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// As Go reads it, step by step.
+        /// Reads the query step by step, as Go does.
         #[test]
         fn pairs_and_firsts_are_those_of_a_plain_reading(query in "[&=;%+a-dwt67]{0,30}") {
             let plain: Vec<_> = query

@@ -1,10 +1,10 @@
-//! The one parse of a request's path: what to review, and what to do.
+//! The only parse of a request's path: what to review, and what to do.
 //!
-//! Both answers come from the same bytes, because anything dispatched under another label than it
-//! was reviewed under is an authorization bypass. The parse never fails: what is not served is a
-//! [`Route`] too, so that a caller learns that only after it has been authenticated and authorized,
-//! [`Route::NoMember`] alone excepted. Nothing here decodes, cleans or collapses: in each dialect a
-//! path is served in exactly one spelling.
+//! Both results come from the same bytes, because a request dispatched under another label than it
+//! was reviewed under is an authorization bypass. The parse never fails. A path that is not served
+//! is a [`Route`] too, so that a caller only learns this after authentication and authorization.
+//! Only [`Route::NoMember`] is an exception. Nothing here decodes, cleans or collapses: in each
+//! dialect, a path has exactly one valid spelling.
 
 mod dialect;
 mod every;
@@ -27,35 +27,35 @@ use self::dialect::{Member, Reading};
 pub use self::karmada::is_no_members;
 pub use self::member_request::MemberRequest;
 
-/// What a request asks for and what its sender must be allowed to do.
+/// What a request asks for, and what its sender must be allowed to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed<'a> {
     pub route: Route<'a>,
     pub attributes: Attributes,
 }
 
-/// What is parsed: a request as it was received, path and query still percent-encoded.
+/// The input of the parse: a request as received, with path and query still percent-encoded.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRequest<'a> {
     pub method: &'a Method,
     pub path: &'a str,
     pub query: Option<&'a str>,
-    /// The verb that a read of a member gains by opening a stream into something; `None` where the
-    /// request does not ask to switch protocols.
+    /// The verb of a read on a member that opens a stream into something. `None` if the request
+    /// does not ask to switch protocols.
     pub upgrade: Option<Verb>,
-    /// On the port to which it came.
+    /// What its port serves.
     pub served: Served,
 }
 
-/// Where a request goes after it was authorized.
+/// Where a request goes after authorization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
     /// `/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/…`
     Every(EveryRoute<'a>),
-    /// In the form of a dialect, and for no member: refused before authentication.
+    /// In the form of a dialect, but without a member: refused before authentication.
     NoMember(NoMember),
-    /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: what runs
+    /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: a workload
     /// behind a member's API server, which the gateway does not reach.
     WorkloadService,
     Clusters(ClustersRoute),
@@ -68,7 +68,7 @@ pub enum Route<'a> {
     VirtualClusters(ClustersRoute),
     /// `/apis/cluster.karmada.io/v1alpha1/clusters`, where it is served.
     Karmada(KarmadaRoute),
-    /// Of Karmada's group, where the server that had it before has it still.
+    /// Karmada's group beside a Karmada, which still serves it.
     Beside(BesideRoute<'a>),
     Discovery(Discovery),
     OpenApi(OpenApi),
@@ -90,30 +90,30 @@ pub enum Route<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyRoute<'a> {
     pub cluster: ClusterName,
-    /// What the member will do.
+    /// The member's view of the request.
     pub asks: MemberRequest<'a>,
-    /// The path up to the member's part: the rest is empty or starts with `/`, and is to be
-    /// forwarded as it is.
+    /// The path up to the member's part. The rest is empty or starts with `/`, and is forwarded
+    /// unchanged.
     pub prefix: &'a str,
-    /// For metrics and the audit log, which tell spellings from each other.
+    /// For metrics and the audit log, which distinguish the dialects.
     pub dialect: Dialect,
 }
 
-/// A read of all members at once.
+/// A read from all members at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EveryRoute<'a> {
-    /// What each member is asked: a GET of one object, or a list, and no watch.
+    /// The request to each member: a GET of one object, or a list, but no watch.
     pub asks: MemberRequest<'a>,
     /// The path up to the members' part.
     pub prefix: &'a str,
-    /// It has no name: what the members have is merged.
+    /// Whether it has no name, so that the members' lists are merged.
     pub is_list: bool,
 }
 
 /// A read of the `clustergateways` or `virtualclusters` resource.
 ///
-/// A GET of one object is a `Get` whatever its query says: Kubernetes looks at `watch=true` only on
-/// collections.
+/// A GET of one object is a `Get` whatever its query contains: Kubernetes reads `watch=true` only
+/// on collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClustersRoute {
     List,
@@ -121,30 +121,30 @@ pub enum ClustersRoute {
     Get(ClusterName),
 }
 
-/// What is done with Karmada's `clusters`.
+/// A request for Karmada's `clusters`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KarmadaRoute {
-    /// Of one object, its `status` is the same document.
+    /// For one object, `status` returns the same document.
     Read(ClustersRoute),
     Create,
     Change {
         cluster: ClusterName,
         part: Part,
-        /// By a patch: else by a whole object.
+        /// Whether the body is a patch. Otherwise it is a whole object.
         is_patch: bool,
     },
     Delete(ClusterName),
 }
 
-/// What concerns Karmada's group on a gateway that stands beside a Karmada.
+/// A request for Karmada's group on a gateway beside a Karmada.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BesideRoute<'a> {
-    /// For the server that had the group before, as it was sent.
+    /// Goes unchanged to the server that served the group before.
     Forwarded(MemberRequest<'a>),
     Shared(SharedDocument),
 }
 
-/// A document in which that server has a part: ours tells of our groups, its own of Karmada's.
+/// A document shared with that server: our part describes our groups, its part Karmada's group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedDocument {
     /// `/apis`
@@ -153,7 +153,7 @@ pub enum SharedDocument {
     OpenApiRoot,
 }
 
-/// What is done with `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
+/// A request for `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthAction {
     Get,
@@ -166,29 +166,28 @@ pub enum HealthAction {
 pub enum Discovery {
     /// `/apis`
     Groups,
-    /// `/apis`, where Karmada's group is served too.
+    /// `/apis`, if Karmada's group is also served.
     AllGroups,
     /// `/apis/cluster.core.oam.dev`
     Group,
     /// `/apis/cluster.core.oam.dev/v1alpha1`
     Version,
-    /// `/apis/cluster.karmada.io`, where it is served.
+    /// `/apis/cluster.karmada.io`, if it is served.
     KarmadaGroup,
-    /// `/apis/cluster.karmada.io/v1alpha1`, where it is served.
+    /// `/apis/cluster.karmada.io/v1alpha1`, if it is served.
     KarmadaVersion,
 }
 
-/// An OpenAPI v3 document. Version 2 is not served: a hub takes the 404 as a reason to stop asking
-/// for it.
+/// An OpenAPI v3 document. We do not serve version 2: a hub stops asking for it after the 404.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenApi {
     /// `/openapi/v3`, the list of documents.
     Root,
-    /// The same, where Karmada's group is served too.
+    /// The same, if Karmada's group is also served.
     WholeRoot,
     /// `/openapi/v3/apis/cluster.core.oam.dev/v1alpha1`
     Document,
-    /// `/openapi/v3/apis/cluster.karmada.io/v1alpha1`, where it is served.
+    /// `/openapi/v3/apis/cluster.karmada.io/v1alpha1`, if it is served.
     KarmadaDocument,
 }
 
@@ -204,7 +203,7 @@ pub enum Probe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeCheck {
     pub probe: Probe,
-    /// As sent, never empty.
+    /// As it was sent. Never empty.
     pub check: Box<str>,
 }
 
@@ -213,10 +212,10 @@ pub struct ProbeCheck {
 pub enum BadPath {
     #[error("the proxied path must not contain '.' or '..' segments, encoded or not")]
     DotSegment,
-    /// Only refused where the path is reviewed: see [`MemberRequest::can_be_decoded`].
+    /// Only refused if the path is reviewed, see [`MemberRequest::can_be_decoded`].
     #[error("the proxied path must not contain a '%' without two hexadecimal digits after it")]
     Escape,
-    /// Only refused where the path is reviewed: see [`MemberRequest::has_one_reading`].
+    /// Only refused if the path is reviewed, see [`MemberRequest::has_one_reading`].
     #[error(
         "the proxied path must not contain '\\' or, except at its ends, '//', encoded or not: a proxy in front of the member \
          may turn it into another path; separate segments by one '/'"
@@ -235,11 +234,11 @@ const HEALTH: &str = "health";
 const TRAFFIC: &str = "traffic";
 const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 
-/// Parses a request. Total, and without allocation on the proxy path but for the cluster's name,
-/// unless something is percent-encoded there.
+/// Parses a request. Never fails. Allocates nothing on the proxy path except the cluster's name,
+/// unless that path contains a percent escape.
 ///
-/// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of
-/// anything else it is a `head`.
+/// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`. Of any
+/// other path it is a `head`.
 pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     match dialect::read(asked.path, asked.served) {
         Reading::Member(member) => proxied(asked, member),
@@ -252,7 +251,7 @@ pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     }
 }
 
-/// What the gateway answers itself.
+/// Routes of requests that the gateway answers itself.
 fn own(asked: RawRequest<'_>) -> Parsed<'_> {
     let RawRequest { method, path, query, .. } = asked;
     let attributes = request_info::attributes(method, path, query);
@@ -307,8 +306,8 @@ fn proxied<'a>(asked: RawRequest<'a>, member: Member<'a>) -> Parsed<'a> {
     Parsed { route, attributes }
 }
 
-/// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for
-/// resources too.
+/// `rest` is the path after the collection's. One trailing slash is allowed, as Kubernetes does for
+/// resources.
 fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route<'static>) -> Route<'static> {
     let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty()) else {
         let watches = matches!(attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. }));
@@ -322,7 +321,7 @@ fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route<'
     name.map_or(Route::NotFound, |name| route(ClustersRoute::Get(name)))
 }
 
-/// `None` if `rest`, what follows the collection's path, is not a cluster's health or traffic.
+/// `rest` is the path after the collection's. `None` if it is not a cluster's health or traffic.
 fn subresource(method: &Method, rest: &str) -> Option<Route<'static>> {
     let (name, subresource) = rest.strip_prefix('/')?.split_once('/')?;
     let cluster = ClusterName::parse(name).ok()?;
@@ -354,7 +353,7 @@ fn document(path: &str) -> Route<'static> {
         "/apis" => Route::Discovery(Discovery::Groups),
         "/apis/cluster.core.oam.dev" => Route::Discovery(Discovery::Group),
         "/apis/cluster.core.oam.dev/v1alpha1" => Route::Discovery(Discovery::Version),
-        // Where it is off, it has not come here.
+        // Only reached if the group is served.
         "/apis/cluster.karmada.io" => Route::Discovery(Discovery::KarmadaGroup),
         "/apis/cluster.karmada.io/v1alpha1" => Route::Discovery(Discovery::KarmadaVersion),
         "/openapi/v3" => Route::OpenApi(OpenApi::Root),

@@ -1,5 +1,4 @@
-//! Clusters for the tests of this crate.
-//! The secrets in them contain the word `canary`.
+//! Sample clusters for the tests of this crate. Their secrets contain the word `canary`.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ pub(crate) fn certificate_cluster(name: &str) -> ClusterSpec {
     cluster(name, "X509Certificate", &data)
 }
 
-/// Behind a forward proxy with a password.
+/// A cluster behind a forward proxy with a password.
 pub(crate) fn proxied_cluster(name: &str) -> ClusterSpec {
     let data = [
         ("endpoint", "https://m:6443"),

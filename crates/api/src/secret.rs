@@ -1,9 +1,9 @@
 //! The Secret contract: one Secret describes one member cluster.
 //!
 //! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name` and
-//! `insecure-skip-tls-verify`. A Secret either becomes a complete [`ClusterSpec`] or a
-//! [`SecretError`] that names the key at fault and the way out, and never repeats what the key
-//! holds: these errors reach clients and logs.
+//! `insecure-skip-tls-verify`. A Secret becomes either a complete [`ClusterSpec`] or a
+//! [`SecretError`]. The error names the wrong key and the fix, and never repeats the key's value,
+//! because these errors reach clients and logs.
 
 mod credential;
 mod endpoint;
@@ -27,10 +27,9 @@ pub use written::ClusterSecret;
 
 use crate::cluster_name::ClusterName;
 
-/// Label that makes a Secret a cluster, and the selector of watches: its value is a
-/// [`CredentialType`].
+/// Label that makes a Secret a cluster. Watches select by it. Its value is a [`CredentialType`].
 pub const CREDENTIAL_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
-/// Label saying how the member is reached: `Const` (also when absent) or `ClusterProxy`.
+/// Label for the way to the member: `Const` (the default) or `ClusterProxy`.
 pub const ENDPOINT_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-endpoint-type";
 
 /// Data key: URL of the member's API server.
@@ -40,12 +39,12 @@ pub const ENDPOINT_KEY: &str = "endpoint";
 pub const FALLBACKS_KEY: &str = "fallback-endpoints";
 /// Data key: PEM bundle that the member's certificate must chain to.
 pub const CA_KEY: &str = "ca.crt";
-/// Data key: read when [`CA_KEY`] is absent.
+/// Data key: used if [`CA_KEY`] is absent.
 pub const LEGACY_CA_KEY: &str = "ca";
-/// Data key: `true` turns verification of the member's certificate off.
+/// Data key: `true` turns off verification of the member's certificate.
 pub const INSECURE_KEY: &str = "insecure-skip-tls-verify";
-/// Data key: name to verify the member's certificate against, and SNI; default is the endpoint's
-/// host.
+/// Data key: the name to verify the member's certificate against, and the SNI. The default is the
+/// endpoint's host.
 pub const TLS_SERVER_NAME_KEY: &str = "tls-server-name";
 /// Data key: PEM client certificate.
 pub const TLS_CERT_KEY: &str = "tls.crt";
@@ -55,38 +54,37 @@ pub const TLS_PRIVATE_KEY_KEY: &str = "tls.key";
 pub const TOKEN_KEY: &str = "token";
 /// Data key: JSON of client-go's `ExecConfig`, for dynamic credentials.
 pub const EXEC_KEY: &str = "exec";
-/// Data key: outbound proxy towards the member.
+/// Data key: forward proxy on the way to the member.
 pub const PROXY_URL_KEY: &str = "proxy-url";
 
-/// Annotation: `true` or `false`, what was last reported of the member's health.
+/// Annotation: `true` or `false`, the last reported health of the member.
 pub const HEALTHY_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy";
-/// Annotation: why, in a word or a sentence.
+/// Annotation: the reason, in a word or a sentence.
 pub const HEALTHY_REASON_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy-reason";
-/// Annotation: the name users know the cluster by.
+/// Annotation: the cluster's name for users.
 pub const ALIAS_ANNOTATION: &str = "cluster.core.oam.dev/cluster-alias";
-/// Annotation: uid of the member's Namespace `kube-system`, by which two registrations of one
-/// member are known.
+/// Annotation: uid of the member's Namespace `kube-system`, which identifies two registrations of
+/// the same member.
 pub const MEMBER_UID_ANNOTATION: &str = "cluster.core.oam.dev/member-uid";
-/// Annotation: `<namespace>/<name>` of the ServiceAccount on the member whose token this is.
+/// Annotation: `<namespace>/<name>` of the ServiceAccount on the member that the token belongs to.
 pub const MEMBER_ACCOUNT_ANNOTATION: &str = "cluster.core.oam.dev/member-account";
-/// Annotation: `<namespace>/<name>` of the ServiceAccount on the hub that the cluster's agent links
-/// as.
+/// Annotation: `<namespace>/<name>` of the ServiceAccount on the hub that the cluster's agent uses.
 pub const AGENT_ACCOUNT_ANNOTATION: &str = "cluster.core.oam.dev/agent-account";
-/// Annotation: identity rules of this cluster, a `ClusterGatewayProxyConfiguration`.
+/// Annotation: this cluster's identity rules, a `ClusterGatewayProxyConfiguration`.
 pub const IDENTITY_RULES_ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
 
 /// Value of [`ENDPOINT_TYPE_LABEL`] for a fixed URL.
 pub const ENDPOINT_TYPE_CONST: &str = "Const";
-/// Value of [`ENDPOINT_TYPE_LABEL`] for members that are reached through a tunnel.
+/// Value of [`ENDPOINT_TYPE_LABEL`] for members behind a tunnel.
 pub const ENDPOINT_TYPE_CLUSTER_PROXY: &str = "ClusterProxy";
 
-/// What the conversion needs to see of a Secret, whichever library read it.
+/// The parts of a Secret that the conversion needs, independent of the library that read it.
 #[derive(Clone, Copy)]
 pub struct SecretView<'a> {
     pub name: &'a str,
     pub uid: &'a str,
     pub resource_version: &'a str,
-    /// RFC 3339; anything else is taken for absent.
+    /// RFC 3339. Any other text counts as absent.
     pub creation_timestamp: Option<&'a str>,
     pub labels: &'a BTreeMap<String, String>,
     pub annotations: &'a BTreeMap<String, String>,
@@ -94,21 +92,21 @@ pub struct SecretView<'a> {
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
 
-/// What the operator allows Secrets to say.
+/// The operator's rules about the content of Secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SecretRules {
-    /// Accept `http://` endpoints: the credential then crosses the network in the clear.
+    /// Accept `http://` endpoints. The credential then crosses the network unencrypted.
     pub allow_http: bool,
     pub missing_ca: MissingCa,
 }
 
-/// What a Secret with neither `ca.crt` nor `ca` means.
+/// The meaning of a Secret without `ca.crt` and `ca`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MissingCa {
     /// Verify against the system's roots.
     #[default]
     SystemRoots,
-    /// Do not verify, as the Go cluster-gateway.
+    /// Do not verify, like the Go cluster-gateway.
     Insecure,
 }
 
@@ -124,7 +122,7 @@ pub struct ClusterSpec {
     pub labels: BTreeMap<String, String>,
     pub endpoint: ClusterEndpoint,
     pub trust: Trust,
-    /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP
+    /// The name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP
     /// address.
     pub tls_server_name: Option<String>,
     pub credential: Credential,
@@ -139,7 +137,7 @@ pub struct ClusterSpec {
     pub healthy_reason: Option<String>,
 }
 
-/// How a member is reached.
+/// The way to a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterEndpoint {
     Const(ConstEndpoint),
@@ -151,10 +149,10 @@ pub enum ClusterEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConstEndpoint {
     pub url: Endpoint,
-    /// The forward proxy on the way there.
+    /// The forward proxy on the way to the member.
     pub proxy: Option<ProxyUrl>,
-    /// Further URLs of the same API server with their own trust, to be tried when the first cannot
-    /// be dialled. Their base paths are those of `url`.
+    /// Further URLs of the same API server, each with its own trust, for when the first cannot be
+    /// dialled. Their base paths equal that of `url`.
     pub fallbacks: Vec<(Endpoint, Trust)>,
 }
 
@@ -186,7 +184,7 @@ impl ClusterSpec {
     }
 }
 
-/// Whether a text looks like a CA bundle in PEM form.
+/// Whether a text looks like a PEM bundle of CA certificates.
 pub(crate) fn is_certificate_bundle(text: &[u8]) -> bool {
     trust::has_pem(text, b"CERTIFICATE-----")
 }
@@ -198,7 +196,7 @@ fn is_rfc3339(text: &str) -> bool {
 // === impl ClusterEndpoint ===
 
 impl ClusterEndpoint {
-    /// A fixed URL, straight there.
+    /// A fixed URL without a proxy.
     pub fn at(url: Endpoint) -> Self {
         Self::Const(ConstEndpoint { url, proxy: None, fallbacks: Vec::new() })
     }
@@ -207,7 +205,8 @@ impl ClusterEndpoint {
         match labels.get(ENDPOINT_TYPE_LABEL).map(String::as_str) {
             None | Some(ENDPOINT_TYPE_CONST) => {}
             Some(ENDPOINT_TYPE_CLUSTER_PROXY) => return Ok(Self::ClusterProxy),
-            // A label is no secret, and Kubernetes limits it to 63 harmless characters.
+            // Safe to repeat: a label is not secret, and Kubernetes limits it to 63 harmless
+            // characters.
             Some(other) => return Err(SecretError::UnknownEndpointType(other.to_owned())),
         }
         let url = data.text(ENDPOINT_KEY)?.filter(|url| !url.is_empty()).ok_or(SecretError::NoEndpoint)?;
@@ -217,7 +216,7 @@ impl ClusterEndpoint {
         Ok(Self::Const(ConstEndpoint { url, proxy, fallbacks }))
     }
 
-    /// The value of [`ENDPOINT_TYPE_LABEL`] that means this.
+    /// The value of [`ENDPOINT_TYPE_LABEL`] for this endpoint.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Const(_) => ENDPOINT_TYPE_CONST,
@@ -237,7 +236,7 @@ impl<'a> Data<'a> {
         self.0.get(key).map(Vec::as_slice)
     }
 
-    /// A one-line text: files and `echo` leave one newline at the end, which is no part of it.
+    /// A one-line text, without the final newline that files and `echo` leave.
     fn text(self, key: &'static str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.bytes(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| SecretError::NotText(key))?;

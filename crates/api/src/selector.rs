@@ -1,6 +1,6 @@
-//! Selectors of list requests, in the grammars of Kubernetes.
+//! Selectors of list requests, with the grammars of Kubernetes.
 //!
-//! Both parsers refuse what they cannot read: a selector that is ignored returns too much.
+//! Both parsers refuse invalid input: an ignored selector returns too much.
 
 pub mod field;
 pub mod label;

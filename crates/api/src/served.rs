@@ -1,9 +1,9 @@
-//! What the served kinds have in common: each of them as JSON, as a list, as rows of a Table and as
-//! bare metadata.
+//! The documents that all served kinds have: an object as JSON, a list, the rows of a Table, and
+//! the metadata alone.
 //!
 //! The documents are those of `k8s.io/apiserver/pkg/endpoints/handlers/response.go`. A kind only
-//! says what its metadata, its columns and its content are ([`Served`]); which document is made of
-//! that is decided by the [`Form`] its reader asked for.
+//! defines its metadata, its columns and its content ([`Served`]). The reader's [`Form`] decides
+//! which document they become.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::table::{IncludeObject, Table};
 
 pub use crate::object::{ListMeta, ObjectMeta, Served};
 
-/// How a reader wants to see objects.
+/// The form in which a reader wants objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     pub representation: Representation,
@@ -32,7 +32,7 @@ struct List<'a, I> {
     items: Vec<I>,
 }
 
-/// An object in any form, to be written by itself or inside a watch event.
+/// An object in any form, to be written alone or in a watch event.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Rendered<'a, C> {

@@ -1,27 +1,27 @@
-//! Where a request failed, in the words that servers write and programs read.
+//! Where a request failed, in the words for logs, metrics and responses.
 
-/// Where a request failed, seen from the gateway: the side that has to act, if any.
+/// Where a request failed, from the gateway's view: the side that has to act, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The request itself, its rights, or its client.
+    /// The request itself, the caller's permissions, or the client.
     Caller,
-    /// The hub's API server, or what is registered there.
+    /// The hub's API server, or a server registered there.
     Hub,
     /// The gateway's own limits and rules.
     Gateway,
-    /// What leads to a member that is not dialled: tunnel-servers and agents.
+    /// The hops to a member that is not dialled: tunnel-servers and agents.
     Tunnel,
-    /// The member, what leads straight to it, or its credential.
+    /// The member, the direct way to it, or its credential.
     Member,
 }
 
 // === impl Side ===
 
 impl Side {
-    /// All of them, from the caller on.
+    /// All sides, starting with the caller.
     pub const ALL: [Self; 5] = [Self::Caller, Self::Hub, Self::Gateway, Self::Tunnel, Self::Member];
 
-    /// As logs, audit events and metrics have it.
+    /// The name in logs, audit events and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -32,7 +32,7 @@ impl Side {
         }
     }
 
-    /// As `reason` of an entry in `status.details.causes`. A caller is no hop.
+    /// The `reason` of an entry in `status.details.causes`. A caller is not a hop.
     pub fn hop(self) -> Option<&'static str> {
         match self {
             Self::Caller => None,
@@ -43,7 +43,7 @@ impl Side {
         }
     }
 
-    /// What [`Side::hop`] has written; `None` for every other reason a cause may have.
+    /// The side with this [`Side::hop`]. `None` for any other reason of a cause.
     pub fn of_hop(reason: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|side| side.hop() == Some(reason))
     }

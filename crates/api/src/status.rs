@@ -1,9 +1,9 @@
-//! `metav1.Status`: how every error of ours looks on the wire.
+//! `metav1.Status`: the body of all our error responses.
 //!
 //! Wording and field order are those of `k8s.io/apimachinery/pkg/api/errors/errors.go` and
 //! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons,
-//! and people paste messages into search engines. A status is always a failure here; successes have
-//! bodies of their own.
+//! and people paste messages into search engines. A status here is always a failure, because
+//! successes have other bodies.
 
 mod encoding;
 mod protobuf;
@@ -21,7 +21,7 @@ use crate::access::Attributes;
 use crate::go_text;
 use crate::karmada::group_of;
 
-/// An error answer. Serialises as `metav1.Status` in the field order Kubernetes prints.
+/// An error response. Serialises as `metav1.Status` in the field order of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the fields are the document's")]
 pub struct Status {
@@ -39,10 +39,10 @@ pub struct Status {
     code: StatusCode,
 }
 
-/// `metav1.StatusReason`: what client-go's `errors.Is…` functions look at.
+/// `metav1.StatusReason`, which client-go's `errors.Is…` functions read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The empty reason; the field is left out.
+    /// The empty reason. The field is omitted.
     Unknown,
     BadRequest,
     Unauthorized,
@@ -56,7 +56,7 @@ pub enum Reason {
     RequestEntityTooLarge,
     UnsupportedMediaType,
     TooManyRequests,
-    /// Also the reason of 502 and of every other 5xx without one of its own.
+    /// Also the reason of a 502 and of every other 5xx without a reason of its own.
     InternalError,
     ServiceUnavailable,
     Timeout,
@@ -71,15 +71,15 @@ pub struct Details {
     pub name: Cow<'static, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub group: Cow<'static, str>,
-    /// Kubernetes puts the plural resource name here, in spite of the field's name.
+    /// Kubernetes puts the plural resource name here, despite the field's name.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub kind: Cow<'static, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Cow<'static, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds. With a 5xx, client-go repeats any request (POST too) that carries the header of the
-    /// same meaning: set neither once a byte may have reached a member.
+    /// Seconds. After a 5xx with this field or the equivalent header, client-go repeats any request
+    /// (also a POST). Set neither once a byte may have reached a member.
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -124,7 +124,7 @@ impl Status {
         self
     }
 
-    /// Adds to `details.causes`.
+    /// Adds a cause to `details.causes`.
     #[must_use]
     pub fn with_cause(mut self, cause: StatusCause) -> Self {
         self.details.get_or_insert_default().causes.push(cause);
@@ -147,17 +147,17 @@ impl Status {
         self.details.as_deref()
     }
 
-    /// 401 as `DefaultBuildHandlerChain` answers it. Says nothing about which authenticator failed,
-    /// on purpose.
+    /// The 401 of `DefaultBuildHandlerChain`. It deliberately does not reveal which authenticator
+    /// failed.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, Reason::Unauthorized, "Unauthorized")
     }
 
-    /// 403 with the words of `responsewriters.Forbidden`. `reason` is the review's `status.reason`,
-    /// empty when it gave none.
+    /// The 403 of `responsewriters.Forbidden`. `reason` is the review's `status.reason`, and empty
+    /// if it had none.
     ///
-    /// The answer's header `X-Content-Type-Options: nosniff` belongs to it and is the caller's to
-    /// set.
+    /// The response also needs the header `X-Content-Type-Options: nosniff`, which the caller of
+    /// this function must set.
     pub fn forbidden(user: &str, attributes: &Attributes, reason: &str) -> Self {
         let mut what = go_text::html_escaped(&forbidden_sentence(user, attributes));
         if !reason.is_empty() {
@@ -180,43 +180,43 @@ impl Status {
         Self::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with_details(details)
     }
 
-    /// 400 as `NewBadRequest`.
+    /// The 400 of `NewBadRequest`.
     pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message)
     }
 
-    /// 404 for a path that nothing serves, as `NewGenericServerResponse`.
+    /// The 404 of `NewGenericServerResponse`, for a path that is not served.
     pub fn path_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
     }
 
-    /// 404 for an object of ours that does not exist, as `NewNotFound`; `resource` is the
-    /// plural.
+    /// The 404 of `NewNotFound`, for a missing object of ours. `resource` is the plural.
     pub fn object_not_found(resource: &'static str, name: &str) -> Self {
         let group = group_of(resource);
         let message = format!("{} {} not found", qualified(resource, group), go_text::quoted(name));
         Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details::of(group, resource, name))
     }
 
-    /// 405 as `NewGenericServerResponse`.
+    /// The 405 of `NewGenericServerResponse`.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodNotAllowed, message)
     }
 
-    /// 406 as `NewNotAcceptableError`; `accepted` lists media types, separated by `", "`.
+    /// The 406 of `NewNotAcceptableError`. `accepted` is a list of media types, separated by `",
+    /// "`.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
     }
 
-    /// 500 as `NewInternalError`: `error` must already be fit for a client's eyes.
+    /// The 500 of `NewInternalError`. `error` must be safe to show to a client.
     pub fn internal_error(error: &str) -> Self {
         let message = format!("Internal error occurred: {error}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, message)
     }
 
-    /// The body in a form that [`crate::accept::status`] chose, and its `Content-Type`.
+    /// The body in the form that [`crate::accept::status`] chose, and its `Content-Type`.
     pub fn to_body(&self, form: StatusForm) -> (Bytes, HeaderValue) {
         match form {
             StatusForm::Json => (self.to_json(), HeaderValue::from_static(Self::CONTENT_TYPE)),
@@ -224,7 +224,7 @@ impl Status {
         }
     }
 
-    /// The JSON document with the final newline of Go's encoder.
+    /// The JSON document, with the final newline of Go's encoder.
     pub fn to_json(&self) -> Bytes {
         go_text::json(self)
     }
@@ -274,7 +274,7 @@ fn is_zero(number: &u32) -> bool {
 // === impl Reason ===
 
 impl Reason {
-    /// As it is written, empty for [`Reason::Unknown`].
+    /// The reason's text. Empty for [`Reason::Unknown`].
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "",

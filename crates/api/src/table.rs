@@ -1,6 +1,6 @@
 //! The `meta.k8s.io` Table that kubectl prints.
 //!
-//! A Table has a row for each object; what a row carries besides its cells is the reader's choice
+//! A Table has one row per object. The reader chooses the content of a row besides its cells
 //! (`?includeObject=`).
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::object::{Cell, Column, Document, ListMeta, ObjectMeta, PartialObjectM
 use crate::query;
 use crate::status::Status;
 
-/// What each row carries besides its cells (`?includeObject=`).
+/// The content of each row besides its cells (`?includeObject=`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IncludeObject {
     None,
@@ -19,7 +19,7 @@ pub enum IncludeObject {
     Object,
 }
 
-/// The query parameter `includeObject` has another value than `None`, `Metadata` or `Object`.
+/// The query parameter `includeObject` is not `None`, `Metadata` or `Object`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("includeObject must be None, Metadata or Object")]
 pub struct InvalidIncludeObject;
@@ -72,7 +72,7 @@ impl From<InvalidIncludeObject> for Status {
 // === impl Table ===
 
 impl<'a, C> Table<'a, C> {
-    /// `columns`: whether it defines its columns.
+    /// `columns`: whether the Table defines its columns.
     pub(crate) fn new<T: Served<Content<'a> = C> + 'a>(
         objects: impl IntoIterator<Item = &'a T>,
         metadata: ListMeta<'a>,
@@ -91,8 +91,7 @@ impl<'a, C> Table<'a, C> {
         Self::of::<T>(objects.into_iter().map(row).collect(), metadata, version, columns)
     }
 
-    /// A Table whose one row has nothing but metadata: a bookmark for clients that asked for
-    /// Tables.
+    /// A Table with one row that only has metadata: a bookmark for clients that asked for Tables.
     pub(crate) fn bare<T: Served>(bookmark: ObjectMeta<'a>, version: MetaVersion, columns: bool) -> Self {
         let metadata = ListMeta { resource_version: bookmark.resource_version, ..ListMeta::default() };
         let object = RowObject::Metadata(PartialObjectMetadata::new(bookmark, version));

@@ -1,17 +1,17 @@
-//! Times, as the API has them (`metav1.Time`).
+//! Times in the format of the API (`metav1.Time`).
 
 use std::time::SystemTime;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// RFC 3339 in UTC, whole seconds; empty for a year that this cannot write.
+/// RFC 3339 in UTC, in whole seconds. Empty for a year that the format cannot write.
 pub fn text(at: SystemTime) -> String {
     let at = OffsetDateTime::from(at);
     at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default()
 }
 
-/// This moment.
+/// The current time.
 pub fn now() -> String {
     text(SystemTime::now())
 }

@@ -1,8 +1,8 @@
-//! `clustergateways/traffic`: what passed one replica of the gateway on its way to one cluster.
+//! `clustergateways/traffic`: the traffic from one replica of the gateway to one cluster.
 //!
-//! Counts go up for as long as the replica knows the cluster, and begin at 0 after that: readers
-//! make rates of two readings with the same [`Traffic::replica`] and [`Traffic::since`]. The hub
-//! asks any replica, and each counts its own.
+//! A replica counts for as long as it knows the cluster, and then starts at 0 again. Readers
+//! compute rates from two readings with the same [`Traffic::replica`] and [`Traffic::since`]. The
+//! hub may ask any replica, and each has its own counts.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster_name::ClusterName;
 use crate::{API_VERSION, go_text};
 
-/// Of the object.
+/// The object's kind.
 pub const KIND: &str = "ClusterTraffic";
 
 /// The object: a [`Traffic`] with its name.
@@ -30,34 +30,35 @@ struct Metadata {
     name: String,
 }
 
-/// What one replica counted for one cluster.
+/// One replica's counts for one cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Traffic {
-    /// Which replica counted: its host's name, which is that of its pod.
+    /// The replica that counted. Its host name, which is its pod's name.
     pub replica: String,
     /// Start of counting, in milliseconds since 1970.
     pub since: i64,
-    /// Under way: requests, streams included, upgrades excluded.
+    /// Requests in progress, including streams and excluding upgrades.
     pub requests_in_flight: i64,
-    /// Watches and followed logs among them.
+    /// The watches and followed logs among them.
     pub streams_in_flight: i64,
     /// Exec, attach and port-forward.
     pub upgrades_in_flight: i64,
     /// Pooled connections to the member.
     pub connections: i64,
-    /// Whether dials are paused, because the last ones failed.
+    /// Whether dials are paused because the last ones failed.
     pub circuit_open: bool,
-    /// Requests that ended.
+    /// Requests that have ended.
     pub requests: Vec<Requests>,
-    /// Failures of the gateway's own, by the side that failed; without those that never happened.
+    /// The gateway's own failures by the side that failed. Sides without a failure are absent.
     pub failures: Vec<Failures>,
-    /// Of requests that ended, streams and upgrades excluded.
+    /// Durations of requests that have ended, excluding streams and upgrades.
     pub duration: Duration,
-    /// The last failures that were not their callers', oldest first. Floods are left out.
+    /// The last failures that were not the caller's fault, oldest first. Repetitions in a flood are
+    /// omitted.
     pub recent_failures: Vec<RecentFailure>,
     /// The last attempt to open a byte stream to the cluster through the tunnel. Absent if there
-    /// was none: it is reached otherwise, or not in use.
+    /// was none: the cluster has another endpoint type, or is not in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tunnel_open: Option<TunnelOpen>,
 }
@@ -72,7 +73,7 @@ pub struct Requests {
     pub count: u64,
 }
 
-/// How many requests failed on this side.
+/// Number of requests that failed on one side.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Failures {
@@ -81,7 +82,7 @@ pub struct Failures {
     pub count: u64,
 }
 
-/// How long requests took.
+/// The distribution of request durations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Duration {
@@ -90,17 +91,17 @@ pub struct Duration {
     pub buckets: Vec<Bucket>,
 }
 
-/// Number of requests that took longer than the previous bucket's bound, and no longer than this.
+/// Number of requests that took longer than the previous bucket's bound, and at most this bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bucket {
-    /// Absent: no bound.
+    /// Absent in the last bucket, which has no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_micros: Option<u64>,
     pub count: u64,
 }
 
-/// A failure as the gateway's log has it.
+/// A failure as in the gateway's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecentFailure {
@@ -108,13 +109,13 @@ pub struct RecentFailure {
     pub time: i64,
     pub user: String,
     pub verb: String,
-    /// As `kubectl auth can-i` takes it.
+    /// In the form that `kubectl auth can-i` accepts.
     pub resource: String,
     pub code: u16,
     pub side: String,
     pub took_micros: u64,
     pub text: String,
-    /// Failures of the same side left out before this one.
+    /// Failures of the same side that were omitted before this one.
     pub suppressed: u64,
 }
 
@@ -124,31 +125,32 @@ pub struct RecentFailure {
 pub struct TunnelOpen {
     /// When it ended, in milliseconds since 1970.
     pub time: i64,
-    /// Until the stream was open or refused, everything together.
+    /// Total time until the stream was open or refused.
     pub took_micros: u64,
-    /// The hops tried, in the order of their answers. The last one opened it, if any did.
+    /// The hops tried, in the order of their responses. The last one opened the stream, if it was
+    /// opened.
     pub hops: Vec<TunnelHop>,
 }
 
-/// A tunnel-server that was asked for a byte stream, as the span `tunnel hop` has it.
+/// A tunnel-server that was asked for a byte stream. The same data as the span `tunnel hop`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TunnelHop {
-    /// Address and port. Empty: the gateway itself, to which agents are linked.
+    /// Address and port. Empty is the gateway itself, which agents can link to.
     pub server: String,
     /// `opened`, the reason of a refusal (`docs/protocol.md`), `unreachable`, or `unanswered`.
     pub outcome: String,
-    /// Until it answered: the way to the server, from there to the agent, and the agent's dial of
-    /// the API server.
+    /// Time until the response: the way to the server, from there to the agent, and the agent's
+    /// dial of the API server.
     pub took_micros: u64,
-    /// Of the last PING between gateway and server. Absent: none was measured yet.
+    /// The round trip of the last PING between gateway and server. Absent if none was measured yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round_trip_micros: Option<u64>,
-    /// From the server's question to the agent's answer, as the server says. Absent: it did not
-    /// say, or there is no server between.
+    /// Time from the server's question to the agent's response, as the server reports it. Absent if
+    /// it was not reported, or if there is no server in between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_micros: Option<u64>,
-    /// The agent's dial of the API server, as the agent says. Absent: it did not say.
+    /// The agent's dial of the API server, as the agent reports it. Absent if it was not reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dial_micros: Option<u64>,
 }
@@ -161,7 +163,6 @@ impl ClusterTraffic {
         Self { kind: KIND.into(), api_version: API_VERSION.into(), metadata, status }
     }
 
-    /// As JSON.
     pub fn to_json(&self) -> Bytes {
         go_text::json(self)
     }

@@ -1,8 +1,8 @@
-//! `VirtualCluster`: every cluster there is, however it was registered, without any credential.
+//! `VirtualCluster`: every cluster, however it was registered, without any credential.
 //!
-//! Field names, columns and the rules of what becomes what are the Go cluster-gateway's (its
-//! `virtualcluster_types.go` and `virtualcluster_client.go`), but for metadata that informers need
-//! and for labels, which are sorted in Tables.
+//! Field names, columns and conversion rules are those of the Go cluster-gateway (its
+//! `virtualcluster_types.go` and `virtualcluster_client.go`). Two parts differ: metadata that
+//! informers need, and labels, which are sorted in Tables.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use crate::secret::{
 
 /// Plural name of the resource.
 pub const RESOURCE: &str = "virtualclusters";
-/// Name of the cluster that is the hub itself.
+/// Name of the cluster for the hub itself.
 pub const LOCAL: &str = "local";
 
-/// Its value says whether the cluster is the hub itself.
+/// Label: whether the cluster is the hub itself.
 const CONTROL_PLANE_LABEL: &str = "cluster.core.oam.dev/control-plane";
-/// Shown instead of an endpoint that readers may not see.
+/// Replaces an endpoint that readers must not see.
 const NO_ENDPOINT: &str = "-";
-/// The control plane was there before everything: its version never changes, and its uid is the
-/// same everywhere.
+/// The control plane existed before all else: its version never changes, and its uid is the same
+/// everywhere.
 const LOCAL_VERSION: &str = "1";
 const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
-/// Bytes of a label in memory, beside its text.
+/// Bytes of a label in memory, besides its text.
 const LABEL: usize = 64;
 
 /// One cluster.
@@ -38,7 +38,7 @@ pub struct VirtualCluster {
     pub uid: String,
     pub resource_version: String,
     pub creation_timestamp: Option<String>,
-    /// The source's, but for those of our group.
+    /// The source's labels, without those of our group.
     pub labels: BTreeMap<String, String>,
     spec: Spec,
 }
@@ -61,10 +61,10 @@ struct Spec {
     credential_type: String,
 }
 
-/// Why something is no cluster.
+/// Why an object is not a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVirtualCluster {
-    /// The Go cluster-gateway's words, and the way out.
+    /// The Go cluster-gateway's text, plus the fix.
     #[error(
         "secret is not a valid cluster secret, no credential type found: set the label {CREDENTIAL_TYPE_LABEL} to \
          ServiceAccountToken, X509Certificate or Dynamic"
@@ -124,7 +124,7 @@ impl VirtualCluster {
         })
     }
 
-    /// Of a Secret that was read before.
+    /// The cluster of a Secret that was already parsed.
     pub fn of_spec(spec: &ClusterSpec) -> Self {
         let endpoint = match (spec.labels.get(ENDPOINT_TYPE_LABEL), &spec.endpoint) {
             (Some(kind), _) => kind.clone(),
@@ -166,7 +166,7 @@ impl VirtualCluster {
         })
     }
 
-    /// What is left of an object that was there and can no longer be read.
+    /// The remnant of an object that exists no more or cannot be read.
     pub fn remnant(name: &str, uid: &str, resource_version: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -178,14 +178,14 @@ impl VirtualCluster {
         }
     }
 
-    /// As in the event that the object is gone, or was replaced by something older, since
-    /// `version`.
+    /// This object with the version of an event: the object was deleted, or replaced by something
+    /// older, since `version`.
     #[must_use]
     pub fn at(self, version: &str) -> Self {
         Self { resource_version: version.to_owned(), ..self }
     }
 
-    /// Bytes that it takes, about.
+    /// Approximate bytes in memory.
     pub fn held(&self) -> usize {
         let Self { name, uid, resource_version, creation_timestamp, labels, spec } = self;
         let labels = labels.iter().map(|(key, value)| LABEL + key.len() + value.len()).sum::<usize>();
@@ -193,8 +193,7 @@ impl VirtualCluster {
         size_of::<Self>() + name.len() + uid.len() + resource_version.len() + stamp + labels + spec.held()
     }
 
-    /// The order of lists: the control plane, then the newest first; by name where that says
-    /// nothing.
+    /// The order of lists: the control plane, then the newest first. Ties are ordered by name.
     pub fn order(&self, other: &Self) -> std::cmp::Ordering {
         let key = |one: &Self| (one.name != LOCAL, std::cmp::Reverse(one.creation_timestamp.clone()));
         key(self).cmp(&key(other)).then_with(|| self.name.cmp(&other.name))
@@ -204,13 +203,13 @@ impl VirtualCluster {
 // === impl Spec ===
 
 impl Spec {
-    /// Beside itself.
+    /// Bytes besides its own size.
     fn held(&self) -> usize {
         self.alias.len() + self.endpoint.len() + self.credential_type.len()
     }
 }
 
-/// Labels of our group are about the registration, not about the cluster.
+/// Omits labels of our group, which describe the registration and not the cluster.
 fn labels(source: &BTreeMap<String, String>, control_plane: bool) -> BTreeMap<String, String> {
     let foreign = source.iter().filter(|(key, _)| !key.starts_with(crate::GROUP));
     let mut labels: BTreeMap<_, _> = foreign.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -267,8 +266,8 @@ impl Served for VirtualCluster {
     }
 }
 
-/// An endpoint as written, if it is one. Anything else may hold a password, or half of one, and
-/// readers of `virtualclusters` may not be readers of credentials.
+/// A valid endpoint as written. Any other text may contain a password or part of one, and readers
+/// of `virtualclusters` may not be allowed to read credentials.
 fn shown(written: &[u8]) -> &str {
     match str::from_utf8(written) {
         Ok("") => "",

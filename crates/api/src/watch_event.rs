@@ -1,7 +1,7 @@
-//! `metav1.WatchEvent`: one line of a watch, as the hub writes it and as we write it.
+//! `metav1.WatchEvent`: one line of a watch, as the hub writes it and as we do.
 //!
-//! Written events have the form the watcher asked for; a Table defines its columns in the first
-//! event only, as `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` does it.
+//! Written events have the form that the watcher asked for. A Table only defines its columns in the
+//! first event, as in `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use crate::served::Form;
 use crate::status::Status;
 use crate::table::Table;
 
-/// On the bookmark that ends the initial events (KEP-3157).
+/// Annotation on the bookmark that ends the initial events (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// What happened to an object.
+/// The kind of change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Change {
@@ -31,20 +31,20 @@ pub enum Change {
     Deleted,
 }
 
-/// An event of the hub.
+/// An event from the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubEvent<T> {
     Change(Change, T),
     Bookmark {
         resource_version: String,
-        /// All that was there when the watch began has been sent.
+        /// Whether all objects from before the watch have been sent.
         initial_events_end: bool,
     },
-    /// The watch is over for this reason.
+    /// The watch has ended for this reason.
     Error(HubStatus),
 }
 
-/// A line that is no event of the kind watched.
+/// The line is not an event of the watched kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the hub sent a watch event that cannot be read")]
 pub struct InvalidEvent;
@@ -53,7 +53,7 @@ pub struct InvalidEvent;
 #[derive(Debug, Clone)]
 pub struct EventWriter {
     form: Form,
-    /// Nothing was written yet.
+    /// Whether no event was written yet.
     first: bool,
 }
 
@@ -77,7 +77,7 @@ struct Event<T, O> {
     object: O,
 }
 
-/// What a bookmark has of an object.
+/// The parts of an object in a bookmark.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bookmark<'a> {
@@ -110,7 +110,7 @@ impl<T: for<'de> Deserialize<'de>> HubEvent<T> {
 }
 
 impl<T> HubEvent<T> {
-    /// The same event about something else.
+    /// The same event with another object.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> HubEvent<U> {
         match self {
             Self::Change(kind, object) => HubEvent::Change(kind, change(object)),
@@ -122,7 +122,7 @@ impl<T> HubEvent<T> {
     }
 }
 
-/// The version of a line's object; `None` of errors and of what is no event.
+/// The resourceVersion of a line's object. `None` for errors and for a line that is not an event.
 pub fn version(line: &[u8]) -> Option<u64> {
     match HubEvent::<Marked>::parse(line).ok()? {
         HubEvent::Change(_, object) => object.metadata.resource_version.parse().ok(),
@@ -164,7 +164,7 @@ impl EventWriter {
         }
     }
 
-    /// The last event of a watch that cannot go on.
+    /// The last event of a watch that cannot continue.
     pub fn error(status: &Status) -> Bytes {
         go_text::json(&Event { r#type: "ERROR", object: status })
     }

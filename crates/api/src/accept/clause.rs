@@ -1,14 +1,14 @@
 //! The clauses of an Accept header (RFC 9110 §12.5.1).
 //!
-//! Lenient where the RFC leaves no doubt about what was meant: unknown parameters are skipped and a
-//! malformed quality counts as 1, as goautoneg has it; a clause without a slash is dropped.
+//! Lenient where the intent is clear: skips unknown parameters, and reads a malformed quality as 1,
+//! like goautoneg. Drops a clause without a slash.
 
 use std::cmp::Reverse;
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
 
-/// Clauses read from one request; real clients send at most a handful, and the rest is ignored.
+/// Most clauses read per request. Real clients send at most a handful. The rest is ignored.
 const MAX_CLAUSES: usize = 32;
 
 /// One `type/subtype;parameters`.
@@ -16,18 +16,18 @@ const MAX_CLAUSES: usize = 32;
 pub(super) struct Clause<'a> {
     main: &'a str,
     sub: &'a str,
-    /// The parameters `g`, `v` and `as`: the kind the document is to be converted to.
+    /// The parameters `g`, `v` and `as`: the kind to convert the document to.
     pub(super) target: (Option<&'a str>, Option<&'a str>, Option<&'a str>),
-    /// Thousandths.
+    /// In thousandths.
     quality: u16,
 }
 
-/// All clauses with a quality above 0, as they come.
+/// All clauses with a quality above 0, in their order.
 pub(super) fn all(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
     of_lines(headers.get_all(ACCEPT))
 }
 
-/// All clauses of some lines with a quality above 0, as they come.
+/// All clauses of some lines with a quality above 0, in their order.
 pub(super) fn of_lines<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> impl Iterator<Item = Clause<'a>> {
     let lines = lines.into_iter().filter_map(|line| line.to_str().ok());
     let clauses = lines.flat_map(|line| split(line, ',')).filter_map(Clause::parse).take(MAX_CLAUSES);
@@ -86,12 +86,12 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Escapes inside the quotes stay as they are: no value we compare with has any.
+/// Keeps escapes inside the quotes: no value that we compare with has any.
 fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }
 
-/// `0`, `1` or a decimal fraction between, in thousandths.
+/// Parses `0`, `1` or a decimal fraction in between. Returns thousandths.
 fn quality(text: &str) -> Option<u16> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

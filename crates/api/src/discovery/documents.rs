@@ -1,5 +1,5 @@
-//! The shapes of the four documents: `metav1.APIGroupList`, `APIGroup` and `APIResourceList`, and
-//! `apidiscovery.k8s.io/v2`.
+//! The types of the four documents: `metav1.APIGroupList`, `APIGroup`, `APIResourceList`, and those
+//! of `apidiscovery.k8s.io/v2`.
 
 use std::borrow::Cow;
 
@@ -104,7 +104,7 @@ struct SubresourceDiscovery {
     verbs: &'static [&'static str],
 }
 
-/// Always complete: client-go 0.26 panics on a null kind, later versions drop the resource.
+/// Always complete: client-go 0.26 panics on a null kind, and later versions drop the resource.
 #[derive(Serialize)]
 struct ResponseKind {
     group: &'static str,

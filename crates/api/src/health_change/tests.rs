@@ -1,4 +1,4 @@
-//! What is taken from each kind of body, and what is refused.
+//! Which fields count in each kind of body, and the refusals.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn operations_are_few() {
 
 #[test]
 fn what_does_not_count_is_not_even_made_into_values() {
-    // No number of serde_json is as large.
+    // Larger than any number of serde_json.
     let body = format!(
         r#"{{"x": [1e999, {{"y": 1e999}}], "kind": "{KIND}", "apiVersion": "{API_VERSION}",
             "metadata": {{"name": "c1", "labels": {{"z": 1e999}}}}, "status": {{"healthy": false, "healthyReason": "After"}}}}"#

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// As a kube-apiserver answers, with `rules` about impersonation beside its own.
+/// A kube-apiserver's response, with `rules` about impersonation in addition to its own.
 fn told(rules: &Value) -> Result<Impersonable, Untold> {
     let mut all = vec![
         json!({"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectrulesreviews"]}),
@@ -45,7 +45,7 @@ fn rules_without_names_and_stars_are_about_all() {
     ] {
         assert!(told(&json!([rule])).expect("a review").has_group("anybody"), "{rule}");
     }
-    // A name is a name: RBAC knows no star among them.
+    // RBAC has no wildcard among names.
     assert!(!told(&json!([rule("", "groups", &["*"])])).expect("a review").has_group("anybody"));
     assert!(!told(&json!([rule("apps", "groups", &[])])).expect("a review").has_group("anybody"));
     let all = told(&json!([rule("", "groups", &["a"]), rule("", "groups", &[]), rule("", "groups", &["b"])]));
@@ -80,7 +80,7 @@ fn what_does_not_tell_is_not_taken_for_nothing() {
     let names: Vec<_> = (0..=MOST_NAMES).map(|number| number.to_string()).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     assert_eq!(told(&json!([rule("", "groups", &names)])), Err(Untold::TooMany));
-    // A mebibyte of these would be gigabytes.
+    // One mebibyte of these would be gigabytes in memory.
     let many = |names: &[&str], resources: usize| {
         let mut rule = rule("authentication.k8s.io", "*", names);
         rule["resources"] = vec!["*/a"; resources].into();

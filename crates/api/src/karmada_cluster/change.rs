@@ -1,8 +1,9 @@
-//! A request to write a Cluster: what it says, whether it fits the object there is, and what
-//! becomes of it.
+//! A request to write a Cluster: what it contains, whether it fits the current object, and what the
+//! object becomes.
 //!
-//! Identity and version are checked as `k8s.io/apiserver/pkg/endpoints/handlers/{create,update,
-//! patch}.go` check them; what a Cluster may say is upstream's ([`super::problem`]).
+//! The identity and the version are checked as in
+//! `k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go`. Upstream's rules decide
+//! which content is valid ([`super::problem`]).
 
 mod refused;
 
@@ -25,31 +26,31 @@ use crate::secret::ClusterSpec;
 
 pub use self::refused::Refused;
 
-/// Longest body, in bytes: as values in memory it is thirty times as large.
+/// Longest body, in bytes. As values in memory it is thirty times as large.
 pub const LONGEST: usize = 128 << 10;
 
 /// Most values in a body: each takes some hundred bytes. A Cluster with all that Karmada reports
 /// has a few thousand.
 const MOST_VALUES: usize = 16 << 10;
 
-/// Operations in a JSON patch. What they move and add in all is bounded where they are applied.
+/// Most operations in a JSON patch. `Patch::patched` limits the total of what they move and add.
 const MOST_OPERATIONS: usize = 1000;
 
-/// What is written: the object, or its `status` alone.
+/// The part to write: the object, or only its `status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Whole,
     Status,
 }
 
-/// A body.
+/// A parsed body.
 #[derive(Debug)]
 pub enum Sent {
     Object(Box<Object>),
     Patch(Patch),
 }
 
-/// A Cluster as sent.
+/// A Cluster as it was sent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Object {
@@ -61,7 +62,7 @@ pub struct Object {
     spec: Spec,
     #[serde(deserialize_with = "Text::object")]
     status: Text,
-    /// Paths of fields that the type does not have.
+    /// Paths of fields that the type lacks.
     #[serde(skip)]
     unknown: Vec<String>,
 }
@@ -87,7 +88,7 @@ struct Meta {
     owner_references: Vec<Value>,
 }
 
-/// What a Cluster is to be.
+/// A Cluster as it should become.
 #[derive(Debug)]
 pub struct Wanted {
     pub name: String,
@@ -95,8 +96,8 @@ pub struct Wanted {
     pub annotations: BTreeMap<String, String>,
     pub spec: Spec,
     status: Text,
-    /// The sender insists on the version there is: when another write comes in between, it must be
-    /// told.
+    /// Whether the caller named the current version, so that another write in between must make
+    /// this one fail.
     pub pinned: bool,
     /// Paths of fields that were sent and are dropped.
     pub unknown: Vec<String>,
@@ -121,7 +122,7 @@ impl Sent {
         Ok(Self::Patch(Patch::operations(body, MOST_OPERATIONS)?))
     }
 
-    /// The new Cluster that this asks for. `now` is RFC 3339.
+    /// The new Cluster from this body. `now` is RFC 3339.
     pub fn created(self, now: &str) -> Result<Wanted, Refused> {
         let Self::Object(object) = self else { return Err(Refused::Json) };
         object.check_type()?;
@@ -133,17 +134,17 @@ impl Sent {
             return Err(Refused::VersionOfNew);
         }
         let problem = problem::name(&meta.name);
-        // As upstream's `PrepareForCreate`.
+        // Like upstream's `PrepareForCreate`.
         Wanted { status: Text::default(), ..object.wanted() }.checked(problem, now)
     }
 
-    /// What `current` is to become of this. `now` is RFC 3339.
+    /// What `current` becomes with this change. `now` is RFC 3339.
     pub fn changed(&self, current: &Cluster<'_>, part: Part, now: &str) -> Result<Wanted, Refused> {
         let (object, pinned) = match self {
             Self::Object(object) => (Object::clone(object), !object.metadata.resource_version.is_empty()),
             Self::Patch(patch) => {
                 let value = serde_json::to_value(Document::new(current, true)).unwrap_or_default();
-                // It keeps the version there is unless it names another, which is checked.
+                // A patch keeps the current version unless it names another, which is checked.
                 (Object::read(patch.patched(value)?)?, false)
             }
         };
@@ -162,7 +163,7 @@ impl Sent {
     }
 }
 
-/// Before they are made. Texts with commas count for more than they are.
+/// Counts the values before parsing. Text with commas or brackets counts too high.
 fn check_values(body: &[u8]) -> Result<(), Refused> {
     let values = body.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count();
     if values > MOST_VALUES { Err(Refused::TooManyValues(MOST_VALUES)) } else { Ok(()) }
@@ -172,7 +173,7 @@ fn check_values(body: &[u8]) -> Result<(), Refused> {
 
 impl Object {
     fn read(value: Value) -> Result<Self, Refused> {
-        // serde would take an array for the fields in order.
+        // serde would accept an array as the fields in order.
         if !value.is_object() {
             return Err(Refused::Json);
         }
@@ -182,7 +183,7 @@ impl Object {
     }
 
     fn check_type(&self) -> Result<(), Refused> {
-        // Go's clients leave both out of typed bodies.
+        // Go's clients omit both in typed bodies.
         let fits = |said: &str, own: &str| said.is_empty() || said == own;
         if fits(&self.kind, KIND) && fits(&self.api_version, API_VERSION) { Ok(()) } else { Err(Refused::Type) }
     }
@@ -208,7 +209,7 @@ impl Object {
     fn wanted(self) -> Wanted {
         let Meta { name, labels, annotations, finalizers, owner_references, .. } = self.metadata;
         let mut unknown = self.unknown;
-        // The Secret has its own, which decide when it is gone.
+        // The Secret has its own, which decide when it is deleted.
         unknown.extend((!finalizers.is_empty()).then(|| "metadata.finalizers".to_owned()));
         unknown.extend((!owner_references.is_empty()).then(|| "metadata.ownerReferences".to_owned()));
         Wanted { name, labels, annotations, spec: self.spec, status: self.status, pinned: false, unknown }
@@ -242,7 +243,7 @@ impl Wanted {
         Ok(self)
     }
 
-    /// The value of [`crate::karmada::ANNOTATION`] for the Secret that is otherwise `secret`.
+    /// The value of [`crate::karmada::ANNOTATION`], for a Secret that is otherwise `secret`.
     pub fn kept(&self, secret: &ClusterSpec) -> Result<String, Refused> {
         let kept = Kept {
             annotations: self.annotations.clone(),

@@ -1,4 +1,4 @@
-//! A Cluster as clients read it: a cluster's Secret in Karmada's words.
+//! A Cluster as clients read it: Karmada's view of a cluster's Secret.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use crate::karmada::{API_VERSION, CLUSTERS, KIND};
 use crate::object::{Cell, Column, ObjectMeta, Served};
 use crate::secret::ClusterSpec;
 
-/// One object, about to be written.
+/// One object to be written.
 pub struct Cluster<'a> {
     name: &'a str,
     uid: String,
@@ -26,9 +26,9 @@ pub struct Cluster<'a> {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub spec: Spec,
-    /// What somebody wrote of it.
+    /// The `status` that a client wrote.
     pub(super) written: Text,
-    /// What is shown of it.
+    /// The `status` that readers see.
     status: Text,
     version: String,
     /// `status` of the condition `Ready`.
@@ -48,7 +48,7 @@ const VERSION_DIGIT: usize = 14;
 // === impl Cluster ===
 
 impl<'a> Cluster<'a> {
-    /// `health`: as last reported. `now` is the wall clock, for its age.
+    /// `health`: as last reported. `now`: the wall clock, for the object's age.
     pub fn new(cluster: &'a ClusterSpec, health: &Health, now: SystemTime) -> Self {
         let Kept { annotations, spec, status: written } = Kept::of(cluster);
         let Outline { version, ready: reported } = written.outline();
@@ -76,7 +76,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// What is left of an object that was there and can no longer be read.
+    /// The remnant of an object that exists no more or cannot be read.
     pub fn remnant(metadata: ObjectMeta<'a>) -> Self {
         Self {
             name: metadata.name,
@@ -107,27 +107,27 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The Secret's with another version digit: for the hub's garbage collector, which keeps objects
-/// apart by their uid alone, a Secret and its Cluster are two.
+/// The Secret's uid with another version digit. The hub's garbage collector tells objects apart by
+/// uid alone, and a Secret and its Cluster are two objects.
 pub fn uid(secret: &str) -> String {
     let digit = |(index, character)| if index == VERSION_DIGIT && character == '4' { '8' } else { character };
     secret.chars().enumerate().map(digit).collect()
 }
 
-/// Labels of our domains are about the registration, not about the cluster.
+/// Omits labels of our domains, which describe the registration and not the cluster.
 pub(super) fn labels(secret: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let shown = secret.iter().filter(|(key, _)| !is_ours(key));
     shown.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Whether a label is of a domain below `core.oam.dev`. Others of `oam.dev`, such as KubeVela's
-/// `app.oam.dev`, say what belongs to an application: readers may select by them.
+/// Whether a label is of a domain below `core.oam.dev`. Labels of other `oam.dev` domains, such as
+/// KubeVela's `app.oam.dev`, assign objects to an application: readers may select by them.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain.ends_with(".core.oam.dev"))
 }
 
-/// The condition of Karmada's cluster controller (`pkg/controllers/status`). `None`: nobody has
-/// reported.
+/// The condition of Karmada's cluster controller (`pkg/controllers/status`). `None` if no health
+/// was reported.
 fn ready(health: &Health) -> Option<Value> {
     let (status, reason) = match health.healthy {
         true => ("True", "ClusterReady"),
@@ -145,7 +145,7 @@ impl Served for Cluster<'_> {
     const KIND: &'static str = KIND;
     const API_VERSION: &'static str = API_VERSION;
     const TYPED_ITEMS: bool = false;
-    /// Of `pkg/printers/internalversion/printers.go`.
+    /// The columns of `pkg/printers/internalversion/printers.go`.
     const COLUMNS: &'static [Column] = &[
         Column {
             format: "name",
@@ -225,15 +225,15 @@ impl Served for Cluster<'_> {
     }
 }
 
-/// The time since `created`, RFC 3339.
+/// The time since `created`, which is RFC 3339.
 fn age_since(created: Option<&str>, now: SystemTime) -> String {
     let created = created.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
     created.map_or_else(|| "<unknown>".to_owned(), |then| age((OffsetDateTime::from(now) - then).whole_seconds()))
 }
 
-/// `seconds` as Kubernetes prints ages
-/// (`k8s.io/apimachinery/pkg/util/duration.HumanDuration`). Clocks differ: two seconds in the
-/// future are now.
+/// `seconds` in the form in which Kubernetes prints ages
+/// (`k8s.io/apimachinery/pkg/util/duration.HumanDuration`). A time up to two seconds in the future
+/// prints as now, because clocks differ.
 fn age(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match () {

@@ -1,4 +1,5 @@
-//! What of a Cluster has no place among the keys and labels of its Secret: one annotation.
+//! The annotation that keeps the parts of a Cluster without a place in its Secret's keys and
+//! labels.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +10,16 @@ use super::text::Text;
 use crate::hub_object::or_empty;
 use crate::secret::ClusterSpec;
 
-/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of what all annotations of an
-/// object may have (`TotalAnnotationSizeLimitB`).
+/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of the limit for all annotations
+/// of an object (`TotalAnnotationSizeLimitB`).
 pub const MOST_KEPT: usize = 128 << 10;
 
 /// The annotation's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Kept {
-    /// The Cluster's own: those of the Secret may repeat its data (kubectl's last-applied), and are
-    /// not shown.
+    /// The Cluster's own annotations. Those of the Secret are not shown: they may repeat its data
+    /// (kubectl's last-applied).
     #[serde(deserialize_with = "or_empty", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) annotations: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_empty")]
@@ -30,7 +31,7 @@ pub(super) struct Kept {
 // === impl Kept ===
 
 impl Kept {
-    /// Nothing, where somebody wrote something else there: the cluster is as its Secret says.
+    /// Empty if a person wrote something else there: the Secret then describes the cluster alone.
     pub(super) fn of(cluster: &ClusterSpec) -> Self {
         cluster.karmada.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }

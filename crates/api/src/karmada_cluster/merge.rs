@@ -1,7 +1,7 @@
-//! Lists of several members made one, each item marked with its cluster.
+//! Merges the lists of several members into one, with each item marked with its cluster.
 //!
-//! A list is read as a stream, one item at a time: what a member sends in few bytes must not take
-//! many here.
+//! Reads a list as a stream, one item at a time: a few bytes from a member must not take up much
+//! memory here.
 
 mod mark;
 
@@ -13,30 +13,30 @@ use serde_json::value::RawValue;
 
 pub use self::mark::{Items, marked};
 
-/// Annotation of an item: whose it is (`CacheSourceAnnotationKey` of Karmada's
+/// Annotation of an item: the name of its cluster (`CacheSourceAnnotationKey` of Karmada's
 /// `pkg/apis/cluster/v1alpha1/well_known_constants.go`).
 pub const CLUSTER_ANNOTATION: &str = "resource.karmada.io/cached-from-cluster";
-/// Items of all members together.
+/// Most items of all members together.
 pub const MOST_ITEMS: usize = 100_000;
 /// Longest JSON of a Table's columns, in bytes.
 const MOST_COLUMNS: usize = 64 << 10;
-/// Longest kind, in bytes: it is a DNS label in other letters.
+/// Longest kind, in bytes: a kind is a DNS label in mixed case.
 const LONGEST_KIND: usize = 128;
 
 const TABLE: &str = "Table";
-/// Heads that are told apart.
+/// Most different heads that are counted.
 const MOST_KINDS: usize = 64;
 
-/// A list being merged.
+/// A list that is being merged.
 pub struct Merged {
     head: Head,
-    /// JSON of the document so far.
+    /// The JSON of the document so far.
     document: Vec<u8>,
-    /// Items in it.
+    /// Number of items in the document.
     count: usize,
 }
 
-/// A member's list does not fit the others, or is none. Its text follows a cluster's name.
+/// A member's list differs from the others, or is not a list. The text follows a cluster's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAlike {
     #[error("its answer is no list like the others'")]
@@ -45,15 +45,15 @@ pub enum NotAlike {
     TooMany,
 }
 
-/// What was asked for.
+/// The list that the request asked for.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// `None`: whatever list it is.
+    /// `None`: a list of any kind.
     pub kind: Option<&'static str>,
     pub api_version: String,
 }
 
-/// What a list is beside its items.
+/// A list's fields except its items.
 #[derive(Debug, Clone)]
 pub struct Head {
     kind: String,
@@ -63,9 +63,10 @@ pub struct Head {
 
 #[derive(Debug, Clone)]
 struct Columns {
-    /// As the member wrote them.
+    /// The columns as the member wrote them.
     json: Box<RawValue>,
-    /// Descriptions differ between versions of Kubernetes.
+    /// The columns for the comparison, without descriptions, which differ between versions of
+    /// Kubernetes.
     compared: Vec<Column>,
 }
 
@@ -77,7 +78,7 @@ struct Column {
     kind: String,
 }
 
-/// A list without its items, which are read over.
+/// A list without its items, which are skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Outline<'a> {
@@ -96,7 +97,7 @@ struct Outline<'a> {
 // === impl Head ===
 
 impl Head {
-    /// What `json` is, if that was asked for.
+    /// The head of the list `json`. Fails if the request asked for another.
     pub fn read(json: &[u8], asked: &Asked) -> Result<Self, NotAlike> {
         let outline: Outline<'_> = serde_json::from_slice(json).map_err(|_| NotAlike::Kind)?;
         let Outline { kind, api_version, column_definitions: columns, .. } = outline;
@@ -108,14 +109,14 @@ impl Head {
         Ok(Self { kind: kind.into_owned(), api_version: api_version.into_owned(), columns })
     }
 
-    /// The one that most of `heads` are like; of several, the first.
+    /// The most common one of `heads`. The first of equally common ones.
     pub fn most_common<'a>(heads: impl Iterator<Item = &'a Self> + Clone) -> Option<&'a Self> {
         let mut kinds: Vec<(&Self, usize)> = Vec::new();
         for head in heads {
             let is_full = kinds.len() == MOST_KINDS;
             match kinds.iter_mut().find(|(known, _)| *known == head) {
                 Some((_, count)) => *count += 1,
-                // Each differs from all others: who sends such is no majority.
+                // Each of these differs from all others, so its sender is not in the majority.
                 None if is_full => {}
                 None => kinds.push((head, 1)),
             }
@@ -146,14 +147,14 @@ impl Columns {
 // === impl Merged ===
 
 impl Merged {
-    /// `bytes`: of all lists that will be added.
+    /// `bytes`: the length of all lists to be added.
     pub fn new(head: Head, bytes: usize) -> Self {
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let columns = head.columns.as_ref().map(|columns| format!("\"columnDefinitions\":{},", columns.json.get()));
         let columns = columns.unwrap_or_default();
         let items = if head.kind == TABLE { "rows" } else { "items" };
         let (kind, version) = (text(&head.kind), text(&head.api_version));
-        // It has no version: each member has its own.
+        // The list has no resourceVersion, because each member has its own.
         let begin = format!(
             "{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{{\"resourceVersion\":\"\"}},{columns}\"{items}\":["
         );
@@ -162,7 +163,7 @@ impl Merged {
         Self { head, document, count: 0 }
     }
 
-    /// Adds the list `json` that `cluster` answered. Nothing of it is added if it does not fit.
+    /// Adds `cluster`'s list `json`. Adds nothing if it does not fit.
     pub fn add(&mut self, cluster: &str, head: &Head, json: &[u8]) -> Result<(), NotAlike> {
         if *head != self.head {
             return Err(NotAlike::Kind);

@@ -1,4 +1,4 @@
-//! Validation of a Cluster (`pkg/apis/cluster/validation/validation.go`), in the words of
+//! Validates a Cluster (`pkg/apis/cluster/validation/validation.go`), with the messages of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use crate::go_text::quoted;
 use crate::selector::label::{is_key, is_value};
 use crate::status::StatusCause;
 
-/// Longest name: the namespace of a cluster is made of it.
+/// Longest name: Karmada makes the name of the cluster's namespace from it.
 const LONGEST_NAME: usize = 48;
-/// Annotations, taints or zones of a cluster.
+/// Most annotations, taints or zones of a cluster.
 const MOST: usize = 256;
 const FORM: &str = "; desired format: hostname, hostname:port, IP or IP:port";
 const LABEL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
@@ -21,11 +21,11 @@ const KEY: &str = "name part must consist of alphanumeric characters, '-', '_' o
 const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
                          start and end with an alphanumeric character";
 
-/// A field at fault: `metav1.StatusCause` of a 422.
+/// An invalid field: `metav1.StatusCause` of a 422.
 pub(super) type Problem = StatusCause;
 
-/// What is wrong with the name of a new Cluster. Clusters that were registered otherwise may have
-/// other names.
+/// The problem with the name of a new Cluster. Clusters that were registered in another way may
+/// have other names.
 pub(super) fn name(name: &str) -> Option<Problem> {
     match () {
         () if name.len() > LONGEST_NAME => {
@@ -36,14 +36,14 @@ pub(super) fn name(name: &str) -> Option<Problem> {
     }
 }
 
-/// All that is wrong with a Cluster but for its name.
+/// All problems of a Cluster except that of its name.
 pub(super) fn all(
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
     spec: &Spec,
 ) -> Vec<Problem> {
     let mut found = Vec::new();
-    // As values in memory, each takes a hundred bytes in every list.
+    // Each takes a hundred bytes in memory, in every list.
     for (field, count) in [
         ("metadata.annotations", annotations.len()),
         ("spec.taints", spec.taints.len()),
@@ -75,8 +75,8 @@ fn mode(found: &mut Vec<Problem>, mode: &str) {
     }
 }
 
-/// As Go's `url.Parse` divides it. The registering program judges whether a member can be reached
-/// there.
+/// Splits the URL like Go's `url.Parse`. The registering program decides whether the gateway can
+/// reach a member there.
 fn endpoint(found: &mut Vec<Problem>, endpoint: &str) {
     const FIELD: &str = "spec.apiEndpoint";
     if endpoint.is_empty() {
@@ -90,7 +90,7 @@ fn endpoint(found: &mut Vec<Problem>, endpoint: &str) {
     if host.is_empty() {
         found.push(invalid(FIELD, host, &format!("host must be provided{FORM}")));
     }
-    // Without their values, which may be credentials.
+    // Omits the values, which may be credentials.
     if user.is_some() {
         found.push(invalid(FIELD, "", "user information is not permitted in the URL"));
     }
@@ -115,7 +115,7 @@ fn proxy(found: &mut Vec<Problem>, url: &str) {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
     if !url.is_empty() && !matches!(scheme.as_str(), "http" | "https" | "socks5") {
         let detail = format!("unsupported scheme {}, must be http, https, or socks5", quoted(&scheme));
-        // Without its value: it may hold a password.
+        // Omits the value, which may hold a password.
         found.push(invalid("spec.proxyURL", "", &detail));
     }
 }
@@ -171,7 +171,7 @@ fn unsupported(field: &str, value: &str, supported: &str) -> Problem {
     )
 }
 
-/// What the API of a Cluster has, and cannot be kept here.
+/// A field of a Cluster's API that cannot be stored here.
 pub(super) fn forbidden(field: &'static str, detail: &str) -> Problem {
     problem("FieldValueForbidden", field, format!("Forbidden: {detail}"))
 }

@@ -1,5 +1,5 @@
-//! `spec` of a Cluster (`pkg/apis/cluster/v1alpha1/types.go`), and what of it a cluster's Secret
-//! says by its own keys and labels.
+//! `spec` of a Cluster (`pkg/apis/cluster/v1alpha1/types.go`), and the part that a cluster's Secret
+//! contains in its own keys and labels.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::hub_object::or_empty;
 use crate::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use crate::secret::{ClusterEndpoint, ClusterSpec, Trust};
 
-/// The controllers of a Karmada write to the member.
+/// Karmada's controllers write to the member.
 pub(super) const PUSH: &str = "Push";
-/// The member's agent fetches from a Karmada.
+/// The member's agent fetches from Karmada.
 pub(super) const PULL: &str = "Pull";
 
-/// Fields in the order of the Go type.
+/// The fields in the order of the Go type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
@@ -37,7 +37,7 @@ pub struct Spec {
     pub insecure: bool,
     #[serde(rename = "proxyURL", deserialize_with = "or_empty", skip_serializing_if = "String::is_empty")]
     pub proxy_url: String,
-    /// Never shown: it may be a credential.
+    /// Never shown, because it may be a credential.
     #[serde(deserialize_with = "or_empty", skip_serializing_if = "BTreeMap::is_empty")]
     pub proxy_header: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_empty", skip_serializing_if = "String::is_empty")]
@@ -50,12 +50,12 @@ pub struct Spec {
     pub zones: Vec<String>,
     #[serde(deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// As sent: nothing here schedules by them.
+    /// As it was sent: nothing here schedules by it.
     #[serde(deserialize_with = "Text::array", skip_serializing_if = "Text::is_none")]
     pub resource_models: Text,
 }
 
-/// Where a Secret is.
+/// The name and namespace of a Secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretRef {
@@ -80,7 +80,7 @@ pub struct Taint {
     pub time_added: Option<String>,
 }
 
-/// Names of the fields, for those who want to know of others.
+/// The fields' names, to detect unknown ones.
 pub(super) const FIELDS: &[&str] = &[
     "id",
     "syncMode",
@@ -101,7 +101,7 @@ pub(super) const FIELDS: &[&str] = &[
 // === impl Spec ===
 
 impl Spec {
-    /// What the Secret says without an annotation of Karmada's.
+    /// The spec that the Secret yields without Karmada's annotation.
     pub(super) fn said(cluster: &ClusterSpec) -> Self {
         let (mode, endpoint, proxy) = match &cluster.endpoint {
             ClusterEndpoint::Const(fixed) => (PUSH, fixed.url.to_string(), fixed.proxy.as_ref()),
@@ -121,7 +121,7 @@ impl Spec {
         }
     }
 
-    /// This, where it says something beyond `said`.
+    /// The fields of this spec that differ from `said`.
     pub(super) fn beyond(&self, said: &Self) -> Self {
         let kept = |own: &String, said: &String| if own == said { String::new() } else { own.clone() };
         Self {
@@ -138,7 +138,7 @@ impl Spec {
         }
     }
 
-    /// What was kept by [`Spec::beyond`], with what the Secret says.
+    /// Completes a result of [`Spec::beyond`] with the Secret's own spec.
     pub(super) fn over(self, said: Self) -> Self {
         let or = |own: String, said: String| if own.is_empty() { said } else { own };
         Self {
@@ -155,7 +155,8 @@ impl Spec {
         }
     }
 
-    /// Whether it reaches its member otherwise than `other`: another address, way or credential.
+    /// Whether it reaches its member in another way than `other`: another address, mode or
+    /// credential.
     pub fn reaches_otherwise(&self, other: &Self) -> bool {
         let parts = |spec: &Self| (spec.sync_mode == PULL && spec.api_endpoint.is_empty(), spec.insecure);
         parts(self) != parts(other)
@@ -166,7 +167,7 @@ impl Spec {
             || self.impersonator_secret_ref != other.impersonator_secret_ref
     }
 
-    /// `Canonicalize` of upstream's strategy (`pkg/apis/cluster/mutation`); `now` is RFC 3339 with
+    /// `Canonicalize` of upstream's strategy (`pkg/apis/cluster/mutation`). `now` is RFC 3339 with
     /// whole seconds.
     pub(super) fn canonicalize(&mut self, now: &str) {
         let unstamped = |taint: &&mut Taint| taint.effect == "NoExecute" && taint.time_added.is_none();

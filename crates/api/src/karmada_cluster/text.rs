@@ -1,4 +1,4 @@
-//! JSON that is kept as it was sent: as values in memory, few bytes of it may take many.
+//! JSON kept as it was sent: as values in memory, a few bytes of it may take up many.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A field's text, or none.
+/// A field's JSON, if it has one.
 #[derive(Debug, Clone, Default)]
 pub struct Text(Option<Box<RawValue>>);
 
-/// Of a `status`, what is looked at.
+/// The fields of a `status` that we read.
 #[derive(Default)]
 pub(super) struct Outline {
     pub(super) version: String,
@@ -30,12 +30,12 @@ impl Text {
         self.0.as_deref().map(RawValue::get)
     }
 
-    /// For `deserialize_with`: an object, or nothing.
+    /// For `deserialize_with`: an object or null.
     pub(super) fn object<'de, D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         Self::beginning(reader, '{', "an object")
     }
 
-    /// For `deserialize_with`: an array, or nothing.
+    /// For `deserialize_with`: an array or null.
     pub(super) fn array<'de, D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         Self::beginning(reader, '[', "an array")
     }
@@ -49,7 +49,7 @@ impl Text {
         }
     }
 
-    /// As a `status`.
+    /// Reads it as a `status`.
     pub(super) fn outline(&self) -> Outline {
         let fields = self.fields();
         let version = fields.get("kubernetesVersion").and_then(|text| serde_json::from_str(text.get()).ok());
@@ -57,7 +57,7 @@ impl Text {
         Outline { version: version.unwrap_or_default(), ready }
     }
 
-    /// With one condition more, if it has a list of them or none at all.
+    /// Adds a condition, if the status has a list of conditions or none at all.
     #[must_use]
     pub(super) fn with_condition(&self, condition: &str) -> Self {
         let mut fields = self.fields();
@@ -89,7 +89,7 @@ impl PartialEq for Text {
 impl Eq for Text {}
 
 impl Serialize for Text {
-    /// Nothing is an empty object.
+    /// `None` becomes an empty object.
     fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(text) => text.serialize(writer),
@@ -98,12 +98,12 @@ impl Serialize for Text {
     }
 }
 
-/// What is between the brackets or braces of `text`.
+/// The text between the brackets or braces of `text`.
 fn inner(text: &str) -> Option<&str> {
     text.get(1..text.len().checked_sub(1)?).map(str::trim_ascii)
 }
 
-/// `status` of the condition `Ready` among these, which pass one by one.
+/// The `status` of the condition `Ready`. Reads the conditions one by one.
 fn ready(conditions: &RawValue) -> Result<Option<String>, serde_json::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -122,7 +122,7 @@ fn ready(conditions: &RawValue) -> Result<Option<String>, serde_json::Error> {
         fn visit_seq<A: SeqAccess<'de>>(self, mut conditions: A) -> Result<Option<String>, A::Error> {
             let mut found = None;
             while let Some(text) = conditions.next_element::<&'de RawValue>()? {
-                // Another that cannot be read says nothing of this one.
+                // Another condition that cannot be read does not affect this one.
                 let condition: Condition = serde_json::from_str(text.get()).unwrap_or_default();
                 if found.is_none() && condition.r#type == "Ready" {
                     found = Some(condition.status);

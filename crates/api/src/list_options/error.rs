@@ -23,10 +23,10 @@ pub enum InvalidListOptions {
     ResourceVersion,
     #[error("{0} must be a whole number")]
     Number(&'static str),
-    /// 410, after which clients list anew without a version.
+    /// 410, after which clients list again without a version.
     #[error("The resourceVersion for the provided list is no longer available: exact versions are not kept.")]
     Exact,
-    /// 410, after which clients list anew.
+    /// 410, after which clients list again.
     #[error("too old resource version: {0}: only the current one is kept, list again")]
     TooOld(String),
     #[error("ListOptions.meta.k8s.io \"\" is invalid: {0}: Forbidden: {1}")]

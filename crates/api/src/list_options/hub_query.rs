@@ -1,4 +1,4 @@
-//! The same options as the query of a request to the hub.
+//! Writes the options as the query of a request to the hub.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::{ListOptions, MATCH, NOT_OLDER_THAN, Selectors, WatchOptions};
 use crate::selector::label::LabelSelector;
 
-/// A query being written.
+/// A query that is being written.
 #[derive(Debug, Default)]
 struct Query(String);
 
@@ -25,8 +25,8 @@ impl Query {
 }
 
 impl ListOptions {
-    /// For the hub's objects that also have `label`; none if it is empty. Client label selectors
-    /// are left out where `labels` is false.
+    /// The query for the hub's objects that also have `label`. An empty `label` adds no condition.
+    /// Omits the client's label selector if `labels` is false.
     pub fn to_hub(&self, label: &str, labels: bool) -> String {
         let mut query = Query::default();
         self.selectors.put(&mut query, label, labels);
@@ -40,8 +40,8 @@ impl ListOptions {
 }
 
 impl WatchOptions {
-    /// As [`ListOptions::to_hub`]. Bookmarks are always asked for. `timeout_seconds` stands in for
-    /// the watcher's own.
+    /// Like [`ListOptions::to_hub`]. Always asks for bookmarks. `timeout_seconds` replaces the
+    /// client's own.
     pub fn to_hub(&self, label: &str, labels: bool, timeout_seconds: u64) -> String {
         let mut query = Query::default();
         query.put("watch", "true");
@@ -58,7 +58,7 @@ impl WatchOptions {
 }
 
 impl Selectors {
-    /// The namespace of the hub's objects is not that of ours: what a selector says of it is not
+    /// The namespace of the hub's objects is not the namespace of ours, so its selector is not
     /// passed on.
     fn put(&self, query: &mut Query, label: &str, labels: bool) {
         let own = if labels && self.labels != LabelSelector::default() { self.label_text.as_str() } else { "" };

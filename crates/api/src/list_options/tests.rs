@@ -1,4 +1,4 @@
-//! What lists and watches select, what is refused in which words, and what reaches the hub.
+//! What lists and watches select, the refusals with their messages, and the query to the hub.
 
 use super::*;
 use crate::samples::{certificate_cluster, token_cluster};

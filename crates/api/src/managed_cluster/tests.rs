@@ -1,4 +1,4 @@
-//! What a `ManagedCluster` changes about a Secret's cluster, and what not.
+//! What a `ManagedCluster` changes in a Secret's cluster, and what it does not change.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn bundle(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// The cluster of a Secret that says something else of its own.
+/// The cluster of a Secret with other values of its own.
 fn cluster(configs: &Value, labels: &[(&str, &str)], rules: SecretRules) -> Result<ClusterSpec, SecretError> {
     of(&managed(configs), &[("endpoint", "https://own"), ("ca", CA), ("token", "t")], labels, rules)
 }
@@ -92,7 +92,7 @@ fn without_addresses_and_through_tunnels_the_secret_decides() {
     assert_eq!(url(&spec), "tunnel");
 }
 
-/// One that nobody accepted: refused in so many words, or not mentioned.
+/// A ManagedCluster without acceptance: explicitly refused, or not mentioned.
 fn strangers(said: Option<bool>) -> ManagedCluster {
     let configs = json!([{"url": "https://thief", "caBundle": bundle(CA)}, {"url": "nowhere"}]);
     let mut spec = json!({"managedClusterClientConfigs": configs});

@@ -1,4 +1,4 @@
-//! Karmada's types, field by field, by their names in `pkg/apis/cluster/v1alpha1/types.go`.
+//! The schemas of Karmada's types, with the field names of `pkg/apis/cluster/v1alpha1/types.go`.
 
 use super::schema::Form::{Boolean, List, Object, Open, Text, TextMap, Texts, Time};
 use super::schema::{Field, Schema};

@@ -1,4 +1,4 @@
-//! The operations on what discovery advertises, made from the same table.
+//! The operations of what discovery advertises, from the same table.
 
 use serde_json::{Map, Value, json};
 
@@ -6,14 +6,14 @@ use super::Api;
 use super::schema::{group_version_kind, reference};
 use crate::discovery::{Resource, Subresource};
 
-/// One operation: its method, action and what it is about.
+/// One operation.
 struct Operation<'a> {
     method: &'static str,
     /// `x-kubernetes-action`.
     action: &'static str,
     /// `x-kubernetes-group-version-kind`.
     kind: &'a str,
-    /// Schema of the answer; `None` for whatever a member answers.
+    /// The response's schema. `None` for any response of a member.
     answer: Option<String>,
     what: String,
 }
@@ -71,8 +71,8 @@ fn object_of(api: &Api, resource: &Resource) -> Value {
     path
 }
 
-/// A write of an object. That it has `fieldValidation` is how kubectl knows to leave the check of
-/// fields to us.
+/// A write of an object. From the parameter `fieldValidation`, kubectl knows that the server checks
+/// the fields.
 fn write(api: &Api, resource: &Resource, method: &'static str, verb: &'static str) -> Value {
     let answer = Some(resource.kind.to_owned());
     let what = format!("{verb} a {}", resource.kind);
@@ -95,7 +95,7 @@ fn with_body(api: &Api, operation: &mut Value, method: &str, kind: &str) {
     }
 }
 
-/// A subresource with the verbs of an object.
+/// A subresource with verbs like those of an object.
 fn written(api: &Api, resource: &Resource, subresource: &Subresource) -> Value {
     let mut path = Map::from_iter([("parameters".to_owned(), json!([name(resource)]))]);
     for verb in subresource.verbs {
@@ -194,7 +194,7 @@ const WRITE_PARAMETERS: &[Parameter] = &[
 // === impl Operation ===
 
 impl Operation<'_> {
-    /// `suffix` keeps the ids of operations on the same kind apart.
+    /// `suffix` distinguishes the ids of operations on the same kind.
     fn to_json(&self, api: &Api, suffix: &str) -> Value {
         let id = format!("{}{}{}", self.id_verb(), api.id, self.kind);
         let (media_type, schema) = match &self.answer {

@@ -1,4 +1,4 @@
-//! Object types as tables, and their form in OpenAPI v3.
+//! Object types as tables, and their conversion to OpenAPI v3.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use super::Api;
 
 /// An object type.
 pub(super) struct Schema {
-    /// Last part of the schema's name; clients show it as the type.
+    /// Last part of the schema's name. Clients show it as the type.
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// A kind of the API, with `kind` and `apiVersion` of its own.
+    /// Whether it is a kind of the API, which has `kind` and `apiVersion`.
     pub(super) is_kind: bool,
     pub(super) fields: &'static [Field],
 }
@@ -21,7 +21,7 @@ pub(super) struct Field {
     pub(super) description: &'static str,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     Text,
@@ -32,17 +32,17 @@ pub(super) enum Form {
     Boolean,
     Integer,
     TextMap,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// Anything.
+    /// Any value.
     Open,
     Object(&'static str),
     List(&'static str),
 }
 
-/// The schema's name in the document, and so in every reference. The prefix is ours even for types
-/// of Kubernetes, of which we have some fields only: tools that merge documents must not take them
-/// for the whole.
+/// The schema's name in the document and in every reference. Types of Kubernetes also have our
+/// prefix, because we only have some of their fields: tools that merge documents must not take them
+/// for the complete types.
 pub(super) fn qualified(api: &Api, name: &str) -> String {
     format!("{}.{}.{name}", api.prefix, api.group.version)
 }
@@ -105,7 +105,7 @@ impl Field {
             Form::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             Form::Texts => json!({ "type": "array", "items": { "type": "string" } }),
             Form::Open => json!({ "x-kubernetes-preserve-unknown-fields": true }),
-            // A bare reference could have no description beside it.
+            // A bare reference could not have a description.
             Form::Object(name) => json!({ "allOf": [reference(api, name)] }),
             Form::List(name) => json!({ "type": "array", "items": reference(api, name) }),
         };

@@ -1,4 +1,4 @@
-//! Every type we serve, field by field: what `kubectl explain` prints.
+//! The schemas of all types that we serve: what `kubectl explain` prints.
 
 use serde_json::{Map, Value};
 
@@ -272,7 +272,7 @@ pub(super) const OURS: &[Schema] = &[
     },
 ];
 
-/// Of every group.
+/// The schemas that every group needs.
 const COMMON: &[Schema] = &[
     Schema {
         name: "ObjectMeta",

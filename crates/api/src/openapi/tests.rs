@@ -1,4 +1,4 @@
-//! Golden documents, what a hub's cache relies on, and that every field we serve is described.
+//! Golden documents, the behaviour that a hub's cache needs, and a description of every field.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -83,7 +83,7 @@ fn only_json_is_written() {
     for accept in [PROTOBUF, "text/html"] {
         assert_eq!(ask(OpenApi::Document, &[(ACCEPT, accept)], None).map(|_| ()), Err(NotAcceptable), "{accept}");
     }
-    // A hub asks for the list with whatever it likes, and must get it.
+    // A hub asks for the list with any Accept header, and must get it.
     assert_eq!(ask(OpenApi::Root, &[(ACCEPT, PROTOBUF)], None).expect("JSON all the same").status(), 200);
 }
 
@@ -99,7 +99,7 @@ fn operations(api: &Api, document: &Value) {
         let collection = format!("/apis/{}/{}", api.group.api_version, resource.plural);
         let object = format!("{collection}/{{name}}");
         let of_resource = resource.verbs.iter().map(|verb| match *verb {
-            // A watch is in the list's parameters.
+            // The list's parameters include the watch.
             "list" | "watch" => (&collection, "get", "list"),
             "create" => (&collection, "post", "post"),
             "update" => (&object, "put", "put"),
@@ -166,7 +166,7 @@ fn described(document: &Value, references: fn(&Value, &mut BTreeSet<String>)) {
     }
 }
 
-/// Fails at every field of `value` that the schema does not have.
+/// Fails for every field of `value` that the schema lacks.
 fn check(document: &Value, schema: &Value, value: &Value, place: &str) {
     let schema = schema["allOf"].get(0).unwrap_or(schema);
     let resolved = match schema["$ref"].as_str() {
@@ -231,7 +231,7 @@ fn what_is_served_is_what_is_described() {
     check(&document, &schema::reference(&OURS, "ClusterTraffic"), &served, "ClusterTraffic");
 }
 
-/// With every field.
+/// An object with every field.
 fn traffic() -> crate::traffic::Traffic {
     use crate::traffic::{Bucket, Duration, Failures, RecentFailure, Requests, Traffic, TunnelHop, TunnelOpen};
     let bucket = |most_micros| Bucket { most_micros, count: 1 };

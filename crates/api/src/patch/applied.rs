@@ -1,7 +1,7 @@
-//! A JSON patch (RFC 6902), applied within bounds: a few lines of it could otherwise make an object
-//! of any size, by copies of copies, or one so deep that walking it overflows the stack.
+//! Applies a JSON patch (RFC 6902) within limits: a few lines could otherwise make an object of any
+//! size by copies of copies, or one so deep that walking it overflows the stack.
 //!
-//! kube-apiserver bounds the same, by `AccumulatedCopySizeLimit` of its library
+//! kube-apiserver has the same limit in `AccumulatedCopySizeLimit` of its library
 //! (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
 
 use std::io;
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use super::PatchError;
 
-/// What all copies of one patch may add, in bytes of JSON.
+/// Most bytes of JSON that all copies of one patch may add.
 const MOST_COPIED: usize = 64 << 10;
-/// Levels of an object. `serde_json` reads no more than 128.
+/// Most levels of an object. `serde_json` itself reads at most 128.
 const DEEPEST: usize = 100;
-/// Values that all operations of one patch may bring to their places. Each is walked: a large part
-/// of an object, moved a thousand times, would take its core for seconds.
+/// Most values that all operations of one patch may put in place. Each is walked: moving a large
+/// part of an object a thousand times would occupy a core for seconds.
 const MOST_BROUGHT: usize = 1 << 20;
 
-/// Room for so many bytes more.
+/// The number of bytes left.
 struct Room(usize);
 
 /// `object` after all `operations`.
@@ -45,7 +45,7 @@ pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value
     Ok(object)
 }
 
-/// What `operation` puts at its path.
+/// The value that `operation` puts at its path.
 fn brought<'a>(operation: &'a PatchOperation, object: &'a Value) -> Option<&'a Value> {
     match operation {
         PatchOperation::Add(add) => Some(&add.value),
@@ -56,7 +56,7 @@ fn brought<'a>(operation: &'a PatchOperation, object: &'a Value) -> Option<&'a V
     }
 }
 
-/// Whether `value` has no more than `levels`, and some of `left` is left after all its values.
+/// Whether `value` has at most `levels`. Subtracts its values from `left`, which must stay above 0.
 fn fits(value: &Value, levels: usize, left: &mut usize) -> bool {
     *left = left.saturating_sub(1);
     *left > 0
@@ -97,7 +97,7 @@ mod tests {
         let doubled: Vec<_> = (0..60).map(double).collect();
         let refused = patched(&doubled.into());
         assert!(matches!(refused, Err(PatchError::TooLarge(text)) if text.contains("64 KiB")), "{refused:?}");
-        // What is large already is no obstacle until it is copied.
+        // An object that is already large is no problem until it is copied.
         assert!(patched(&json!([double(0), {"op": "move", "from": "/large", "path": "/other"}])).is_ok());
         let large = patched(&json!([{"op": "copy", "from": "/large", "path": "/other"}]));
         assert!(matches!(large, Err(PatchError::TooLarge(_))), "{large:?}");

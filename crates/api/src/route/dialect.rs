@@ -1,12 +1,12 @@
-//! The spellings in which a member can be asked for: one parser each, and one route behind them.
+//! The dialects for naming a member: one parser per dialect, and one common route.
 //!
-//! A parser finds the cluster and the member's part of the path, and nothing else. What the member
-//! does with the request, and what its sender is reviewed for, is found out behind it, alike for
-//! all. A path has a meaning in one dialect only, and none decodes, cleans or collapses.
+//! A parser only finds the cluster and the member's part of the path. Common code behind it finds
+//! out what the member does with the request, and what to review. A path has a meaning in one
+//! dialect only, and no parser decodes, cleans or collapses.
 //!
-//! No dialect is on unless the operator turns it on. A path of one that is off, and one that names
-//! no valid cluster, is refused before authentication: no cluster is looked up, so the answer
-//! reveals none.
+//! The operator must turn a dialect on. A path of a dialect that is off, or one without a valid
+//! cluster name, is refused before authentication. No cluster is looked up, so the response reveals
+//! none.
 
 mod karmada;
 mod kcp;
@@ -15,14 +15,14 @@ use super::{COLLECTION, PROXY, RESOURCE};
 use crate::cluster_name::ClusterName;
 use crate::{GROUP, VERSION};
 
-/// In which spelling a member was asked for.
+/// The form in which a path names its member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`
     Native,
-    /// `/clusters/<cluster>[/…]`, kcp's.
+    /// `/clusters/<cluster>[/…]`, kcp's form.
     Kcp,
-    /// `/<cluster>[/…]` on a port of its own, that of Open Cluster Management's user server.
+    /// `/<cluster>[/…]` on a port of its own, like Open Cluster Management's user server.
     UserServer,
     /// `/apis/cluster.karmada.io/v1alpha1/clusters/<cluster>/proxy[/…]`
     Karmada,
@@ -31,34 +31,35 @@ pub enum Dialect {
 /// What a port serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// The gateway's own paths, and members in these dialects beside the native one.
+    /// The gateway's own paths, and members in the native dialect and these dialects.
     Gateway(Dialects),
-    /// Members alone, as Open Cluster Management's user server.
+    /// Members only, like Open Cluster Management's user server.
     UserServer,
 }
 
-/// The dialects that the gateway's own port serves beside the native one.
+/// The dialects on the gateway's own port, besides the native one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialects {
     pub kcp: bool,
     pub karmada: KarmadaMode,
 }
 
-/// How Karmada's group is served.
+/// How the gateway serves Karmada's group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KarmadaMode {
     #[default]
     Off,
-    /// All of it is the gateway's.
+    /// The gateway serves all of it.
     Standalone,
-    /// Members are the gateway's. Everything else is for the server that had the group before.
+    /// The gateway serves the members. All other requests go to the server that served the group
+    /// before.
     Beside,
 }
 
-/// Why a path in the form of a dialect asks for no member. Every client may read it.
+/// Why a path in the form of a dialect names no member. Every client may read the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMember {
-    /// The operator has not switched the dialect on.
+    /// The operator has not turned the dialect on.
     #[error("nothing is served under this path")]
     Off,
     #[error(
@@ -74,27 +75,27 @@ pub enum NoMember {
     Every,
 }
 
-/// What a path is in the dialects that are served.
+/// The meaning of a path in the served dialects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading<'a> {
     Member(Member<'a>),
-    /// All members at once: the path up to their part.
+    /// All members at once. Contains the path up to the members' part.
     Every(&'a str),
     NoMember(NoMember),
-    /// None of theirs.
+    /// Not a path of these dialects.
     Other,
 }
 
-/// A member that is asked for.
+/// A member that a path names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Member<'a> {
     pub(super) dialect: Dialect,
     pub(super) cluster: ClusterName,
-    /// The path up to the member's part, which is empty or begins with a slash.
+    /// The path up to the member's part, which is empty or starts with a slash.
     pub(super) prefix: &'a str,
 }
 
-/// Reads `path` on a port where `served` is.
+/// Reads `path` on a port with `served`.
 pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
     let Served::Gateway(dialects) = served else { return read_user_server(path) };
     match read_native(path) {
@@ -106,10 +107,10 @@ pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
     }
 }
 
-/// Our own: a cluster's proxy is a subresource, which the hub's aggregator passes on to us.
+/// Our own dialect: a cluster's proxy is a subresource, which the hub's aggregator forwards to us.
 ///
-/// `None`: another path, a cluster's proxy without a valid name among them, which is reviewed as
-/// what it says and not found.
+/// `None` for any other path. This includes the proxy of an invalid cluster name, which is reviewed
+/// under its own attributes and then not found.
 fn read_native(path: &str) -> Option<Member<'_>> {
     let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
     let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
@@ -117,7 +118,7 @@ fn read_native(path: &str) -> Option<Member<'_>> {
     Some(Member { dialect: Dialect::Native, cluster, prefix: &path[..path.len() - remainder.len()] })
 }
 
-/// What [`read_native`] reads.
+/// Writes the path that [`read_native`] reads.
 fn write_native(cluster: &ClusterName) -> String {
     format!("{COLLECTION}/{cluster}/{PROXY}")
 }
@@ -125,7 +126,7 @@ fn write_native(cluster: &ClusterName) -> String {
 /// Open Cluster Management's user server: `/<cluster>`, then the member's part
 /// (`open-cluster-management.io/cluster-proxy/pkg/utils.GetTargetServiceConfigForKubeAPIServer`).
 ///
-/// Every path there is a member's, so it has a port of its own: beside others, a cluster named
+/// Every path there is a member's, so it needs its own port: next to other paths, a cluster named
 /// `apis` would take all of ours.
 fn read_user_server(path: &str) -> Reading<'_> {
     let name = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
@@ -138,11 +139,11 @@ fn read_user_server(path: &str) -> Reading<'_> {
 // === impl Dialect ===
 
 impl Dialect {
-    /// All of them, in the order of their numbers.
+    /// All dialects, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Native, Self::Kcp, Self::UserServer, Self::Karmada];
 
-    /// A word for metrics and the audit log. `None` for the native one, so that what was written
-    /// before there were others is written still.
+    /// A word for metrics and the audit log. `None` for the native dialect, so that output from
+    /// before the other dialects stays the same.
     pub const fn word(self) -> Option<&'static str> {
         match self {
             Self::Native => None,
@@ -152,8 +153,8 @@ impl Dialect {
         }
     }
 
-    /// The path under which `cluster`'s API is served: [`read`] reads it as that cluster. `None`:
-    /// the dialect has no spelling of the name.
+    /// The path of `cluster`'s API in this dialect: [`read`] maps it to that cluster. `None` if the
+    /// dialect cannot spell the name.
     pub fn path(self, cluster: &ClusterName) -> Option<String> {
         match self {
             Self::Native => Some(write_native(cluster)),
@@ -163,13 +164,13 @@ impl Dialect {
         }
     }
 
-    /// Whether members see the caller, whatever the settings say about identities: the dialect
-    /// promises that the member's own rights decide.
+    /// Whether members always see the caller, whatever the identity settings are: the dialect
+    /// promises that the member's own permissions decide.
     pub const fn acts_as_caller(self) -> bool {
         matches!(self, Self::Karmada)
     }
 
-    /// The resource whose subresource `proxy` is reviewed: group, version and name.
+    /// The resource with the reviewed subresource `proxy`: its group, version and name.
     pub(super) const fn reviewed(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Native | Self::Kcp | Self::UserServer => (GROUP, VERSION, RESOURCE),

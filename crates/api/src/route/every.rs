@@ -1,4 +1,4 @@
-//! All members at once, in Karmada's spelling.
+//! Requests for all members at once, in Karmada's dialect.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use crate::karmada::{CLUSTERS, GROUP, VERSION};
 use crate::path::has_dot_segment;
 use crate::query;
 
-/// Its sender is reviewed as a hub's aggregator does it: for the proxy of a cluster `*`. Carrying
-/// it out reviews each cluster too.
+/// Reviews the sender like a hub's aggregator does: for the proxy of a cluster `*`. The handler
+/// also reviews each cluster.
 pub(super) fn parsed<'a>(asked: RawRequest<'a>, prefix: &'a str) -> Parsed<'a> {
     let RawRequest { method, path, query, upgrade, .. } = asked;
     let remainder = &path[prefix.len()..];
@@ -43,8 +43,8 @@ pub(super) fn parsed<'a>(asked: RawRequest<'a>, prefix: &'a str) -> Parsed<'a> {
 
 fn route<'a>(method: &Method, asks: MemberRequest<'a>, prefix: &'a str) -> Route<'a> {
     let Attributes::Resource(resource) = asks.attributes() else { return Route::NotFound };
-    // A stream of many members would look like one that lost some. Carrying it out refuses to
-    // switch protocols.
+    // A stream from many members would look like a stream that lost some of them. The handler
+    // refuses to switch protocols.
     if *method != Method::GET || asks.is_endless() || asks.may_act() {
         return Route::MethodNotAllowed;
     }

@@ -1,5 +1,5 @@
-//! Karmada's group where it is served: its `clusters`, and what discovery says of it; or, beside a
-//! Karmada, what goes to the server that had the group before.
+//! Karmada's group if we serve it: its `clusters` and its discovery. Beside a Karmada: the requests
+//! for the server that served the group before.
 
 use http::Method;
 
@@ -13,16 +13,16 @@ use crate::karmada_cluster::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 
-/// A gateway that does not serve the group refuses this before (`dialect::read`).
+/// A gateway that does not serve the group refuses this path earlier (`dialect::read`).
 const COLLECTION: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
 const STATUS: &str = "/status";
 
-/// What Karmada's aggregated API server is asked for, and all below. Hubs read version 2 of OpenAPI
+/// The paths of Karmada's aggregated API server, with all paths below. Hubs read OpenAPI version 2
 /// from each server of a group, and we have none.
 const OF_UPSTREAM: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/apis/cluster.karmada.io", "/openapi/v2"];
 
-/// `found`, or what it is where the group is served.
+/// The route of a request where the group is served. Otherwise `found`.
 pub(super) fn among<'a>(found: Route<'a>, asked: RawRequest<'a>, attributes: &Attributes) -> Route<'a> {
     let Served::Gateway(dialects) = asked.served else { return found };
     match dialects.karmada {
@@ -54,8 +54,8 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
         Route::OpenApi(OpenApi::Root) => Route::Beside(BesideRoute::Shared(SharedDocument::OpenApiRoot)),
         found if !is_of_upstream(path) => found,
         _ if has_dot_segment(path) => Route::BadRequest(BadPath::DotSegment),
-        // What is reviewed here is not decoded, and that server decodes what it reviews: it would
-        // be another path, of a member even.
+        // We review the raw path, but that server decodes it before its own review. It could be
+        // another path there, even the path of a member.
         _ if path.contains('%') => Route::NotFound,
         _ if path.contains('\\') || path.contains("//") => Route::BadRequest(BadPath::Slashes),
         _ if query.is_some_and(query::has_too_many_parameters) => Route::BadRequest(BadPath::Parameters),
@@ -69,7 +69,7 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
     }
 }
 
-/// Whether a path belongs to Karmada's aggregated API server, and leads to no member.
+/// Whether a path belongs to Karmada's aggregated API server and does not lead to a member.
 pub fn is_no_members(path: &str) -> bool {
     let is_plain = !path.contains(['%', '\\']) && !path.contains("//");
     is_plain && is_of_upstream(path) && path.split('/').all(|segment| segment != "proxy")
@@ -80,7 +80,7 @@ fn is_of_upstream(path: &str) -> bool {
     rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// `rest` is what follows the collection's path.
+/// `rest` is the path after the collection's.
 fn clusters(method: &Method, rest: &str, attributes: &Attributes) -> Route<'static> {
     // A hub reads `a//status` as `a`, and reviews that.
     if rest.contains("//") {

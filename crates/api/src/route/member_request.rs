@@ -1,11 +1,12 @@
-//! What a member will do with a proxied request: read once, from the bytes that are forwarded, for
-//! all code that has to know.
+//! What a member will do with a proxied request: read once, from the forwarded bytes, for all code
+//! that has to know.
 //!
-//! A wrong answer is a hole: one thing would be allowed, counted or written down, and another done.
-//! So this follows the member step by step: `net/http` decodes the path once, then `requestinfo.go`
-//! reads it, and KEP-4006 makes opening a stream a `create`. Where a server might read a path
-//! otherwise than `requestinfo.go` does, the answer is the one that grants less; where none does
-//! for certain, nothing is to be allowed, see [`MemberRequest::has_one_reading`].
+//! An error here is a security hole: the gateway would allow, count or log one action, and the
+//! member would carry out another. So this follows the member step by step: `net/http` decodes the
+//! path once, then `requestinfo.go` reads it, and KEP-4006 makes opening a stream a `create`. Where
+//! a server might read a path in another way than `requestinfo.go`, the result is the one that
+//! grants less. Where no reading is certain, nothing may be allowed, see
+//! [`MemberRequest::has_one_reading`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,27 +18,27 @@ use super::request_info::{self, Parts};
 use crate::access::{Attributes, Verb};
 use crate::{path, query};
 
-/// A request as its member's API server sees it.
+/// A request from the view of its member's API server.
 ///
-/// A path with an invalid escape is a non-resource path, as sent: good enough to be written down,
-/// and nothing to be allowed, see [`MemberRequest::can_be_decoded`]. Decoded bytes that are no
-/// UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
+/// A path with an invalid escape is a non-resource path with its raw text: good enough for logs,
+/// but not for permissions, see [`MemberRequest::can_be_decoded`]. Decoded bytes that are not UTF-8
+/// become U+FFFD, as in a review from Go's JSON encoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRequest<'a> {
     method: &'a Method,
-    /// As it is forwarded, still encoded, without the endpoint's base path.
+    /// As it is forwarded: still encoded, and without the endpoint's base path.
     raw: &'a str,
     query: Option<&'a str>,
-    /// As it is written: a word for metrics, which decides nothing.
+    /// As it is spelled. A label for metrics, which decides nothing.
     resource: &'a str,
-    /// No escape is invalid.
+    /// Whether no escape is invalid.
     decodes: bool,
     upgrade: bool,
     endless: Option<Endless>,
     impersonates: bool,
 }
 
-/// What has no end of its own.
+/// A response that has no end of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endless {
     Watch,
@@ -47,8 +48,8 @@ enum Endless {
 // === impl MemberRequest ===
 
 impl<'a> MemberRequest<'a> {
-    /// `remainder` is the path as it is forwarded, without the endpoint's base path; empty means
-    /// `/`. `upgrade` says whether the request asks to switch protocols.
+    /// `remainder` is the path as it is forwarded, without the endpoint's base path. Empty means
+    /// `/`. `upgrade` is whether the request asks to switch protocols.
     pub fn read(method: &'a Method, remainder: &'a str, query: Option<&'a str>, upgrade: bool) -> Self {
         let raw = if remainder.is_empty() { "/" } else { remainder };
         let [watch, follow, impersonate] = match query {
@@ -70,7 +71,7 @@ impl<'a> MemberRequest<'a> {
             resource,
             decodes,
             upgrade,
-            // API servers watch and follow by GET alone
+            // API servers only watch and follow on GET
             // (`k8s.io/apiserver/pkg/endpoints/installer.go`).
             endless: endless.filter(|_| *method == Method::GET),
             // Only the exact word counts, as for the Go cluster-gateway.
@@ -78,12 +79,12 @@ impl<'a> MemberRequest<'a> {
         }
     }
 
-    /// The verb to review it under as a request to a member's proxy: that of its method, and for a
-    /// read that opens a stream `gained`.
+    /// The verb to review for a request to a member's proxy: its method's verb, or `gained` for a
+    /// read that opens a stream.
     ///
-    /// Never less than what the member executes. An upgrade adds to what a GET does. It takes
-    /// nothing from what any other method does: a member that knows no upgrade ignores the wish
-    /// (RFC 9110 §7.8) and deletes what the request deletes.
+    /// Never a weaker verb than what the member carries out. An upgrade adds to a GET. It does not
+    /// weaken any other method: a member that does not know the upgrade ignores it (RFC 9110 §7.8)
+    /// and still deletes what the request deletes.
     pub fn reviewed_verb(&self, gained: Verb) -> Verb {
         match request_info::verb(self.method) {
             Verb::Get if self.connects() => gained,
@@ -91,8 +92,8 @@ impl<'a> MemberRequest<'a> {
         }
     }
 
-    /// Whether it opens a stream into something: a console, a terminal, a port, anything that asks
-    /// to switch protocols, but a watch.
+    /// Whether it opens a stream into something: a console, a terminal, a port, or any other
+    /// request to switch protocols except a watch.
     pub fn connects(&self) -> bool {
         self.upgrade && self.endless != Some(Endless::Watch)
     }
@@ -102,26 +103,27 @@ impl<'a> MemberRequest<'a> {
         self.upgrade
     }
 
-    /// Whether its answer has no end of its own: a watch, or a log that is followed. Never anything
-    /// behind a `…/proxy`.
+    /// Whether its response has no end of its own: a watch, or a followed log. Never for a path
+    /// behind `…/proxy`.
     pub fn is_endless(&self) -> bool {
         self.endless.is_some()
     }
 
-    /// Whether its caller wishes to act on the member as himself (`impersonate=true`).
+    /// Whether the caller wants to act on the member under the caller's own identity
+    /// (`impersonate=true`).
     pub fn impersonates(&self) -> bool {
         self.impersonates
     }
 
-    /// Whether a pod, Service or kubelet may answer instead of the member. Errs towards true: where
-    /// the word stands does not matter, because a member, or what stands before it, may collapse
-    /// what we forward as it is.
+    /// Whether a pod, Service or kubelet may respond instead of the member. Errs towards true. The
+    /// position of the word does not matter, because a member, or a proxy in front of it, may
+    /// collapse the path that we forward unchanged.
     pub fn is_behind_proxy(&self) -> bool {
         path::is_behind_proxy(self.raw)
     }
 
-    /// Whether it is Open Cluster Management's way to a Service of the member, for which no API
-    /// server has a meaning: `services/<service>/proxy-service`.
+    /// Whether it is Open Cluster Management's path to a Service of the member,
+    /// `services/<service>/proxy-service`, which means nothing to an API server.
     pub fn is_of_a_workload(&self) -> bool {
         decoded(self.raw).is_some_and(|path| {
             Parts::of(self.method, &path).is_some_and(|parts| {
@@ -130,39 +132,38 @@ impl<'a> MemberRequest<'a> {
         })
     }
 
-    /// Whether its query may hold what is to be kept from logs: commands, or words for a workload.
-    /// Errs as [`MemberRequest::is_behind_proxy`].
+    /// Whether its query may contain text that must not be logged: commands, or parameters for a
+    /// workload. Errs towards true, like [`MemberRequest::is_behind_proxy`].
     pub fn may_act(&self) -> bool {
         path::may_act(self.raw)
     }
 
-    /// Whether it may be sent once more after a 401, if it has no body. The member itself did
-    /// nothing then (RFC 9110 §15.5.2); a workload behind it says what it pleases.
+    /// Whether it may be sent again after a 401, if it has no body. The member itself did nothing
+    /// then (RFC 9110 §15.5.2), but a workload behind it may respond with any status.
     pub fn may_be_repeated(&self) -> bool {
         self.method.is_safe() || !self.is_behind_proxy()
     }
 
-    /// The resource it is about, as it is written there; empty if it is about none. For metrics:
-    /// nothing may be decided by it.
+    /// The resource as it is spelled in the path. Empty if there is none. For metrics: nothing may
+    /// be decided by it.
     pub fn resource(&self) -> &'a str {
         self.resource
     }
 
-    /// Whether two hexadecimal digits follow each percent sign of the path. A review must not speak
-    /// of a path for which that is not so: kube-apiserver refuses it before it looks at anything
-    /// (`net/url`), but other servers, and proxies in front of any, mend it into one without a
-    /// review.
+    /// Whether two hexadecimal digits follow each percent sign in the path. Otherwise no review may
+    /// use the path: kube-apiserver refuses it at once (`net/url`), but other servers, and proxies
+    /// in front, repair it into a path that was not reviewed.
     pub fn can_be_decoded(&self) -> bool {
         self.decodes
     }
 
-    /// Whether every reader of its path finds what [`MemberRequest::attributes`] says. Proxies in
-    /// front of an API server join slashes or take `\` for one (nginx `merge_slashes`, Envoy
+    /// Whether every reader of its path agrees with [`MemberRequest::attributes`]. Proxies in front
+    /// of an API server merge slashes, or take `\` for a slash (nginx `merge_slashes`, Envoy
     /// `merge_slashes` and `normalize_path`): `pods/p//log` is a pod for `requestinfo.go`, and a
-    /// log once it has passed. A review must not speak of a path for which that is not so.
+    /// log behind such a proxy. Without agreement, no review may use the path.
     ///
-    /// Slashes at both ends change nothing, nor does what follows a subresource `proxy`, which is
-    /// the workload's.
+    /// Slashes at both ends change nothing. Neither does the path after a subresource `proxy`,
+    /// which belongs to the workload.
     pub fn has_one_reading(&self) -> bool {
         decoded(self.raw).is_some_and(|path| {
             let path = path.trim_matches('/');
@@ -172,7 +173,7 @@ impl<'a> MemberRequest<'a> {
         })
     }
 
-    /// Its attributes, for a second review on the hub and for the audit log. A GET of `pods/exec`,
+    /// The attributes for a second review on the hub and for the audit log. A GET of `pods/exec`,
     /// `pods/attach` or `pods/portforward` that asks to switch protocols is a `create`
     /// (kube-apiserver since 1.35).
     pub fn attributes(&self) -> Attributes {
@@ -182,8 +183,8 @@ impl<'a> MemberRequest<'a> {
         let mut attributes = request_info::attributes(self.method, &path, self.query);
         if let Attributes::Resource(resource) = &mut attributes
             && self.upgrade
-            // Without a name it is a list for the rules, and still an exec for a proxy that
-            // collapses slashes.
+            // Without a name, it is a list by the rules, but still an exec behind a proxy that
+            // merges slashes.
             && matches!(resource.verb, Verb::Get | Verb::List | Verb::Watch)
             && (&*resource.group, &*resource.resource) == ("", "pods")
             && matches!(&*resource.subresource, "exec" | "attach" | "portforward")
@@ -194,8 +195,7 @@ impl<'a> MemberRequest<'a> {
     }
 }
 
-/// The resource, and whether there is an end to it, where the query asks to `watch` and to
-/// `follow`.
+/// The resource, and whether the response ends. `watch` and `follow` are the query's flags.
 fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -> (&'p str, Option<Endless>) {
     let Some(parts) = Parts::of(method, path) else { return ("", None) };
     let endless = if parts.verb(watch) == Verb::Watch && parts.subresource.is_empty() {
@@ -208,13 +208,13 @@ fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -
     (parts.resource, endless)
 }
 
-/// Whether some server, or what stands before it, may take the decoded `path` for another one: what
-/// collapses slashes, or takes `\` for one, finds a name where `requestinfo.go` finds none.
+/// Whether a server, or a proxy in front of it, may read the decoded `path` in another way: one
+/// that merges slashes, or takes `\` for a slash, finds a name where `requestinfo.go` finds none.
 fn may_be_read_otherwise(path: &str) -> bool {
     path.contains('\\') || path.trim_matches('/').contains("//")
 }
 
-/// `None` where the decoder of this crate would let an escape pass as text.
+/// `None` for an invalid escape, which this crate's decoder would keep as text.
 fn decoded(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains('%') {
         return Some(Cow::Borrowed(raw));

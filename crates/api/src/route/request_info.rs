@@ -1,9 +1,9 @@
-//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access
-//! review.
+//! Computes any request's attributes for the access review, like
+//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
 //!
-//! Segments are taken as given. A proxied request's path is decoded first, as the member will
-//! (`member_request`); our own paths are never decoded. Of these only paths without a percent sign
-//! are served, and for all others the review speaks of a resource without grants.
+//! Reads segments verbatim. A proxied request's path is decoded before, as the member will
+//! (`member_request`). Our own paths are never decoded: those with a percent sign are not served,
+//! and their review is about a resource without grants.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::selector::field::FieldSelector;
 use crate::selector::label::LabelSelector;
 use crate::{GROUP, VERSION, query};
 
-/// What the path and the method say: the query is not looked at.
+/// The facts in the path and the method, without the query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'p> {
-    /// A read without a name is still a `Get`: whether it lists or watches is in the query.
+    /// A read without a name is still a `Get`: the query decides whether it lists or watches.
     verb: Verb,
-    /// The verb came from a `watch/` or `proxy/` prefix.
+    /// Whether the verb came from a `watch/` or `proxy/` prefix.
     by_path: bool,
     pub(super) group: &'p str,
     version: &'p str,
@@ -28,17 +28,17 @@ pub(super) struct Parts<'p> {
     pub(super) resource: &'p str,
     name: &'p str,
     pub(super) subresource: &'p str,
-    /// What follows the slash behind the subresource, but for slashes at the end.
+    /// The path after the subresource and a slash, without trailing slashes.
     pub(super) rest: &'p str,
 }
 
-/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the
-/// rest for these few short ones.
+/// Like `split('/')`, but byte by byte: its search is made for long texts. On these few short ones
+/// it cost more than the rest of the parse.
 struct Segments<'p> {
     rest: Option<&'p str>,
 }
 
-/// The attributes of `method path?query`, whether or not anything here serves it.
+/// The attributes of `method path?query`, whether or not we serve it.
 pub(super) fn attributes(method: &Method, path: &str, query: Option<&str>) -> Attributes {
     match Parts::of(method, path) {
         Some(parts) => Attributes::Resource(parts.attributes(query)),
@@ -46,7 +46,7 @@ pub(super) fn attributes(method: &Method, path: &str, query: Option<&str>) -> At
     }
 }
 
-/// RBAC verb of a request for a named object.
+/// The RBAC verb of a request for a named object.
 pub(super) fn verb(method: &Method) -> Verb {
     match *method {
         Method::GET | Method::HEAD => Verb::Get,
@@ -70,7 +70,7 @@ pub(super) fn lower_case(method: &Method) -> Cow<'static, str> {
 // === impl Parts ===
 
 impl<'p> Parts<'p> {
-    /// `None`: the path is about no resource.
+    /// `None` if the path is not about a resource.
     pub(super) fn of(method: &Method, path: &'p str) -> Option<Self> {
         let mut segments = Segments { rest: Some(path.trim_matches('/')) };
         let group = match segments.next() {
@@ -96,15 +96,15 @@ impl<'p> Parts<'p> {
                 subresource = segments.next();
             }
         }
-        // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be
-        // proxied.
+        // `specialVerbsNoSubresources`: behind `proxy/`, everything after the name is the path to
+        // proxy.
         let subresource = subresource.filter(|_| verb != Verb::Proxy).unwrap_or_default();
         let name = name.unwrap_or_default();
         let rest = segments.rest.unwrap_or_default();
         Some(Self { verb, by_path, group, version, namespace, resource, name, subresource, rest })
     }
 
-    /// The verb, where `watch` says whether the query asks for a watch.
+    /// The verb. `watch` is whether the query asks for a watch.
     pub(super) fn verb(&self, watch: bool) -> Verb {
         match self.verb {
             Verb::Get if self.name.is_empty() && watch => Verb::Watch,
@@ -147,11 +147,11 @@ impl<'p> Iterator for Segments<'p> {
     }
 }
 
-/// The name in `fieldSelector=metadata.name=<name>`, if it could be one
+/// The name in `fieldSelector=metadata.name=<name>`, if it is a valid name
 /// (`content.IsPathSegmentName`).
 ///
-/// Kubernetes takes it from the decoded `ListOptions`, hence from none of a query in which any
-/// option does not decode.
+/// Kubernetes reads it from the decoded `ListOptions`, so it finds none if any option of the query
+/// does not decode.
 fn selected_name(query: Option<&str>) -> Option<Arc<str>> {
     let selector = FieldSelector::parse(&query::first(query, "fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;
@@ -159,8 +159,7 @@ fn selected_name(query: Option<&str>) -> Option<Arc<str>> {
     (valid && decodes(query)).then(|| Arc::from(name))
 }
 
-/// Whether the options of a list other than `fieldSelector` decode: booleans and plain text always
-/// do.
+/// Whether all list options except `fieldSelector` decode. Booleans and plain text always do.
 fn decodes(query: Option<&str>) -> bool {
     let number = |key| query::first(query, key).is_none_or(|value| value.parse::<i64>().is_ok());
     number("limit")

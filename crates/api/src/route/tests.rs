@@ -1,5 +1,5 @@
-//! Tables for the rules, properties for everything else that could be sent.
-//! The general request-info rules and the short cut for proxied paths must agree on every input.
+//! Tables for the rules, and properties for all other input. The general request-info rules and the
+//! short cut for proxied paths must agree on every input.
 
 use http::Method;
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn both_resources_are_read_alike() {
             ("", Some("watch=true"), ClustersRoute::Watch, "watch"),
             ("", Some("limit=1&watch=1"), ClustersRoute::Watch, "watch"),
             ("/c1", None, ClustersRoute::Get(name()), "get"),
-            // `requestinfo.go` looks at `watch` only where there is no name.
+            // `requestinfo.go` only reads `watch` if there is no name.
             ("/c1/", Some("watch=1"), ClustersRoute::Get(name()), "get"),
         ] {
             let path = format!("{collection}{tail}");
@@ -362,7 +362,7 @@ fn any_method() -> impl Strategy<Value = Method> {
         .prop_map(|name| name.parse().expect("method"))
 }
 
-/// An independent reading of the rule, by decoding everything first.
+/// An independent implementation of the rule, which decodes everything first.
 fn dotted(remainder: &str) -> bool {
     let decoded: Vec<u8> = percent_encoding::percent_decode_str(remainder).collect();
     decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(|segment| matches!(segment, b"." | b".."))
@@ -382,7 +382,7 @@ proptest! {
             prop_assert_eq!(&*attributes.subresource, "proxy");
             prop_assert_eq!(&attributes.namespace, &None);
         }
-        // The short cut for proxied requests must say what the general rules say.
+        // The short cut for proxied requests must agree with the general rules.
         prop_assert_eq!(parsed.attributes, request_info::attributes(&method, &path, query.as_deref()));
     }
 

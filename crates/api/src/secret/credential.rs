@@ -1,4 +1,4 @@
-//! What we present to the member.
+//! The credential that the gateway presents to a member.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use super::exec::ExecConfig;
 use super::trust::has_pem;
 use super::{Data, EXEC_KEY, SecretError, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TOKEN_KEY};
 
-/// A credential for a member. Cannot be printed.
+/// A credential for a member. Not printable.
 #[derive(Debug, Clone)]
 pub enum Credential {
     /// Bearer token: visible ASCII, so that it is a valid header value.
     Token(SecretString),
     /// Client certificate chain and its key, both PEM.
     X509 { certificate: Vec<u8>, private_key: SecretSlice<u8> },
-    /// Issued by a program when it is needed.
+    /// A program issues it on demand.
     Exec(ExecConfig),
 }
 
@@ -58,8 +58,8 @@ impl Credential {
     }
 }
 
-/// The Go cluster-gateway sends the token untrimmed and fails at each request when it ends in a
-/// newline, as pasted ones do.
+/// Trims the token. The Go cluster-gateway does not, so each of its requests fails with a token
+/// that ends in a newline, as pasted tokens do.
 fn token(bytes: &[u8]) -> Result<Credential, SecretError> {
     let bytes = bytes.trim_ascii_end();
     if bytes.is_empty() {

@@ -1,26 +1,26 @@
-//! The URL of a member's API server, parsed once and strictly.
+//! Parses the URL of a member's API server, once and strictly.
 //!
-//! The writer of the URL decides where a powerful credential is sent, so nothing is guessed: no
-//! user info, query or fragment, no dot segments (the base path must be inescapable), and the host
-//! is one name or address.
+//! The URL decides where a powerful credential goes, so the parser guesses nothing: no user info,
+//! query or fragment, no dot segments (a path must not escape the base path), and the host is one
+//! name or address.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::path::has_dot_segment;
 
-/// Where a member's API server is.
+/// The location of a member's API server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     pub scheme: Scheme,
     /// Lower-case DNS name, IPv4 address or IPv6 address without brackets.
     pub host: String,
     pub port: u16,
-    /// Empty or `/…` without a trailing `/`, percent-encoded as written: the proxied path is
+    /// Empty, or `/…` without a trailing `/`. Percent-encoded as written. The proxied path is
     /// appended to it.
     pub base_path: String,
-    /// What `Host` and `:authority` say: the host as written, lower-case, with the port only if it
-    /// was given.
+    /// The value of `Host` and `:authority`: the host as written, in lower case, with the port only
+    /// if the URL contains it.
     pub authority: String,
 }
 
@@ -30,7 +30,7 @@ pub enum Scheme {
     Http,
 }
 
-/// Why a URL is no endpoint. The texts follow the key's name and a colon.
+/// Why a URL is not a valid endpoint. Each text follows the key's name and a colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEndpoint {
     #[error("the URL has no scheme: write https://HOST:PORT")]
@@ -58,7 +58,7 @@ pub enum InvalidEndpoint {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Parses `https://HOST[:PORT][/PATH]`; `http://` only if `allow_http`.
+    /// Parses `https://HOST[:PORT][/PATH]`. Accepts `http://` only if `allow_http`.
     pub fn parse(url: &str, allow_http: bool) -> Result<Self, InvalidEndpoint> {
         if !url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'<' | b'>' | b'`')) {
             return Err(InvalidEndpoint::Characters);
@@ -98,17 +98,17 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Splits `host[:port]`; brackets stay on the host.
+/// Splits `host[:port]`. The host keeps its brackets.
 pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidEndpoint> {
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     let Some(colon) = authority[after_brackets..].find(':') else { return Ok((authority, None)) };
     let (host, port) = authority.split_at(after_brackets + colon);
     let digits = &port[1..];
-    // An address without brackets has more colons: say so, instead of calling its tail a port.
+    // An IPv6 address without brackets has more colons. Report that and not an invalid port.
     if digits.contains(':') {
         return Err(InvalidEndpoint::Host);
     }
-    // u16's own parser would take a sign.
+    // u16's own parser would accept a sign.
     let valid = digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse() {
         Ok(port) if valid && port > 0 => Ok((host, Some(port))),
@@ -121,8 +121,8 @@ pub(super) fn canonical_host(host: &str) -> Result<String, InvalidEndpoint> {
         let inner = inner.strip_suffix(']').ok_or(InvalidEndpoint::Host)?;
         return inner.parse::<Ipv6Addr>().map(|address| address.to_string()).map_err(|_| InvalidEndpoint::Host);
     }
-    // A name whose last label is a number is meant as an IPv4 address (WHATWG URL, "ends in a
-    // number"): refuse the spellings (`127.1`, `0x7f.1`) that resolvers disagree about.
+    // A name with a number as its last label is meant as an IPv4 address (WHATWG URL, "ends in a
+    // number"). Refuse the spellings (`127.1`, `0x7f.1`) that resolvers read in different ways.
     if ends_in_number(host) && host.parse::<Ipv4Addr>().is_err() {
         return Err(InvalidEndpoint::Host);
     }
@@ -135,8 +135,8 @@ fn ends_in_number(host: &str) -> bool {
     hex || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Letters, digits, `-` and `_` (seen inside companies) in labels of 1 to 63 bytes; also matches
-/// IPv4 addresses.
+/// Letters, digits, `-` and `_` (common in company networks) in labels of 1 to 63 bytes. Also
+/// matches IPv4 addresses.
 pub(super) fn is_dns_name(name: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -1,5 +1,5 @@
-//! Why a Secret is no usable cluster. Every text names the key at fault and what to do, and none
-//! repeats the value.
+//! Why a Secret is not a usable cluster. Every text names the wrong key and the fix, and never
+//! repeats the key's value.
 
 use super::{
     CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, FALLBACKS_KEY, INSECURE_KEY,
@@ -7,17 +7,17 @@ use super::{
     TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
 
-/// Why a Secret is no usable cluster.
+/// Why a Secret is not a usable cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     #[error("the Secret's name is not a cluster name: rename it to a lower-case DNS-1123 subdomain")]
     Name,
-    /// The Secret was not meant to be a cluster.
+    /// The Secret was not meant as a cluster.
     #[error(
         "the Secret has no label {CREDENTIAL_TYPE_LABEL}: set it to ServiceAccountToken, X509Certificate or Dynamic"
     )]
     NoCredentialType,
-    /// Begins with the Go cluster-gateway's words.
+    /// Starts with the Go cluster-gateway's text.
     #[error(
         "unrecognized secret credential type {0}: set the label {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken, \
          X509Certificate or Dynamic"
@@ -41,7 +41,7 @@ pub enum SecretError {
     Exec(&'static str),
     #[error("key {0:?} is not UTF-8 text: store text in it")]
     NotText(&'static str),
-    /// Begins like the Go cluster-gateway's text.
+    /// Starts with the Go cluster-gateway's text.
     #[error("missing label key: api-endpoint: set key {ENDPOINT_KEY:?} to the API server's URL, https://HOST:PORT")]
     NoEndpoint,
     #[error("key {ENDPOINT_KEY:?}: {0}")]
@@ -63,14 +63,14 @@ pub enum SecretError {
     InsecureWithCa,
     #[error("key {TLS_SERVER_NAME_KEY:?} must be a DNS name or an IP address, without scheme and port")]
     ServerName,
-    /// Begins like [`SecretError::NoEndpoint`], which it would be without a `ManagedCluster`.
+    /// Starts like [`SecretError::NoEndpoint`], the error without a `ManagedCluster`.
     #[error(
         "missing label key: api-endpoint: the ManagedCluster of this name is not accepted, so its addresses are not used: \
          if it is the right one, accept it (spec.hubAcceptsClient: true), or set key {ENDPOINT_KEY:?} to the API server's \
          URL, https://HOST:PORT"
     )]
     NotAccepted,
-    /// The address that Open Cluster Management names in place of the Secret's.
+    /// The address in the `ManagedCluster`, which replaces the Secret's.
     #[error("the ManagedCluster's spec.managedClusterClientConfigs: {0}")]
     ManagedEndpoint(InvalidEndpoint),
     #[error("the ManagedCluster's spec.managedClusterClientConfigs: a caBundle holds no PEM certificate in base64")]

@@ -1,8 +1,8 @@
-//! The `exec` data key: JSON of client-go's `ExecConfig` (`k8s.io/client-go/tools/clientcmd/api`),
+//! The data key `exec`: JSON of client-go's `ExecConfig` (`k8s.io/client-go/tools/clientcmd/api`),
 //! a program that issues the credential.
 //!
-//! What comes out can be run as it is: within the limits of the system, and without what would end
-//! an argument early.
+//! The parsed result is safe to run: within the limits of the system, and without characters that
+//! would end an argument early.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::SecretError;
 
-/// Names, separated by commas, of variables that any Secret may set for a program by default: they
-/// choose among identities and places that the operator set up, and neither programs nor files.
+/// Names, separated by commas, of the variables that any Secret may set for a program by default.
+/// They select identities and places that the operator set up, but neither programs nor files.
 pub const HARMLESS_VARIABLES: &str =
     "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
 
-/// A program to run for a credential. The environment it is given cannot be printed.
+/// A program that issues a credential. Its environment is not printable.
 #[derive(Debug, Clone)]
 pub struct ExecConfig {
     pub api_version: ExecApiVersion,
@@ -25,31 +25,31 @@ pub struct ExecConfig {
     pub args: Vec<String>,
     /// Added to the gateway's own environment, in this order.
     pub env: Vec<(String, SecretString)>,
-    /// Whether the program gets the cluster in `KUBERNETES_EXEC_INFO`.
+    /// Whether the program receives the cluster in `KUBERNETES_EXEC_INFO`.
     pub provide_cluster_info: bool,
-    /// Shown when the program is not there.
+    /// Shown if the program is not installed.
     pub install_hint: Option<String>,
 }
 
-/// The version of the exec protocol, which the program's answer must repeat.
+/// The version of the exec protocol. The program's output must repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExecApiVersion {
     V1,
     V1Beta1,
 }
 
-/// Bytes of the whole key. Linux takes 128 KiB for one argument or variable.
+/// Most bytes of the whole key. Linux accepts 128 KiB for one argument or variable.
 const MOST_BYTES: usize = 64 << 10;
 /// `PATH_MAX` of Linux.
 const MOST_COMMAND: usize = 4096;
 const MOST_ARGS: usize = 256;
 const MOST_VARIABLES: usize = 256;
-/// Bytes of one variable's value.
+/// Most bytes of one variable's value.
 const MOST_VALUE: usize = 32 << 10;
-/// Characters of the hint that are kept.
+/// Most characters kept of the hint.
 const MOST_HINT: usize = 1024;
 
-/// Every field may be null, as Go's decoder has it.
+/// Every field may be null, as Go's decoder allows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -71,7 +71,7 @@ struct Variable {
 // === impl ExecConfig ===
 
 impl ExecConfig {
-    /// Reads the key's bytes. Errors name the field and never what it holds.
+    /// Parses the key's bytes. Errors name the field and never its value.
     pub fn parse(json: &[u8]) -> Result<Self, SecretError> {
         if json.len() > MOST_BYTES {
             return Err(SecretError::Exec("it is larger than 64 KiB"));
@@ -97,7 +97,7 @@ impl ExecConfig {
         })
     }
 
-    /// What [`Self::parse`] reads as this. `interactiveMode` is required by client-go's `v1`.
+    /// The JSON that [`Self::parse`] reads as this. client-go's `v1` requires `interactiveMode`.
     pub(super) fn written(&self) -> Value {
         let env = self.env.iter().map(|(name, value)| json!({"name": name, "value": value.expose_secret()}));
         json!({
@@ -151,7 +151,7 @@ fn env(env: Vec<Variable>) -> Result<Vec<(String, SecretString)>, SecretError> {
     env.into_iter().map(variable).collect()
 }
 
-/// It is shown within a message.
+/// Makes the hint one line, because messages contain it.
 fn one_line(hint: &str) -> String {
     let clean = hint.trim().chars().take(MOST_HINT).map(|c| if c.is_control() { ' ' } else { c });
     clean.collect()

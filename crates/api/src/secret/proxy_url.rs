@@ -1,4 +1,4 @@
-//! The `proxy-url` data key: the forward proxy through which a member is reached.
+//! The data key `proxy-url`: the forward proxy on the way to a member.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::endpoint::{canonical_host, split_port};
 
-/// A forward proxy. Its password cannot be printed.
+/// A forward proxy. Its password is not printable.
 #[derive(Debug, Clone)]
 pub struct ProxyUrl {
     pub scheme: ProxyScheme,
@@ -19,22 +19,22 @@ pub struct ProxyUrl {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyScheme {
-    /// `CONNECT` in the clear.
+    /// Unencrypted `CONNECT`.
     Http,
-    /// `CONNECT` inside TLS, verified against the system's roots.
+    /// `CONNECT` inside TLS. The proxy's certificate is verified against the system's roots.
     Https,
-    /// RFC 1928; the proxy resolves the member's name, as Go's `socks5` does.
+    /// RFC 1928. The proxy resolves the member's name, as with Go's `socks5`.
     Socks5,
 }
 
-/// Percent-decoded.
+/// User name and password, percent-decoded.
 #[derive(Debug, Clone)]
 pub struct ProxyCredentials {
     pub user: String,
     pub password: SecretString,
 }
 
-/// Why a URL names no proxy. The texts follow the key's name and a colon.
+/// Why a URL is not a valid proxy. Each text follows the key's name and a colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyUrl {
     #[error("the URL's scheme must be http, https or socks5: write http://[USER:PASSWORD@]HOST:PORT")]
@@ -49,7 +49,7 @@ pub enum InvalidProxyUrl {
     Path,
 }
 
-/// The longest user name or password SOCKS5 can carry (RFC 1929 §2).
+/// The longest user name or password in SOCKS5 (RFC 1929 §2).
 const LONGEST: usize = 255;
 
 // === impl ProxyUrl ===
@@ -85,8 +85,7 @@ impl ProxyUrl {
         self.with(encoded).into()
     }
 
-    /// The URL as it was written, but for the password, which becomes `xxxxx` as Go's
-    /// `url.Redacted` has it.
+    /// The URL as it was written, with the password replaced by `xxxxx`, like Go's `url.Redacted`.
     pub fn redacted(&self) -> String {
         self.with(|_| "xxxxx".to_owned())
     }
@@ -115,7 +114,7 @@ impl PartialEq for ProxyUrl {
 
 impl Eq for ProxyUrl {}
 
-/// Without user and password.
+/// Omits user and password.
 impl fmt::Display for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
@@ -157,7 +156,7 @@ impl ProxyScheme {
         }
     }
 
-    /// What Go's `net/http` dials when the URL has no port.
+    /// The port that Go's `net/http` dials if the URL has none.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,

@@ -1,4 +1,4 @@
-//! What each key means, what is refused and in which words, and that no word repeats a value.
+//! The meaning of each key, and the refusals with their messages, which never repeat a value.
 //! Planted secrets contain `canary`.
 
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
-//! What the member's certificate is verified against.
+//! The roots that a member's certificate is verified against.
 //!
-//! Verification is only ever switched off by saying so: a bundle that is there but unusable is an
+//! Only an explicit setting turns verification off: a bundle that is present but unusable is an
 //! error, and never falls back to the system's roots.
 
 use std::net::IpAddr;
@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use super::endpoint::is_dns_name;
 use super::{CA_KEY, Data, INSECURE_KEY, LEGACY_CA_KEY, MissingCa, SecretError, TLS_SERVER_NAME_KEY};
 
-/// How the member's certificate is verified.
+/// How a member's certificate is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// Against these CA certificates only (PEM, at least one).
     Bundle(Vec<u8>),
     SystemRoots,
-    /// Not at all.
+    /// No verification.
     Insecure,
 }
 
@@ -31,7 +31,7 @@ impl Trust {
             Some(_) => return Err(SecretError::InsecureNotBoolean),
         };
         match (explicit, bundle) {
-            // kubeconfigs that say both are refused too (client-go's rest.TLSConfigFor).
+            // client-go's rest.TLSConfigFor also refuses kubeconfigs that set both.
             (Some(true), Some(_)) => Err(SecretError::InsecureWithCa),
             (Some(true), None) => Ok(Self::Insecure),
             (_, Some((_, bundle))) if has_pem(bundle, b"CERTIFICATE-----") => Ok(Self::Bundle(bundle.to_vec())),
@@ -52,9 +52,9 @@ pub(super) fn server_name(data: Data<'_>) -> Result<Option<String>, SecretError>
     }
 }
 
-/// Whether a line looks like the beginning of a PEM block whose label ends in `label`. The real
-/// parse needs a TLS library and is the caller's; this finds the common mistakes (DER, base64
-/// twice, a path) where the key's name is still known.
+/// Whether a line looks like the start of a PEM block with a label that ends in `label`. The caller
+/// does the real parse, which needs a TLS library. This check finds the common mistakes (DER,
+/// double base64, a path) where the key's name is still known.
 pub(super) fn has_pem(text: &[u8], label: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let line = line.trim_ascii();

@@ -1,4 +1,4 @@
-//! The other direction: a cluster Secret as registration writes it.
+//! Writes a cluster's Secret, as registration needs it: the reverse of reading one.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{
     TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust, fallbacks,
 };
 
-/// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`]
+/// A member cluster to write as a Secret: the only writer of what [`ClusterSpec::from_secret`]
 /// reads.
 #[derive(Debug, Clone)]
 pub struct ClusterSecret {
@@ -23,7 +23,7 @@ pub struct ClusterSecret {
     /// A DNS name or an IP address.
     pub tls_server_name: Option<String>,
     pub credential: Credential,
-    /// Labels beside those of the contract, which cannot be replaced by these.
+    /// Labels besides those of the contract, which these cannot replace.
     pub labels: BTreeMap<String, String>,
     /// Annotation [`ALIAS_ANNOTATION`].
     pub alias: Option<String>,
@@ -37,14 +37,13 @@ pub struct ClusterSecret {
     pub agent_account: Option<String>,
 }
 
-/// A gateway with rules that refuse less cannot be: whether `http://` is allowed is for each
-/// gateway to say.
+/// The rules of the most lenient gateway: each gateway itself decides about `http://`.
 const MOST_LENIENT: SecretRules = SecretRules { allow_http: true, missing_ca: MissingCa::SystemRoots };
 
 // === impl ClusterSecret ===
 
 impl ClusterSecret {
-    /// A cluster with no more than it takes to reach it.
+    /// A cluster with only the parts needed to reach it.
     pub fn new(endpoint: ClusterEndpoint, trust: Trust, credential: Credential) -> Self {
         Self {
             endpoint,
@@ -60,9 +59,9 @@ impl ClusterSecret {
         }
     }
 
-    /// The `v1 Secret` that makes this the cluster `name`; without `namespace`, for directories of
-    /// manifests. It holds the credential in base64: not for logs. Fails, as the reader would, for
-    /// what a gateway could not use: such a Secret is never written.
+    /// The `v1 Secret` that makes this the cluster `name`. Without `namespace` for directories of
+    /// manifests. It contains the credential in base64: do not log it. Fails like the reader does
+    /// for a Secret that no gateway could use, so that such a Secret is never written.
     pub fn document(&self, namespace: Option<&str>, name: &str) -> Result<Value, SecretError> {
         let (labels, annotations, data) = (self.all_labels(), self.annotations(), self.data());
         let view = SecretView {
@@ -86,9 +85,9 @@ impl ClusterSecret {
         Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}))
     }
 
-    /// All that the Secret says, in an order that does not change: the map (`labels`,
-    /// `annotations`, `data`), the key and the value. It serves to compare two of them without
-    /// keeping either: it holds the credential.
+    /// All entries of the Secret in a stable order: the map (`labels`, `annotations`, `data`), the
+    /// key and the value. For comparing two Secrets without keeping either, because a Secret
+    /// contains the credential.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, String, SecretSlice<u8>)> {
         let texts = |map: &'static str, texts: BTreeMap<String, String>| {
             texts.into_iter().map(move |(key, text)| (map, key, SecretSlice::from(text.into_bytes())))
@@ -129,7 +128,7 @@ impl ClusterSecret {
         }
         match &self.trust {
             Trust::Bundle(bundle) => put(CA_KEY, bundle),
-            // Said, and not left out: to some gateways a Secret without a CA is an insecure one
+            // Written explicitly: to some gateways, a Secret without a CA is an insecure one
             // (`MissingCa`).
             Trust::SystemRoots => put(INSECURE_KEY, b"false"),
             Trust::Insecure => put(INSECURE_KEY, b"true"),

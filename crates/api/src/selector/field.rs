@@ -1,9 +1,9 @@
 //! `fieldSelector`, with the grammar of `k8s.io/apimachinery/pkg/fields/selector.go`.
 
-/// A parsed field selector: all requirements must hold. The default selects everything.
+/// A parsed field selector: all requirements must hold. The default matches every object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// In the order Kubernetes evaluates them: sorted by their text.
+    /// In the order in which Kubernetes evaluates them: sorted by their text.
     requirements: Vec<Requirement>,
 }
 
@@ -14,7 +14,7 @@ struct Requirement {
     value: String,
 }
 
-/// The text is no field selector (a 400 whose `message` the client sees).
+/// The text is not a valid field selector (a 400, and the client sees its `message`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unable to parse the field selector: write FIELD=VALUE, FIELD==VALUE or FIELD!=VALUE, separated by commas")]
 pub struct InvalidFieldSelector;
@@ -29,17 +29,17 @@ impl FieldSelector {
         Ok(Self { requirements: requirements.collect::<Result<_, _>>()? })
     }
 
-    /// The value that `field` must have, if the selector says so (`Selector.RequiresExactMatch`).
+    /// The value that the selector requires of `field`, if it does (`Selector.RequiresExactMatch`).
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.requirements.iter().find(|one| one.equal && one.field == field).map(|one| one.value.as_str())
     }
 
-    /// Names of all fields the selector mentions.
+    /// Names of all fields in the selector.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.requirements.iter().map(|one| one.field.as_str())
     }
 
-    /// What the selector says of `field`, as a selector of its own.
+    /// The selector's terms about `field`, as a selector.
     pub fn only(&self, field: &str) -> String {
         let terms = self.requirements.iter().filter(|one| one.field == field).map(|one| {
             let escaped = one.value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
@@ -48,13 +48,13 @@ impl FieldSelector {
         terms.collect::<Vec<_>>().join(",")
     }
 
-    /// Whether an object matches, given its fields. A field the object lacks counts as empty.
+    /// Whether an object with these fields matches. A missing field counts as empty.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
         self.requirements.iter().all(|one| (value(&one.field) == one.value) == one.equal)
     }
 }
 
-/// Splits at commas that no backslash escapes.
+/// Splits at unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -78,7 +78,7 @@ fn split_terms(text: &str) -> Vec<&str> {
 impl Requirement {
     fn parse(term: &str) -> Result<Self, InvalidFieldSelector> {
         let at = term.find(['!', '=']).ok_or(InvalidFieldSelector)?;
-        // `!` not followed by `=` belongs to the field name, as in splitTerm.
+        // A `!` without `=` after it belongs to the field name, as in splitTerm.
         let at = if term[at..].starts_with('=') || term[at..].starts_with("!=") {
             at
         } else {
@@ -97,7 +97,7 @@ impl Requirement {
     }
 }
 
-/// `UnescapeValue`: only `\\`, `\,` and `\=` are escapes, and a bare `,` or `=` is an error.
+/// `UnescapeValue`: only `\\`, `\,` and `\=` are escapes. A bare `,` or `=` is an error.
 fn unescape(text: &str) -> Result<String, InvalidFieldSelector> {
     let mut value = String::with_capacity(text.len());
     let mut characters = text.chars();

@@ -1,7 +1,7 @@
 //! `labelSelector`, with the grammar of `k8s.io/apimachinery/pkg/labels/selector.go`.
 //!
-//! A selector we cannot read must become a 400 and never an empty selector, which would return
-//! everything.
+//! An invalid selector must become a 400, and never an empty selector, which would match every
+//! object.
 
 mod parser;
 
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 pub use self::parser::{is_key, is_value};
 
-/// A parsed label selector: all requirements must hold. The default selects everything.
+/// A parsed label selector: all requirements must hold. The default matches every object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
-/// The text is no label selector.
+/// Why the text is not a valid label selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabelSelector {
     #[error(
@@ -41,7 +41,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Holds for objects without the label too.
+    /// Also holds for objects without the label.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),

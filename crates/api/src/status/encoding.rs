@@ -1,8 +1,8 @@
-//! Recognizes a `metav1.Status` of another API server among whatever else it may have passed on.
+//! Recognizes another API server's `metav1.Status` among other bodies that it may have passed on.
 
 use serde::Deserialize;
 
-/// The forms in which API servers write a Status of theirs.
+/// The forms in which API servers write a Status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Json,
@@ -20,7 +20,7 @@ struct TypeMeta<'a> {
 // === impl Encoding ===
 
 impl Encoding {
-    /// The form that goes by this `Content-Type`; `None` for what no Status comes in.
+    /// The form with this `Content-Type`. `None` if no Status has it.
     pub fn of(content_type: &[u8]) -> Option<Self> {
         match content_type.split(|byte| *byte == b';').next()?.trim_ascii() {
             b"application/json" => Some(Self::Json),
@@ -30,7 +30,7 @@ impl Encoding {
         }
     }
 
-    /// Whether `body`, whole, is a Status as `k8s.io/apimachinery`'s serializers write it.
+    /// Whether the complete `body` is a Status as `k8s.io/apimachinery`'s serializers write it.
     pub fn is_status(self, body: &[u8]) -> bool {
         match self {
             Self::Json => serde_json::from_slice::<TypeMeta<'_>>(body)
@@ -39,7 +39,7 @@ impl Encoding {
                 let has = |line: &[u8]| body.split(|byte| *byte == b'\n').any(|found| found.trim_ascii_end() == line);
                 has(b"kind: Status") && has(b"apiVersion: v1")
             }
-            // The magic number, and a `runtime.Unknown` that begins with its `TypeMeta`.
+            // The magic number, and a `runtime.Unknown` that starts with its `TypeMeta`.
             Self::Protobuf => body.starts_with(b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status"),
         }
     }

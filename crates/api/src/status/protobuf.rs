@@ -1,17 +1,17 @@
-//! A Status as protobuf, for clients that read nothing else.
+//! Encodes a Status as protobuf, for clients that read nothing else.
 //!
-//! Field numbers are those of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`; around the
-//! message stands the envelope `runtime.Unknown` of `pkg/runtime/generated.proto`, behind four
-//! magic bytes. Empty fields are left out, which means the same to every reader. Written by hand,
-//! because a code generator for one message would weigh more than the message.
+//! Field numbers are those of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`. The message
+//! is inside the envelope `runtime.Unknown` of `pkg/runtime/generated.proto`, after four magic
+//! bytes. Empty fields are omitted, which means the same to every reader. The encoder is written by
+//! hand, because a code generator for one message would be larger than this code.
 
 use bytes::Bytes;
 
 use super::{Details, Status, StatusCause};
 
-/// What Kubernetes calls this form.
+/// Kubernetes' media type for protobuf.
 pub(super) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// Stands before every envelope; the last byte names the encoding.
+/// The bytes before every envelope. The last one is the encoding.
 const MAGIC: &[u8; 4] = b"k8s\0";
 
 pub(super) fn encoded(status: &Status) -> Bytes {
@@ -26,7 +26,7 @@ pub(super) fn encoded(status: &Status) -> Bytes {
 
 fn message(status: &Status) -> Message {
     let mut message = Message::default();
-    // `metadata` is there even without content.
+    // `metadata` is present even without content.
     message.bytes(1, &[]);
     message.text(2, status.status);
     message.text(3, &status.message);
@@ -69,7 +69,7 @@ impl Message {
     const VARINT: u32 = 0;
     const LENGTH_DELIMITED: u32 = 2;
 
-    /// Left out if empty.
+    /// Omits an empty text.
     fn text(&mut self, field: u32, text: &str) {
         if !text.is_empty() {
             self.bytes(field, text.as_bytes());
@@ -82,7 +82,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Left out if zero.
+    /// Omits zero.
     fn number(&mut self, field: u32, number: u32) {
         if number != 0 {
             self.varint(u64::from(field << 3 | Self::VARINT));
@@ -90,7 +90,7 @@ impl Message {
         }
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Seven bits per byte, the lowest first.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value.to_le_bytes()[0] | 0x80);

@@ -1,4 +1,4 @@
-//! What is answered to a write that cannot be done, in the words of
+//! The responses to a write that cannot be done, with the messages of
 //! `k8s.io/apimachinery/pkg/api/errors` and `k8s.io/apiserver/pkg/endpoints/handlers`.
 
 use std::borrow::Cow;
@@ -12,33 +12,34 @@ use crate::{GROUP, go_text};
 // === impl Status ===
 
 impl Status {
-    /// 409 as `NewConflict`; `resource` is the plural. Clients read again and repeat.
+    /// The 409 of `NewConflict`. `resource` is the plural. Clients read the object again and
+    /// repeat.
     pub fn conflict(resource: &'static str, name: &str, why: &str) -> Self {
         let object = qualified(resource, GROUP);
         let message = format!("Operation cannot be fulfilled on {object} {}: {why}", go_text::quoted(name));
         Self::new(StatusCode::CONFLICT, Reason::Conflict, message).with_details(Details::of(GROUP, resource, name))
     }
 
-    /// 410 as `NewResourceExpired`: clients list anew.
+    /// The 410 of `NewResourceExpired`, after which clients list again.
     pub fn expired(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::GONE, Reason::Expired, message)
     }
 
-    /// 413 as `NewRequestEntityTooLargeError`; `limit` in bytes.
+    /// The 413 of `NewRequestEntityTooLargeError`. `limit` is in bytes.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
     }
 
-    /// 422 as `NewInvalid`. `kind` is the object's kind, and each cause's message begins with its
-    /// error's name, such as `Required value`.
+    /// The 422 of `NewInvalid`. `kind` is the object's kind. Each cause's message starts with the
+    /// name of its error, such as `Required value`.
     pub fn invalid(kind: &'static str, name: &str, causes: Vec<StatusCause>) -> Self {
         let mut message = format!("{} {} is invalid", qualified(kind, GROUP), go_text::quoted(name));
         let texts: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let _ = match &texts[..] {
             [] => Ok(()),
             [one] => write!(message, ": {one}"),
-            // `utilerrors.Aggregate` brackets several.
+            // `utilerrors.Aggregate` puts several in brackets.
             several => write!(message, ": [{}]", several.join(", ")),
         };
         let details = Details { causes, ..Details::of(GROUP, kind, name) };

@@ -1,5 +1,5 @@
-//! Golden bodies: what clients parse and people search for must not change unnoticed.
-//! Hostile names must come out as text, neither markup nor a new line.
+//! Golden bodies: the text that clients parse and people search for must not change unnoticed.
+//! Hostile names must come out as plain text, neither as markup nor as a new line.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! What becomes a `VirtualCluster`, and how it looks.
+//! Which objects become a `VirtualCluster`, and their output.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the hub's lines mean, and how ours look in each form.
+//! The meaning of the hub's lines, and our lines in each form.
 
 use super::*;
 use crate::accept::MetaVersion;

@@ -1,4 +1,4 @@
-//! Why nothing is written.
+//! Why a change of a Cluster is refused.
 
 use http::StatusCode;
 
@@ -61,7 +61,7 @@ fn said(problems: &[Problem]) -> String {
 // === impl Refused ===
 
 impl Refused {
-    /// The one field at fault of the Cluster `name`, as upstream's `field.Invalid` without the
+    /// One invalid field of the Cluster `name`: like upstream's `field.Invalid`, but without the
     /// value, which may be a credential.
     pub fn field(name: &str, field: &str, detail: &str) -> Self {
         let message = format!("Invalid value: {detail}").into();

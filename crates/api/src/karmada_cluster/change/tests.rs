@@ -1,4 +1,4 @@
-//! What may be written, and what becomes of it.
+//! Which changes are allowed, and their results.
 
 use std::time::UNIX_EPOCH;
 
@@ -34,7 +34,7 @@ fn changed(sent: &Sent, part: Part) -> Result<Wanted, Refused> {
     )
 }
 
-/// The code, and the message without what comes before the fields.
+/// The code, and the message without the text before the fields.
 fn refusal(refused: Refused) -> String {
     let status = Status::from(refused);
     let message = status.message().trim_start_matches("Cluster.cluster.karmada.io \"c1\" is invalid: ");
@@ -77,7 +77,7 @@ fn each_field_is_validated_as_upstream_does() {
         Err(refused) => format!("{spec}\n    {}\n", refusal(refused)),
     };
     let table: String = specs.iter().map(line).collect();
-    // Values that may be credentials are repeated by nobody but the request.
+    // Only the request itself may repeat values that may be credentials.
     assert!(table.lines().filter(|line| line.starts_with("    ")).all(|line| !line.contains("user:canary")));
     insta::assert_snapshot!(table);
 }
@@ -141,7 +141,7 @@ fn fields_that_are_dropped_are_told() {
     assert!(strict.message().starts_with("strict decoding error: unknown field \"extra\", unknown field"));
 }
 
-/// What `karmadactl cordon` sends.
+/// The patch that `karmadactl cordon` sends.
 #[test]
 fn a_patch_changes_the_spec_and_keeps_the_status() {
     let patch = br#"{"spec":{"taints":[{"effect":"NoSchedule","key":"cluster.karmada.io/unschedulable"}]}}"#;
@@ -199,7 +199,7 @@ fn what_is_kept_has_a_limit() {
     assert_eq!(Status::from(refused).code(), 413);
 }
 
-/// `[{}]` in few bytes is many in memory.
+/// A few bytes of `[{}]` take up many bytes in memory.
 #[test]
 fn values_have_a_limit_before_they_are_made() {
     let bomb = format!(r#"{{"status":{{"a":[{}0]}}}}"#, r#"{"a":0},"#.repeat(12_000));

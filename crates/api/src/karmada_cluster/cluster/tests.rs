@@ -1,4 +1,4 @@
-//! Golden objects and Tables, and what comes from where.
+//! Golden objects and Tables, and the source of each field.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use crate::samples::{certificate_cluster, proxied_cluster, token_cluster};
 use crate::served::{Form, ListMeta};
 use crate::table::IncludeObject;
 
-/// As somebody cordoned it, with what Karmada's controllers report.
+/// A cordoned Cluster, with the status that Karmada's controllers report.
 const KEPT: &str = r#"{"annotations":{"team":"a"},"spec":{"id":"7e","secretRef":{"namespace":"karmada-cluster","name":"c1"},
     "taints":[{"key":"cluster.karmada.io/unschedulable","effect":"NoSchedule"}],"region":"eu","apiEndpoint":"https://other"},
     "status":{"kubernetesVersion":"v1.35.0","conditions":[{"type":"Ready","status":"False"}]}}"#;

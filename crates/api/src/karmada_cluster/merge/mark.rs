@@ -1,4 +1,4 @@
-//! Items as they pass, with the mark among their annotations.
+//! Copies items one by one and adds the cluster's mark to their annotations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,19 +8,19 @@ use serde_json::value::RawValue;
 
 use super::{CLUSTER_ANNOTATION, MOST_ITEMS};
 
-/// Reads a list, and writes its items marked, with commas between all there are.
+/// Reads a list and writes its marked items, separated by commas from all items in `out`.
 pub struct Items<'a> {
     pub cluster: &'a str,
     pub is_table: bool,
     pub out: &'a mut Vec<u8>,
-    /// Items in `out`.
+    /// Number of items in `out`.
     pub count: &'a mut usize,
 }
 
-/// The items alone.
+/// Reads the list's items only.
 struct Sequence<'a, 'b>(&'b mut Items<'a>);
 
-/// Where in an item the mark is to be.
+/// The level of an object in an item, which decides where the mark goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Row,
@@ -29,14 +29,14 @@ enum Level {
     Annotations,
 }
 
-/// Copies an object as it is read: none of it is kept.
+/// Copies an object while reading it, without keeping any of it.
 struct Copy<'a> {
     level: Level,
     cluster: &'a str,
     out: &'a mut Vec<u8>,
 }
 
-/// The object `json` of `cluster`, marked. `None` if it is no object with metadata.
+/// The object `json` of `cluster`, marked. `None` if it is not an object with metadata.
 pub fn marked(cluster: &str, json: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(json.len());
     let mut reader = serde_json::Deserializer::from_slice(json);
@@ -48,7 +48,7 @@ pub fn marked(cluster: &str, json: &[u8]) -> Option<Vec<u8>> {
 // === impl Items ===
 
 impl Items<'_> {
-    /// Writes half a list if it fails.
+    /// Leaves part of a list in `out` if it fails.
     pub fn read(mut self, json: &[u8]) -> Result<(), serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_slice(json);
         reader.deserialize_map(&mut self)?;
@@ -123,7 +123,8 @@ impl Copy<'_> {
         Copy { level, cluster: self.cluster, out: self.out }.text(value)
     }
 
-    /// The member's key and value, with the mark below it where it belongs. Whether it does.
+    /// Writes the member's key and value, with the mark below it if it belongs there. Returns
+    /// whether it does.
     fn member(&mut self, name: &str, value: &RawValue) -> Result<bool, serde_json::Error> {
         let is_null = value.get() == "null";
         match (self.level, name) {
@@ -139,7 +140,7 @@ impl Copy<'_> {
         Ok(true)
     }
 
-    /// The annotation, or an object of it alone.
+    /// Writes the annotation, or an object with only the annotation.
     fn mark(&mut self, is_alone: bool) {
         let annotation = format!("\"{CLUSTER_ANNOTATION}\":\"{}\"", self.cluster);
         let (before, after) = if is_alone { ("{", "}") } else { ("", "") };
@@ -169,7 +170,7 @@ impl<'de> Visitor<'de> for Copy<'_> {
         let (mut is_first, mut is_marked) = (true, false);
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             let name = plain(key);
-            // The member does not say whose it is.
+            // The member must not choose the cluster's name.
             if self.level == Level::Annotations && name == CLUSTER_ANNOTATION {
                 continue;
             }
@@ -199,7 +200,7 @@ impl<'de> Visitor<'de> for Copy<'_> {
     }
 }
 
-/// A key without its quotes and escapes.
+/// A key without quotes and escapes.
 fn plain(key: &RawValue) -> Cow<'_, str> {
     let text = key.get();
     let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));

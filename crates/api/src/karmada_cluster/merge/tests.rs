@@ -53,7 +53,7 @@ fn items_are_marked_and_keep_what_they_have() {
     assert_eq!(merged(&pods(), &[("a", list(Value::Null))])["items"], json!([]));
 }
 
-/// However it spells what is read, and however often it says it.
+/// With any spelling of the keys, and with repeated keys.
 #[test]
 fn a_member_cannot_mark_its_items_as_anothers() {
     let said = format!(r#""{CLUSTER_ANNOTATION}":"paris""#);

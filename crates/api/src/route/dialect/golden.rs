@@ -1,4 +1,4 @@
-//! What tables of paths are in a dialect, as text to be compared.
+//! Renders the parse of many paths as text, for comparison with a golden file.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use http::Method;
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::route::{RawRequest, Route, Served, parse};
 
-/// Line by line: what `METHOD path` asks for, and what its sender has to be allowed to do. A `!` in
-/// front of the method asks to switch protocols.
+/// Lists for each `METHOD path` its route and the attributes that are reviewed. A `!` before the
+/// method means a request to switch protocols.
 pub(in crate::route) fn table(served: Served, requests: &[&str]) -> String {
     requests.iter().fold(String::new(), |mut text, request| {
         writeln!(text, "{request}\n    {}", line(served, request)).expect("it is memory");

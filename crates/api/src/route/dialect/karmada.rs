@@ -1,17 +1,17 @@
-//! Karmada's: a cluster's proxy is a subresource of `clusters` in `cluster.karmada.io`, which a
-//! hub's aggregator passes on to us where an APIService says so
+//! Karmada's dialect: a cluster's proxy is a subresource of `clusters` in `cluster.karmada.io`. A
+//! hub's aggregator forwards it to us if an APIService says so
 //! (`github.com/karmada-io/karmada/pkg/registry/cluster/storage`).
 
 use super::{Dialect, Member, NoMember, Reading};
 use crate::cluster_name::ClusterName;
 use crate::route::PROXY;
 
-/// Of everything that is Karmada's here.
+/// The path of Karmada's group.
 const GROUP_PATH: &str = "/apis/cluster.karmada.io";
-/// What follows.
+/// The path below it.
 const BELOW: &str = "/v1alpha1/clusters/";
 
-/// A path of the group that is no cluster's proxy is reviewed as what it says, as any other.
+/// Any other path of the group is reviewed under its own attributes, like all paths.
 pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
     let Some(rest) = path.strip_prefix(GROUP_PATH).filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
         return Reading::Other;
@@ -26,7 +26,7 @@ pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
         return Reading::Other;
     };
     let prefix = &path[..path.len() - remainder.len()];
-    // As Go's clients, and the hub's aggregator, write it, too.
+    // The escape is the form that Go's clients and the hub's aggregator write.
     if name == "*" || name.eq_ignore_ascii_case("%2a") {
         return Reading::Every(prefix);
     }
@@ -36,7 +36,7 @@ pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
     }
 }
 
-/// What [`read`] reads.
+/// Writes the path that [`read`] reads.
 pub(super) fn write(cluster: &ClusterName) -> String {
     format!("{GROUP_PATH}{BELOW}{cluster}/{PROXY}")
 }

@@ -1,14 +1,15 @@
-//! kcp's: `/clusters/<name>`, then the member's part
+//! kcp's dialect: `/clusters/<name>`, then the member's part
 //! (`github.com/kcp-dev/kcp/pkg/server/filters.ClusterPathFromAndStrip`).
 //!
-//! A workspace path `a:b:c` is the cluster `a.b.c`. The colon is the only separator: with the dot
-//! as another, one cluster would have several paths.
+//! The workspace path `a:b:c` is the cluster `a.b.c`. The colon is the only separator: a dot as
+//! another separator would give a cluster several paths.
 
 use super::{Dialect, Member, NoMember, Reading};
 use crate::cluster_name::{ClusterName, is_label};
 
 const PREFIX: &str = "/clusters/";
-/// Of one part (`github.com/kcp-dev/logicalcluster.Path.IsValid`), as of any DNS label.
+/// The limit of one part (`github.com/kcp-dev/logicalcluster.Path.IsValid`), equal to that of a DNS
+/// label.
 const LONGEST_PART: usize = 63;
 
 pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
@@ -26,7 +27,7 @@ pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
 }
 
 fn cluster(name: &str) -> Result<ClusterName, NoMember> {
-    // As Go's clients write it, too.
+    // The escape is the form that Go's clients write.
     if name == "*" || name.eq_ignore_ascii_case("%2a") {
         return Err(NoMember::Every);
     }
@@ -38,7 +39,8 @@ fn cluster(name: &str) -> Result<ClusterName, NoMember> {
     parsed.map_err(|_| NoMember::Workspace)
 }
 
-/// What [`read`] reads. Names of Kubernetes objects may have longer labels than the DNS.
+/// Writes the path that [`read`] reads. Names of Kubernetes objects may have longer labels than
+/// DNS.
 pub(super) fn write(cluster: &ClusterName) -> Option<String> {
     let parts: Vec<&str> = cluster.as_str().split('.').collect();
     let fits = parts.iter().all(|part| part.len() <= LONGEST_PART);

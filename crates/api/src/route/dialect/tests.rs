@@ -11,7 +11,7 @@ fn served(dialect: Dialect) -> Served {
 }
 
 proptest! {
-    /// What is written for a client is read as the same cluster, in the same dialect, and whole.
+    /// A path written for a client parses as the same cluster, in the same dialect, without a rest.
     #[test]
     fn a_written_path_is_read_as_its_cluster(name in "[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?(\\.[a-z0-9]{1,5}){0,3}") {
         let cluster = ClusterName::parse(&name).unwrap();

@@ -1,6 +1,4 @@
-//! A table of what kube-apiserver makes of paths, and properties of everything else.
-//!
-//! The rows were compared with what `RequestInfoFactory` of k8s.io/apiserver 0.37 answers.
+//! A table of kube-apiserver's readings of paths, and properties for all other paths.
 
 use http::Method;
 use proptest::prelude::*;
@@ -17,8 +15,8 @@ fn can_be_decoded(path: &str) -> bool {
     MemberRequest::read(&Method::GET, path, None, false).can_be_decoded()
 }
 
-/// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is
-/// nothing.
+/// `verb group/version resource/subresource namespace name`, or `verb path`. `-` stands for an
+/// empty part.
 fn summary(attributes: &Attributes) -> String {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     match attributes {
@@ -73,7 +71,7 @@ const TABLE: &[(&str, &str)] = &[
     ("DELETE /apis/apps/v1/namespaces/ns/deployments/d", "delete apps/v1 deployments/- ns d"),
     ("OPTIONS /api/v1/pods", "- -/v1 pods/- - -"),
     ("QUERY /api/v1/namespaces/ns/pods/p", "- -/v1 pods/- ns p"),
-    // Subresources; what follows them is not looked at.
+    // Subresources. The path after them is ignored.
     ("GET /api/v1/namespaces/ns/pods/p/log?follow=true", "get -/v1 pods/log ns p"),
     ("POST /api/v1/namespaces/ns/pods/p/exec?command=a", "create -/v1 pods/exec ns p"),
     ("GET /api/v1/namespaces/ns/pods/p/exec?command=a", "get -/v1 pods/exec ns p"),
@@ -111,7 +109,7 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /api/v1/pods?labelSelector=a+in+()&fieldSelector=metadata.name=p", "list -/v1 pods/- - p"),
     ("GET /api/v1/pods?labelSelector=a+b&fieldSelector=metadata.name=p", "list -/v1 pods/- - -"),
     ("DELETE /api/v1/pods?fieldSelector=metadata.name=p", "deletecollection -/v1 pods/- - -"),
-    // The verbs in paths of old.
+    // The old verbs in paths.
     ("GET /api/v1/watch/pods", "watch -/v1 pods/- - -"),
     ("DELETE /api/v1/watch/pods", "watch -/v1 pods/- - -"),
     ("GET /api/v1/watch/namespaces/ns/pods/p", "watch -/v1 pods/- ns p"),
@@ -119,14 +117,14 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /api/v1/proxy/namespaces/ns/pods/p/x/y", "proxy -/v1 pods/- ns p"),
     ("POST /api/v1/proxy/nodes/n", "proxy -/v1 nodes/- - n"),
     ("GET /apis/g/v1/namespaces/ns/watch/w", "get g/v1 watch/- ns w"),
-    // Slashes at the ends do not count, others do.
+    // Slashes at the ends do not count. Other slashes do.
     ("GET //api/v1/pods//", "list -/v1 pods/- - -"),
     ("GET /api//v1/pods", "get -/- v1/- - pods"),
     ("GET /api/v1//pods", "get -/v1 -/- - pods"),
     ("GET /api/v1/namespaces//pods/p", "get -/v1 pods/- - p"),
     ("GET /api/v1/pods//log", "list -/v1 pods/log - -"),
     ("DELETE /api/v1/namespaces/ns/pods//x", "deletecollection -/v1 pods/x ns -"),
-    // One decoding, of everything.
+    // Everything is decoded once.
     ("GET /api/v1/namespaces%2Fns%2Fsecrets/s", "get -/v1 secrets/- ns s"),
     ("GET /%61pi/v1/n%61mespaces/ns/pods", "list -/v1 pods/- ns -"),
     (
@@ -138,11 +136,11 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /api/v1/namespaces/ns/pods/a+b", "get -/v1 pods/- ns a+b"),
     ("GET /api/v1/watch%2Fpods", "watch -/v1 pods/- - -"),
     ("GET /api/v1/pods/p%3Fwatch=1", "get -/v1 pods/- - p?watch=1"),
-    // What a member refuses for its escapes is not taken apart.
+    // A path that a member refuses for its escapes is not split.
     ("GET /api/v1/pods/%zz", "get /api/v1/pods/%zz"),
     ("GET /api/v1/pods/%2", "get /api/v1/pods/%2"),
     ("DELETE /api/v1/pods/%", "delete /api/v1/pods/%"),
-    // Paths that are no resource, as they are after decoding.
+    // Non-resource paths, as they are after decoding.
     ("GET /", "get /"),
     ("GET /api", "get /api"),
     ("GET /api/v1", "get /api/v1"),
@@ -182,7 +180,7 @@ fn joined_or_turned_slashes_make_a_second_reading() {
         "/%2Fapi/v1/pods%2f/",
         "/api/v1/namespaces/ns/pods/p%2Flog",
         "/api/v1/namespaces/ns/pods/p%252F%252Flog",
-        // What is behind the subresource is the workload's.
+        // The path after the subresource belongs to the workload.
         "/api/v1/namespaces/ns/services/s/proxy//x",
         "/api/v1/namespaces/ns/services/s/proxy/a\\b",
         "/api/v1/namespaces/ns/services/s/proxy/a%5Cb%2F%2fc//",
@@ -201,8 +199,7 @@ fn joined_or_turned_slashes_make_a_second_reading() {
         "/api/v1%5csecrets",
         "/\\api/v1/secrets",
         "/api/v1/secrets\\",
-        // No subresource `proxy`, or one that is found in another place as soon as slashes are
-        // joined.
+        // No subresource `proxy`, or one that moves when a proxy merges slashes.
         "/api/v1/nodes/n//proxy/x",
         "/api/v1/nodes//n/proxy/x",
         "/api/v1/nodes/n\\x/proxy/x",
@@ -278,19 +275,19 @@ fn watches_and_followed_logs_have_no_end_and_nothing_else() {
         "GET /api/v1/pods",
         "GET /api/v1/pods?watch=0",
         "GET /api/v1/pods?follow=true",
-        // It has a name: the query changes nothing.
+        // The path has a name, so the query changes nothing.
         "GET /api/v1/namespaces/ns/pods/p?watch=true",
         "GET /api/v1/namespaces/ns/pods/p/log?watch=true",
         "GET /api/v1/namespaces/ns/pods/p/log?follow=false&follow=true",
         "GET /apis/x.io/v1/namespaces/ns/pods/p/log?follow=true",
-        // What is behind a proxy is the workload's business.
+        // The path behind a proxy belongs to the workload.
         "GET /api/v1/namespaces/ns/services/s/proxy/download?watch=true&follow=true",
         "GET /api/v1/nodes/n/proxy/logs/syslog?follow=true",
         "GET /api/v1/proxy/namespaces/ns/services/s/x?watch=1",
         "GET /version?watch=1",
         "GET /?follow",
         "GET /openapi/v2?watch=1",
-        // Whoever writes does not watch.
+        // A write is never a watch.
         "POST /api/v1/pods?watch=1",
         "DELETE /api/v1/watch/pods",
         "HEAD /api/v1/pods?watch=1",
@@ -404,9 +401,8 @@ fn any_method() -> impl Strategy<Value = Method> {
 }
 
 proptest! {
-    /// The hub is asked about the verb on the member's proxy. What the member executes is never
-    /// more than that: its own rules are compared with Kubernetes' in the tests against real
-    /// control planes.
+    /// The hub reviews the verb on the member's proxy. The member never carries out more than that:
+    /// the tests against real control planes compare its rules with those of Kubernetes.
     #[test]
     fn what_is_executed_is_what_was_reviewed(
         method in any_method(),
@@ -425,7 +421,7 @@ proptest! {
                 let expected = if upgrade && !reads { Verb::Create } else { Verb::Get };
                 prop_assert_eq!(reviewed, expected);
             }
-            // Whatever the headers say, who deletes must be allowed to delete.
+            // Whatever the headers contain, a DELETE needs the permission to delete.
             _ => prop_assert_eq!(reviewed, request_info::verb(&method)),
         }
         prop_assert!(upgrade || !asks.connects());
@@ -463,7 +459,7 @@ proptest! {
         let label = |path: String| member_attributes(&method, &path, None, upgrade);
         let (plain, more) = (label(format!("/{}", path.trim_matches('/'))), label(format!("//{path}//")));
         let paths = |one: &Attributes| matches!(one, Attributes::NonResource { .. });
-        // A path that is no resource is itself what is reviewed, so it stays as it is.
+        // The review of a non-resource path contains the path, so it stays as it is.
         prop_assert!(plain == more || (paths(&plain) && paths(&more)), "{plain:?} {more:?}");
     }
 
@@ -473,7 +469,7 @@ proptest! {
     ) {
         let attributes = member_attributes(&method, &path, query.as_deref(), upgrade);
         if let Attributes::Resource(resource) = attributes {
-            // What decides a review is never split differently than at the slashes.
+            // The parts that decide a review are only split at slashes.
             for part in [&*resource.group, &*resource.version, &*resource.resource, &*resource.subresource] {
                 prop_assert!(!part.contains('/'));
             }

@@ -1,4 +1,4 @@
-//! What may be run, and in which words it is refused. Planted secrets contain `canary`.
+//! Which programs may run, and the messages of refusals. Planted secrets contain `canary`.
 
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;

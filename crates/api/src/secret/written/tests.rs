@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! A written Secret reads back as the same cluster.
 
 use proptest::option;
 use proptest::prelude::*;
@@ -107,7 +107,7 @@ fn secret() -> impl Strategy<Value = ClusterSecret> {
     )
 }
 
-/// Everything a credential says.
+/// All fields of a credential.
 fn exposed(credential: &Credential) -> String {
     match credential {
         Credential::Token(token) => token.expose_secret().to_owned(),

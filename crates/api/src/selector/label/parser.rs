@@ -1,10 +1,10 @@
-//! Recursive descent over the tokens of `labels.Lexer`.
+//! Parses label selectors by recursive descent over the tokens of `labels.Lexer`.
 
 use super::{InvalidLabelSelector as Error, Requirement, Test};
 use crate::cluster_name::ClusterName;
 
-/// A symbol or a run of other characters. `in` and `notin` are words like any other until an
-/// operator is expected.
+/// A symbol or a run of other characters. `in` and `notin` are plain words until the parser expects
+/// an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
@@ -57,7 +57,7 @@ fn comparison(operator: Token<'_>, tokens: &mut Tokens<'_>) -> Result<Test, Erro
     })
 }
 
-/// `parseExactValue`: nothing before a comma or the end is the empty value.
+/// `parseExactValue`: an empty text before a comma or the end is the empty value.
 fn exact_value<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
     match tokens.peek() {
         None | Some(Token::Symbol(",")) => Ok(""),
@@ -69,7 +69,7 @@ fn exact_value<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
     }
 }
 
-/// `parseValues`: a list in parentheses, in which nothing between two commas, or at all, is the
+/// `parseValues`: a list in parentheses. An empty text between two commas, or an empty list, is the
 /// empty value.
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, Error> {
     if tokens.next() != Some(Token::Symbol("(")) {
@@ -101,7 +101,7 @@ fn label_value(text: &str) -> Result<String, Error> {
     if is_value(text) { Ok(text.to_owned()) } else { Err(Error::Value) }
 }
 
-/// Whether it may be a label's key (`validation.IsQualifiedName` of `k8s.io/apimachinery`).
+/// Whether `text` is a valid label key (`validation.IsQualifiedName` of `k8s.io/apimachinery`).
 pub fn is_key(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(|prefix| ClusterName::parse(prefix).is_ok()) && !name.is_empty() && is_value(name)
@@ -111,8 +111,8 @@ fn number(text: &str) -> Result<i64, Error> {
     text.parse().map_err(|_| Error::Number)
 }
 
-/// Whether it may be a label's value (`validation.IsValidLabelValue`): empty, or up to 63
-/// characters that begin and end with a letter or digit.
+/// Whether `text` is a valid label value (`validation.IsValidLabelValue`): empty, or up to 63
+/// characters that start and end with a letter or digit.
 pub fn is_value(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
@@ -128,7 +128,7 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     const SYMBOLS: [char; 7] = ['=', '!', '(', ')', ',', '>', '<'];
-    /// Go's lexer skips only these.
+    /// Go's lexer skips only these characters.
     const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
     fn peek(&self) -> Option<Token<'a>> {

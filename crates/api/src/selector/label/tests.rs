@@ -1,5 +1,5 @@
-//! Kubernetes' own reading of selectors as a table, refusals with their reason,
-//! and properties for everything else.
+//! Kubernetes' own reading of selectors as a table, refusals with their reason, and properties for
+//! all other input.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Golden bytes, and a reader of its own that gets back every field.
+//! Golden bytes, and a separate reader that decodes every field again.
 
 use std::collections::BTreeMap;
 

@@ -27,10 +27,10 @@ fn golden_table() {
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/a%2Fb/proxy/api",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters//proxy/api",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/Berlin/proxy/api",
-        // A cluster called as an API group, and the like.
+        // Clusters with the name of an API group or of a subresource.
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/cluster.core.oam.dev/proxy/api",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/proxy/proxy/proxy",
-        // Nothing else of the group is served, but what tells that it is there.
+        // Of the rest of the group, only discovery is served.
         "GET /apis/cluster.karmada.io",
         "GET /apis/cluster.karmada.io/v1alpha1/",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/berlin",
@@ -62,7 +62,7 @@ proptest! {
     fn what_is_proxied_has_one_spelling_and_is_reviewed_as_karmadas(path in any_path(), query in prop::option::of(".*")) {
         let parsed = parse(RawRequest { served: ON, ..RawRequest::new(&Method::GET, &path, query.as_deref()) });
         let Route::Proxy(proxied) = parsed.route else { return Ok(()) };
-        // As the general rules say, whichever group it is of.
+        // By the general rules, for each group.
         prop_assert_eq!(&parsed.attributes, &request_info::attributes(&Method::GET, &path, query.as_deref()));
         let Attributes::Resource(reviewed) = &parsed.attributes else { panic!("a resource") };
         prop_assert_eq!(reviewed.name.as_deref(), Some(proxied.cluster.as_str()));

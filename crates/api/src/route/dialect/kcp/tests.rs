@@ -70,7 +70,7 @@ fn a_workspace_is_a_cluster_with_dots() {
     let part = "a".repeat(63);
     assert_eq!(asked(&format!("/clusters/{part}:x/")), Some((format!("{part}.x"), "/")));
     assert_eq!(route(&format!("/clusters/{part}a/"), ON), Route::NoMember(NoMember::Workspace));
-    // Longer than any name of an object.
+    // Longer than an object's name can be.
     let path = format!("/clusters/{part}:{part}:{part}:{part}/");
     assert_eq!(route(&path, ON), Route::NoMember(NoMember::Workspace));
 }

@@ -27,7 +27,7 @@ fn golden_table() {
         "GET /%62erlin/api",
         "GET /a:b/api",
         "GET /berlin%2Fapi",
-        // What is the gateway's elsewhere is a cluster's name here.
+        // The gateway's own paths are cluster names here.
         "GET /apis/cluster.core.oam.dev/v1alpha1/clustergateways/paris/proxy/api",
         "GET /clusters/paris/api",
         "GET /healthz",
