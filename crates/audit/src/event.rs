@@ -1,4 +1,4 @@
-//! One event of `audit.k8s.io/v1`, level Metadata.
+//! One event of `audit.k8s.io/v1` at level Metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,34 +14,35 @@ use crate::id::AuditId;
 use crate::origin::cut;
 use crate::timestamp::Micro;
 
-/// Bytes written of one part of an object's identity: names have 253, what stands in a path may
-/// have 64 KiB.
+/// Most bytes logged for one part of an object's identity. Names have at most 253, but a path
+/// segment may have 64 KiB.
 const LONGEST_PART: usize = 512;
-/// Bytes of the hub's reason for a refusal: it lists what it could not resolve, up to all bindings.
+/// Most bytes logged of the hub's reason for a refusal: it lists what it could not resolve, up to
+/// all bindings.
 const LONGEST_REASON: usize = 512;
-/// What an event takes in memory beside its texts, in bytes, roughly.
+/// Approximate bytes of an event in memory, besides its texts.
 const OVERHEAD: usize = 512;
 
-/// How far the request is.
+/// The stage of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The response has begun and may take long: watches, followed logs, upgrades.
     ResponseStarted,
-    /// The response is over.
+    /// The response has ended.
     ResponseComplete,
 }
 
-/// What authorization said.
+/// The authorization decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Allow,
-    /// See [`Decision::forbid`].
+    /// Made by [`Decision::forbid`].
     Forbid {
         reason: Box<str>,
     },
 }
 
-/// What a request is about. Cut where the request chose to be absurd.
+/// The object of a request. Its parts are cut if they are extremely long.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -59,42 +60,42 @@ pub struct ObjectRef {
     subresource: Box<str>,
 }
 
-/// Everything the log says about one request at one stage.
+/// All data that the log contains about one request at one stage.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub id: AuditId,
     pub stage: Stage,
     /// Without secrets: see [`redacted`](crate::redacted).
     pub request_uri: Box<str>,
-    /// RBAC verb, or the lower-case method of a request that is about no resource.
+    /// RBAC verb, or the lower-case method of a non-resource request.
     pub verb: Cow<'static, str>,
-    /// `None`: unknown.
+    /// `None` if unknown.
     pub user: Option<Arc<User>>,
     /// The user that `user` acted as.
     pub impersonated: Option<Arc<User>>,
     pub source_ips: Vec<IpAddr>,
     pub user_agent: Box<str>,
-    /// On the member, for a proxied request.
+    /// For a proxied request, the object on the member.
     pub object: Option<ObjectRef>,
-    /// The HTTP status the client got; 499 if it left before it got one.
+    /// The HTTP status that the client received. 499 if it disconnected before.
     pub code: u16,
     pub received: SystemTime,
-    /// From there to this stage.
+    /// Time from `received` to this stage.
     pub latency: Duration,
-    /// The cluster a proxied request names; it may not exist.
+    /// The cluster that a proxied request names. It may not exist.
     pub cluster: Option<Arc<str>>,
-    /// In which spelling the cluster was named. `None`: in the gateway's own.
+    /// The dialect that named the cluster. `None` is the gateway's own.
     pub dialect: Option<&'static str>,
     pub decision: Option<Decision>,
-    /// Where it failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None`: it did not, or
-    /// the answer is a member's own.
+    /// The side that failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None` if the
+    /// request did not fail, or if the response is the member's own.
     pub side: Option<&'static str>,
 }
 
 // === impl Decision ===
 
 impl Decision {
-    /// With as much of the hub's `reason` as is written.
+    /// Keeps as much of the hub's `reason` as the log contains.
     pub fn forbid(reason: &str) -> Self {
         Self::Forbid { reason: cut(reason, LONGEST_REASON) }
     }
@@ -107,7 +108,7 @@ impl Decision {
 // === impl Event ===
 
 impl Event {
-    /// Says what is asked for: verb and object.
+    /// Sets the verb and the object.
     pub fn asks(&mut self, attributes: &Attributes) {
         match attributes {
             Attributes::Resource(resource) => {
@@ -124,16 +125,16 @@ impl Event {
         }
     }
 
-    /// Appends the event as one line, its end included.
+    /// Appends the event as one line, including the line end.
     pub(crate) fn write_line(&self, line: &mut Vec<u8>) {
         let line_of = Line::from(self);
-        // Into memory, and of maps with text keys: there is nothing to fail.
+        // This writes to memory, and all map keys are strings, so it cannot fail.
         if serde_json::to_writer(&mut *line, &line_of).is_ok() {
             line.push(b'\n');
         }
     }
 
-    /// Bytes it holds in memory, roughly, its share in the user's attributes included.
+    /// Approximate bytes in memory, including its share of the user's attributes.
     pub(crate) fn weight(&self) -> usize {
         let user = |user: &Option<Arc<User>>| user.as_ref().map_or(0, |user| weight_of(user));
         let texts = self.request_uri.len() + self.user_agent.len() + self.verb.len();
@@ -175,7 +176,7 @@ impl From<&ResourceAttributes> for ObjectRef {
     }
 }
 
-/// The JSON form, fields in the order of the Go type.
+/// The JSON form, with the fields in the order of the Go type.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -215,7 +216,7 @@ struct UserInfo<'a> {
     extra: Option<&'a BTreeMap<String, Vec<String>>>,
 }
 
-/// A `metav1.Status` of which only the code is known. Go writes its empty metadata.
+/// A `metav1.Status` with only its code. Go also writes its empty metadata.
 #[derive(Serialize)]
 struct ResponseStatus {
     metadata: Metadata,

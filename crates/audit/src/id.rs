@@ -1,33 +1,33 @@
-//! The name under which one request appears in the audit logs of everybody it passes.
+//! The id of one request in the audit logs of all servers that it passes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 
-/// The header in which a hub's aggregator says the id under which it audits the request
+/// The header that contains the hub's audit id of a request through its aggregator
 /// (`auditinternal.HeaderAuditID`).
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// Longest id taken from a request, in bytes: 36 are a UUID, and kube-apiserver cuts what is longer
+/// Longest id accepted from a request, in bytes. A UUID has 36, and kube-apiserver cuts longer ids
 /// than this (`pkg/endpoints/filters/audit_init.go`).
 const LONGEST: usize = 64;
 
-/// An audit id: of the caller's choice, or a random UUID.
+/// An audit id: the caller's choice or a random UUID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditId(Arc<str>);
 
 // === impl AuditId ===
 
 impl AuditId {
-    /// The id a request came with, if it is one line of printable ASCII of a sensible length; else
-    /// a new one.
+    /// The id that the request contains, if it is one line of printable ASCII of a valid length.
+    /// Otherwise a new one.
     pub fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(&AUDIT_ID).and_then(|value| value.to_str().ok());
         let sane = |id: &&str| (1..=LONGEST).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
         given.filter(sane).map_or_else(Self::random, |id| Self(Arc::from(id)))
     }
 
-    /// A random (version 4) UUID, RFC 9562 §5.4.
+    /// A random (version 4) UUID (RFC 9562 §5.4).
     fn random() -> Self {
         let mut bytes = [0; 16];
         aws_lc_rs::rand::fill(&mut bytes).expect("the operating system has randomness");

@@ -1,11 +1,12 @@
 //! The audit log: the user, the request, its time and origin, and its outcome.
 //!
-//! Events are `audit.k8s.io/v1` at level Metadata, one JSON object a line, as kube-apiserver's log
-//! backend writes them (`k8s.io/apiserver/pkg/apis/audit/v1`, `plugin/pkg/audit/log`). They hold no
-//! bodies, no tokens and no credentials.
+//! Events are `audit.k8s.io/v1` at level Metadata, one JSON object per line, as kube-apiserver's
+//! log backend writes them (`k8s.io/apiserver/pkg/apis/audit/v1`, `plugin/pkg/audit/log`). They
+//! contain no bodies, no tokens and no credentials.
 //!
-//! A request hands its [`Event`] to a [`Sink`] and goes on: one thread writes, and what it cannot
-//! keep up with is dropped and counted. [`Log`] owns that thread and the file.
+//! A request passes its [`Event`] to a [`Sink`] without waiting. One thread writes the events.
+//! Events that it cannot keep up with are dropped and counted. [`Log`] owns that thread and the
+//! file.
 
 mod event;
 mod id;

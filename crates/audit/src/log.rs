@@ -1,5 +1,4 @@
-//! The log itself: a bounded queue, the thread behind it, where that writes, and what is counted of
-//! it.
+//! The audit log: a bounded queue, the thread that writes it to a target, and its counters.
 
 mod file;
 mod queue;
@@ -19,7 +18,7 @@ use self::queue::Queue;
 use self::writer::{Output, Stdout, Writer};
 use crate::event::Event;
 
-/// How long closing waits for what is queued to be written.
+/// How long closing waits for the queue to be written.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where to write, and how much to keep.
@@ -34,17 +33,17 @@ pub enum Target {
     File(FileConfig),
 }
 
-/// A file that is rotated as `gopkg.in/natefinch/lumberjack` does it, which is behind
-/// kube-apiserver's flags of these names.
+/// A file with the rotation of `gopkg.in/natefinch/lumberjack`, the library behind kube-apiserver's
+/// flags of these names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileConfig {
-    /// Its directory must exist.
+    /// The file's path. Its directory must exist.
     pub path: PathBuf,
-    /// Bytes after which the file is renamed and a new one begun.
+    /// Size in bytes at which the file is renamed and a new one started.
     pub max_size: u64,
-    /// Renamed files kept; 0 keeps all.
+    /// Most renamed files to keep. 0 keeps all.
     pub max_backups: usize,
-    /// Time renamed files are kept; zero keeps them for ever.
+    /// How long renamed files are kept. Zero keeps them forever.
     pub max_age: Duration,
 }
 
@@ -56,7 +55,7 @@ pub struct Metrics {
     pub(crate) write_errors: Counter,
 }
 
-/// The log cannot be started.
+/// Why the log cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("audit log: the directory of {} does not exist: create it, or mount a volume there", .0.display())]
@@ -67,14 +66,14 @@ pub enum OpenError {
     Thread(#[source] io::Error),
 }
 
-/// An open log. Dropping it writes what is queued, for a bounded time.
+/// An open log. Dropping it writes the queue, for a bounded time.
 #[derive(Debug)]
 pub struct Log {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Takes events, from any thread, without waiting. Clones share the queue.
+/// Accepts events from any thread without waiting. Clones share the queue.
 #[derive(Debug, Clone)]
 pub struct Sink(Arc<Queue>);
 
@@ -107,7 +106,7 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         if !self.queue.close(FLUSH_WITHIN) {
-            // The thread hangs in a write and ends with the process.
+            // The thread hangs in a write, and ends with the process.
             return tracing::warn!(after = ?FLUSH_WITHIN, "audit events were not written");
         }
         if let Some(thread) = self.thread.take() {
@@ -119,7 +118,7 @@ impl Drop for Log {
 // === impl Sink ===
 
 impl Sink {
-    /// Queues an event, or drops and counts it: a request never waits for a disk.
+    /// Queues an event, or drops and counts it, because a request must not wait for a disk.
     pub fn record(&self, event: Box<Event>) {
         self.0.push(event);
     }

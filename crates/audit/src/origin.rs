@@ -1,4 +1,4 @@
-//! Where a request says it comes from, in bounded form.
+//! The origin of a request as its headers claim it, in bounded form.
 
 use std::net::IpAddr;
 
@@ -7,17 +7,17 @@ use http::{HeaderMap, HeaderName};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-/// Addresses kept of one request: the last ones, since the nearer a proxy the more it is worth
-/// believing.
+/// Most addresses kept per request. Keeps the last ones, because the nearer a proxy is, the more it
+/// can be trusted.
 const MOST_ADDRESSES: usize = 32;
-/// Bytes kept of a `User-Agent`, and what marks a cut (`audit.maxUserAgentLength` of
+/// Most bytes kept of a `User-Agent`, and the marker of a cut (`audit.maxUserAgentLength` of
 /// `k8s.io/apiserver`).
 const LONGEST_AGENT: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
-/// The addresses a request came through, the client's first, as
-/// `k8s.io/apimachinery/pkg/util/net.SourceIPs` lists them: the first `X-Forwarded-For` line,
-/// `X-Real-Ip` unless it is among those, and `peer`, the one that cannot be made up.
+/// The addresses on the path of a request, starting with the client's, in the order of
+/// `k8s.io/apimachinery/pkg/util/net.SourceIPs`: the first `X-Forwarded-For` line, `X-Real-Ip`
+/// unless it is among those, and `peer`, the only one that cannot be forged.
 pub fn source_ips(headers: &HeaderMap, peer: IpAddr) -> Vec<IpAddr> {
     let peer = peer.to_canonical();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -33,7 +33,7 @@ pub fn source_ips(headers: &HeaderMap, peer: IpAddr) -> Vec<IpAddr> {
     chain
 }
 
-/// The `User-Agent`, cut where it is too long; bytes that are no UTF-8 become U+FFFD.
+/// The `User-Agent`, cut if it is too long. Bytes that are not UTF-8 become U+FFFD.
 pub fn user_agent(headers: &HeaderMap) -> Box<str> {
     let Some(agent) = headers.get(USER_AGENT) else { return Box::default() };
     if agent.len() <= LONGEST_AGENT {
@@ -42,7 +42,7 @@ pub fn user_agent(headers: &HeaderMap) -> Box<str> {
     format!("{}{CUT}", String::from_utf8_lossy(&agent.as_bytes()[..LONGEST_AGENT])).into()
 }
 
-/// `text`, cut at `longest` bytes and marked where it is longer.
+/// `text`, cut at `longest` bytes and marked if it is longer.
 pub(crate) fn cut(text: &str, longest: usize) -> Box<str> {
     if text.len() <= longest {
         text.into()

@@ -1,4 +1,4 @@
-//! Points in time as the audit log writes them, in UTC.
+//! Timestamps of the audit log, in UTC.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 /// `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
 pub struct Micro(pub SystemTime);
 
-/// What marks a rotated file (lumberjack's `backupTimeFormat`): `2006-01-02T15-04-05.000`.
+/// The timestamp in a rotated file's name (lumberjack's `backupTimeFormat`):
+/// `2006-01-02T15-04-05.000`.
 pub struct FileStamp(pub SystemTime);
 
 // === impl Micro ===
@@ -31,7 +32,7 @@ impl serde::Serialize for Micro {
 // === impl FileStamp ===
 
 impl FileStamp {
-    /// Whether `text` is one. They sort by time as text.
+    /// Whether `text` is such a timestamp. As text they sort by time.
     pub fn is_one(text: &str) -> bool {
         const SHAPE: &[u8] = b"0000-00-00T00-00-00.000";
         let fits = |(byte, shape): (u8, &u8)| if *shape == b'0' { byte.is_ascii_digit() } else { byte == *shape };

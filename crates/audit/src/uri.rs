@@ -1,20 +1,20 @@
-//! Request URIs without what must not be written down.
+//! Removes secrets from request URIs before they are logged.
 //!
-//! A query can carry a password: exec's `command` does, and people put tokens there. Keys stay,
-//! because they say what was asked; values of suspicious keys go, and so does every value that may
-//! not be innocent, and every key that may be none: `?<token>` has no key.
+//! A query can contain a password: exec's `command` does, and people put tokens there. Keys stay,
+//! because they describe the request. The values of suspicious keys are removed, and so are values
+//! that may be secret under any key, and keys that may be values: `?<token>` has no key.
 
 use std::borrow::Cow;
 
 use crate::origin::cut;
 
-/// Bytes of a URI written; a gateway takes up to 64 KiB.
+/// Most bytes logged of a URI. A gateway accepts up to 64 KiB.
 const LONGEST: usize = 8 * 1024;
-/// Stands for what was there.
+/// Replaces removed text.
 const HIDDEN: &str = "***";
-/// Longest text taken for a key, in bytes; Kubernetes' longest has 48.
+/// Longest text that counts as a key, in bytes. Kubernetes' longest key has 48.
 const LONGEST_KEY: usize = 64;
-/// Keys whose values are secret, whole, as [`plain`] writes them.
+/// Keys with secret values, in full, in the form of [`plain`].
 const SECRET: [&str; 14] = [
     "command",
     "cmd",
@@ -31,7 +31,7 @@ const SECRET: [&str; 14] = [
     "pin",
     "pwd",
 ];
-/// Parts of keys whose values are secret: `access_token`, `X-Amz-Signature`, `client_secret`,
+/// Parts of keys with secret values: `access_token`, `X-Amz-Signature`, `client_secret`,
 /// `x-api-key`, …
 const SECRET_PARTS: [&str; 11] = [
     "token",
@@ -46,9 +46,9 @@ const SECRET_PARTS: [&str; 11] = [
     "session",
     "pwd",
 ];
-/// Parameters of Kubernetes' API that mean something without a value (`k8s.io/apimachinery`,
-/// `meta/v1.ListOptions` and its kind; `k8s.io/api/core/v1`, options of logs, exec and attach), or
-/// come with an empty one.
+/// Parameters of Kubernetes' API that have a meaning without a value or with an empty one
+/// (`k8s.io/apimachinery`, `meta/v1.ListOptions` and similar types; `k8s.io/api/core/v1`, options
+/// of logs, exec and attach).
 const WORDS: [&str; 28] = [
     "allowWatchBookmarks",
     "container",
@@ -79,19 +79,20 @@ const WORDS: [&str; 28] = [
     "tty",
     "watch",
 ];
-/// The one parameter whose values are encoded JSON and no secret: where a list goes on.
+/// The only parameter with encoded JSON values that are not secret: the position where a list
+/// continues.
 const CONTINUE: &str = "continue";
 
-/// How much of a query may be written.
+/// How much of a query is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     /// Keys, and the values of keys that are not suspicious.
     Usual,
-    /// Keys alone: the request acts on a workload, whose parameters are unknown.
+    /// Only the keys: the request acts on a workload with unknown parameters.
     KeysOnly,
 }
 
-/// Path and query as received, secrets left out, cut where it is very long.
+/// Path and query as received, without secrets, cut if very long.
 pub fn redacted(path: &str, query: Option<&str>, detail: Query) -> Box<str> {
     let Some(query) = query else { return cut(path, LONGEST) };
     let mut text = String::with_capacity(path.len() + 1 + query.len());
@@ -105,7 +106,7 @@ pub fn redacted(path: &str, query: Option<&str>, detail: Query) -> Box<str> {
 
 fn push(text: &mut String, pair: &str, detail: Query) {
     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-    // Nothing but `=`: the padding of something encoded, as likely as the end of a key.
+    // Only `=` signs: as likely the padding of an encoded value as the end of a key.
     if value.bytes().all(|byte| byte == b'=') {
         return text.push_str(if pair.is_empty() || value.is_empty() && WORDS.contains(&key) { pair } else { HIDDEN });
     }
@@ -116,7 +117,7 @@ fn push(text: &mut String, pair: &str, detail: Query) {
     }
 }
 
-/// Go drops pairs with a `;`, while others take it for a separator: what follows it may be any
+/// Go drops pairs with a `;`, but others treat it as a separator: the text after it may be any
 /// key's value.
 fn is_secret(key: &str, value: &str) -> bool {
     if key.contains(';') || value.contains(';') {
@@ -126,7 +127,7 @@ fn is_secret(key: &str, value: &str) -> bool {
     SECRET.contains(&&*name) || SECRET_PARTS.iter().any(|part| name.contains(part)) || gives_away(key, value)
 }
 
-/// Whether `value` is secret under any key: a URL that holds a password, or JSON in the encoding of
+/// Whether `value` is secret under any key: a URL with a password, or JSON in the encoding of
 /// tokens.
 fn gives_away(key: &str, value: &str) -> bool {
     let Ok(value) = percent_encoding::percent_decode_str(value).decode_utf8() else { return true };
@@ -134,13 +135,13 @@ fn gives_away(key: &str, value: &str) -> bool {
     with_password || key != CONTINUE && is_encoded(&value)
 }
 
-/// Whether `text` holds the beginning of a JSON object in base64, as JSON Web Tokens do (RFC 7515
+/// Whether `text` contains the start of a JSON object in base64, as JSON Web Tokens do (RFC 7515
 /// §3.3).
 fn is_encoded(text: &str) -> bool {
     text.contains("eyJ")
 }
 
-/// In lower case and without what separates words; `None` if it does not decode to text.
+/// The key in lower case, without word separators. `None` if it does not decode to text.
 fn plain(key: &str) -> Option<Cow<'_, str>> {
     if key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
         return Some(Cow::Borrowed(key));

@@ -1,8 +1,8 @@
-//! Issued credentials, kept for as long as a cluster uses them.
+//! Caches issued credentials for as long as a cluster uses them.
 //!
-//! Clusters whose plugin and arguments are the same share one entry. An entry runs its plugin once
-//! at a time, however many requests wait for it, as a task of one runtime: a request that goes away
-//! does not end it, the last cluster does.
+//! Clusters with the same plugin and arguments share one entry. An entry runs its plugin only once
+//! at a time, no matter how many requests wait. The run is a task of one runtime: it does not end
+//! when a request goes away, but when the last cluster does.
 
 mod entry;
 
@@ -19,18 +19,18 @@ use crate::error::ExecError;
 use crate::plugins::Runner;
 use crate::request::{Fingerprint, Request};
 
-/// Called for every run that a [`Source`] started.
+/// Called for each run that a [`Source`] started.
 pub type Observer = Arc<dyn Fn(&Result<Arc<Issued>, Arc<ExecError>>) + Send + Sync>;
 
-/// All that is kept. One per process.
+/// The cache. One per process.
 pub struct Credentials {
-    /// As many as there are clusters, at most.
+    /// At most one entry per cluster.
     entries: Mutex<HashMap<Fingerprint, Weak<Entry>>>,
     runtime: Handle,
     runner: Arc<dyn Runner>,
 }
 
-/// A cluster's share in an entry, which lives as long as any share of it.
+/// A cluster's share of an entry. The entry lives as long as any share.
 pub struct Source {
     entry: Arc<Entry>,
     observer: Observer,
@@ -39,12 +39,12 @@ pub struct Source {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Plugins run as tasks of `runtime`.
+    /// Runs plugins as tasks of `runtime`.
     pub fn new(runtime: Handle, runner: Arc<dyn Runner>) -> Arc<Self> {
         Arc::new(Self { entries: Mutex::default(), runtime, runner })
     }
 
-    /// Where to get the credential for `request`. Runs nothing yet.
+    /// The source of the credential for `request`. Runs nothing yet.
     pub fn source(self: &Arc<Self>, request: Request, observer: Observer) -> Source {
         let fingerprint = request.fingerprint();
         let mut entries = self.entries.lock();
@@ -56,7 +56,7 @@ impl Credentials {
         Source { entry, observer }
     }
 
-    /// Entries in use.
+    /// Number of entries in use.
     pub fn len(&self) -> usize {
         self.entries.lock().len()
     }
@@ -65,7 +65,7 @@ impl Credentials {
         self.len() == 0
     }
 
-    /// An entry has gone; another may have come in its place meanwhile.
+    /// Removes a dropped entry, unless another has replaced it.
     fn forget(&self, fingerprint: &Fingerprint) {
         let mut entries = self.entries.lock();
         if entries.get(fingerprint).is_some_and(|entry| entry.strong_count() == 0) {
@@ -83,18 +83,18 @@ impl fmt::Debug for Credentials {
 // === impl Source ===
 
 impl Source {
-    /// Whether `issued` is what [`Source::get`] would give. Takes no lock and touches no counter.
+    /// Whether `issued` is what [`Source::get`] would return. Lock-free, and changes no counter.
     pub fn is_current(&self, issued: &Arc<Issued>) -> bool {
         self.entry.is_current(issued)
     }
 
-    /// Whether both get the same credential.
+    /// Whether both sources yield the same credential.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entry, &other.entry)
     }
 
-    /// The credential to use now. One that is about to expire is served while the next is being
-    /// issued; waits only if there is none.
+    /// The current credential. Returns one that expires soon while the next is being issued, and
+    /// waits only if there is none.
     pub async fn get(&self) -> Result<Arc<Issued>, Arc<ExecError>> {
         match self.entry.current() {
             Some(issued) => Ok(issued),
@@ -102,8 +102,8 @@ impl Source {
         }
     }
 
-    /// A member rejected `issued`: what to use in its place. `None` if there is nothing better to
-    /// be had yet: it is too fresh for its plugin to be asked again.
+    /// The replacement of `issued`, which a member rejected. `None` if there is no better one yet,
+    /// because it is too fresh to run the plugin again.
     pub async fn renew(&self, issued: &Arc<Issued>) -> Result<Option<Arc<Issued>>, Arc<ExecError>> {
         self.entry.renew(issued, &self.observer).await
     }

@@ -1,10 +1,11 @@
-//! Which programs may be run, in which environment, and where they are.
+//! Decides which programs may run and in which environment, and finds them.
 //!
-//! A Secret names a program that runs beside the gateway's own credential for the hub: the operator
-//! says which. The Secret's environment must not be a way around that, and nearly every program
-//! takes code from some variable (`LD_PRELOAD`, `BASH_ENV`, `PYTHONWARNINGS`, `NODE_OPTIONS`,
-//! `AWS_CONFIG_FILE`, …): no list of bad ones is ever complete, so the good ones are listed.
-//! Arguments are the Secret's: the operator that lists a program judges which of them are safe.
+//! A Secret names a program that runs next to the gateway's own credential for the hub, so the
+//! operator must allow it. The Secret's environment must not circumvent that, and nearly every
+//! program loads code from some variable (`LD_PRELOAD`, `BASH_ENV`, `PYTHONWARNINGS`,
+//! `NODE_OPTIONS`, `AWS_CONFIG_FILE`, …). A list of bad variables is never complete, so this is a
+//! list of good ones. The Secret sets the arguments: the operator that lists a program must judge
+//! which of them are safe.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,13 +16,13 @@ use api::secret::ExecConfig;
 
 use crate::error::ExecError;
 
-/// What Secrets may have run.
+/// The programs that Secrets may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Commands {
     /// Any program, in any environment.
     Any,
     Listed {
-        /// Names (found in `PATH`) and absolute paths; empty: none.
+        /// Names (found in `PATH`) and absolute paths. Empty allows none.
         commands: Vec<String>,
         /// Names of the variables that may be set for them.
         variables: Vec<String>,
@@ -33,8 +34,8 @@ const SEARCH_PATH: &str = "PATH";
 // === impl Commands ===
 
 impl Commands {
-    /// Reads a list of commands, where `*` anywhere means any, and one of the variables that listed
-    /// commands may be given; blanks mean nothing.
+    /// Parses a list of commands, in which `*` anywhere means any, and a list of the variables for
+    /// them. Ignores blanks.
     pub fn parse(commands: &[String], variables: &[String]) -> Self {
         let commands = trimmed(commands);
         if commands.iter().any(|command| command == "*") {
@@ -44,11 +45,11 @@ impl Commands {
         }
     }
 
-    /// Whether `config` may be run at all, wherever its command is.
+    /// Whether `config` may run at all, wherever its command is.
     pub fn check(&self, config: &ExecConfig) -> Result<(), ExecError> {
         let Self::Listed { commands, variables } = self else { return Ok(()) };
         let is_listed = |command: &str| commands.iter().any(|one| one == command);
-        // A name stands for the file it is found as: the operator may have listed that.
+        // A name also stands for the file found under it, which the operator may have listed.
         let is_allowed =
             is_listed(&config.command) || locate(config).is_ok_and(|path| path.to_str().is_some_and(is_listed));
         if !is_allowed {
@@ -65,10 +66,10 @@ fn trimmed(list: &[String]) -> Vec<String> {
     list.iter().map(|one| one.trim()).filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
-/// The file of the command: as written if absolute, else the first executable of that name in the
-/// gateway's `PATH`.
+/// The file of the command: an absolute path as written, otherwise the first executable of this
+/// name in the gateway's `PATH`.
 ///
-/// client-go takes relative paths as relative to the kubeconfig; a Secret is nowhere.
+/// client-go resolves relative paths against the kubeconfig's directory. A Secret has none.
 pub(crate) fn locate(config: &ExecConfig) -> Result<PathBuf, ExecError> {
     let command = &config.command;
     let path = Path::new(command);
@@ -85,8 +86,8 @@ pub(crate) fn locate(config: &ExecConfig) -> Result<PathBuf, ExecError> {
     })
 }
 
-/// Relative and empty entries of `PATH` are passed over, as by Go's `exec.LookPath`: they would
-/// mean the working directory.
+/// Skips relative and empty entries of `PATH`, like Go's `exec.LookPath`: they would mean the
+/// working directory.
 fn find(name: &str, search: &OsStr) -> Option<PathBuf> {
     env::split_paths(search)
         .filter(|directory| directory.is_absolute())

@@ -1,4 +1,4 @@
-//! What a plugin issued, and how long it may be used.
+//! A credential from a plugin, and how long it may be used.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -7,14 +7,14 @@ use net::tls::keypair::KeyPair;
 use secrecy::SecretString;
 use tokio::time::Instant;
 
-/// What a plugin issued: a token, a client certificate, or both. Cannot be printed.
+/// A credential from a plugin: a token, a client certificate, or both. Not printable.
 #[derive(Debug)]
 pub struct Credential {
     /// Visible ASCII, so that it is a valid header value.
     pub token: Option<SecretString>,
     pub certificate: Option<KeyPair>,
-    /// The earlier of what the plugin says and the certificate's end. None: until a member rejects
-    /// it.
+    /// The earlier of the plugin's expiration and the certificate's end. `None`: it is used until a
+    /// member rejects it.
     pub expires: Option<SystemTime>,
 }
 
@@ -25,27 +25,29 @@ pub struct Issued {
     lifetime: Option<Lifetime>,
 }
 
-/// The wall clock is asked once, when a credential comes in: from then on time only goes forward.
+/// Computed once from the wall clock, when the credential arrives. After that only monotonic time
+/// counts.
 #[derive(Debug, Clone, Copy)]
 struct Lifetime {
     renew: Instant,
     end: Instant,
 }
 
-/// Renewal begins this long before the end, as the Go cluster-gateway's.
+/// Renewal begins this long before the end, like that of the Go cluster-gateway.
 const EARLY: Duration = Duration::from_mins(1);
-/// Of a short life, this part: else it would always be time to renew.
+/// For a short lifetime, renewal begins this part before the end. Otherwise renewal would always be
+/// due.
 const EARLY_PART: u32 = 5;
-/// A credential that is over when it comes is used as long as this: clocks differ, and programs
-/// must not be run for every request.
+/// A credential that has expired on arrival is used for this long, because clocks differ and each
+/// request must not cause a run.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Times beyond are none: such an instant may not exist.
+/// Longest lifetime. A later instant may not be representable.
 const LONGEST: Duration = Duration::from_hours(24 * 365);
 
 // === impl Issued ===
 
 impl Issued {
-    /// Comes in now; `wall` is what the wall clock says.
+    /// A credential that arrives now. `wall` is the current wall clock.
     pub(crate) fn new(credential: Credential, wall: SystemTime) -> Self {
         let since = Instant::now();
         let lifetime = credential.expires.map(|expires| {
@@ -59,12 +61,12 @@ impl Issued {
         &self.credential
     }
 
-    /// May be used, and need not be renewed yet.
+    /// Whether it may be used and needs no renewal yet.
     pub(crate) fn is_fresh(&self) -> bool {
         self.lifetime.is_none_or(|lifetime| Instant::now() < lifetime.renew)
     }
 
-    /// May be used.
+    /// Whether it may be used.
     pub(crate) fn is_valid(&self) -> bool {
         self.lifetime.is_none_or(|lifetime| Instant::now() < lifetime.end)
     }

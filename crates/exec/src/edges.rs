@@ -1,5 +1,5 @@
-//! What programs print, as it is read, for tests on generated output. No interface of the library:
-//! it follows the code.
+//! Functions that read the output of programs, for tests with generated output. Not a stable
+//! interface: it changes with the code.
 
 use api::secret::ExecApiVersion;
 
@@ -11,7 +11,7 @@ pub fn credential(stdout: &[u8]) -> Result<Credential, ExecError> {
     output::parse(stdout, ExecApiVersion::V1)
 }
 
-/// What is shown of a standard error.
+/// The part of a standard error that is shown.
 pub fn last_words(request: &Request, stderr: &[u8]) -> String {
     Redaction::of(request).last_words(stderr)
 }

@@ -1,18 +1,18 @@
-//! Why no credential was issued. The texts are those of client-go and the Go cluster-gateway where
-//! they have one; none holds what a plugin wrote to its standard output, and what it wrote to its
-//! standard error only after [`crate::redact`].
+//! Why no credential was issued. The texts are those of client-go and the Go cluster-gateway, where
+//! these have one. None contains a plugin's standard output, and its standard error only after
+//! [`crate::redact`].
 
 use std::time::Duration;
 
 use net::tls::keypair::KeyPairError;
 use net::words;
 
-/// Why no credential was issued. Commands are as the Secret writes them.
+/// Why no credential was issued. Commands are as in the Secret.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     #[error("exec: executable {command} is not allowed here: the gateway's operator must list it in --exec-commands")]
     NotAllowed { command: String },
-    /// By variables an allowed command may be made to run anything.
+    /// A variable could make an allowed command run anything.
     #[error(
         "exec: environment variable {name} is not allowed here: remove it, or have the gateway's operator list it in \
          --exec-env"
@@ -20,15 +20,15 @@ pub enum ExecError {
     VariableNotAllowed { name: String },
     #[error("exec: {command} is a relative path: write an absolute path, or a name to be found in PATH")]
     RelativePath { command: String },
-    /// `hint` is empty or `: ` and the Secret's `installHint`.
+    /// `hint` is empty, or `: ` and the Secret's `installHint`.
     #[error("exec: executable {command} not found{hint}")]
     NotFound { command: String, hint: String },
     #[error("exec: executable {command} cannot be started: {}", words::io(.source))]
     Start { command: String, source: std::io::Error },
-    /// `slow`: it was tried for a moment, and not done by then.
+    /// `slow`: whether a first try ran and was too short.
     #[error("exec: {limit} other plugins have been running for {after:?}: find the one that hangs, or retry")]
     Busy { limit: usize, after: Duration, slow: bool },
-    /// `stderr` is empty or `: ` and the last words.
+    /// `stderr` is empty, or `: ` and the last words.
     #[error("exec: executable {command} did not finish within {after:?} and was killed{stderr}")]
     Timeout { command: String, after: Duration, stderr: String },
     #[error("exec: executable {command} wrote more than {limit} bytes to stdout and was killed")]
@@ -57,7 +57,7 @@ pub enum ExecError {
     Certificate(#[from] KeyPairError),
     #[error("exec plugin returned an expirationTimestamp that is not an RFC 3339 time")]
     Expiration,
-    /// The gateway stops, or the cluster is gone.
+    /// The gateway stops, or the cluster was removed.
     #[error("exec: the run was abandoned")]
     Ended,
 }
@@ -65,7 +65,7 @@ pub enum ExecError {
 // === impl ExecError ===
 
 impl ExecError {
-    /// A word for a metric's label.
+    /// The value of a metric's label.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotAllowed { .. } | Self::VariableNotAllowed { .. } | Self::RelativePath { .. } => "refused",

@@ -1,10 +1,10 @@
-//! Dynamic credentials: what a member takes is issued by a program, as client-go's exec plugins do
+//! Dynamic credentials: a program issues the credential for a member, like client-go's exec plugins
 //! (`k8s.io/client-go/plugin/pkg/client/auth/exec`).
 //!
-//! [`Plugins`] runs one such program, bounded in time, memory and number, and in a process group of
-//! its own. [`Credentials`] keeps what they issue: one run however many requests wait, renewed
-//! before it expires, and again when a member rejects it. What a program says on its standard error
-//! reaches errors only without what looks like a secret.
+//! [`Plugins`] runs one such program, bounded in time, memory and number, and in its own process
+//! group. [`Credentials`] caches the credentials: one run for all waiting requests, renewed before
+//! expiry, and again when a member rejects it. A program's standard error only reaches error texts
+//! after text that looks like a secret was removed.
 
 mod cache;
 mod command;

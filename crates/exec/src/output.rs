@@ -1,7 +1,7 @@
-//! What a plugin writes to its standard output: an `ExecCredential`
+//! Parses a plugin's standard output: an `ExecCredential`
 //! (`k8s.io/client-go/pkg/apis/clientauthentication/v1`).
 //!
-//! All of it may be secret, so no error repeats more of it than a version or a kind, cut short.
+//! All of it may be secret, so errors only repeat a version or a kind, cut short.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use crate::credential::Credential;
 use crate::error::ExecError;
 use crate::redact::one_line;
 
-/// Characters of a version or kind that are repeated.
+/// Most characters repeated of a version or kind.
 const SHOWN: usize = 80;
 
 #[derive(Deserialize)]
@@ -44,8 +44,8 @@ struct Status {
     expiration_timestamp: Option<String>,
 }
 
-/// The credential in `stdout`, which must be of the configured version. The Go cluster-gateway lets
-/// `kind` be left out.
+/// The credential in `stdout`, which must have the configured version. `kind` may be missing, as
+/// for the Go cluster-gateway.
 pub(crate) fn parse(stdout: &[u8], configured: ExecApiVersion) -> Result<Credential, ExecError> {
     let written: ExecCredential = serde_json::from_slice(stdout)
         .map_err(|error| ExecError::Decode { line: error.line(), column: error.column() })?;
@@ -73,7 +73,7 @@ pub(crate) fn parse(stdout: &[u8], configured: ExecApiVersion) -> Result<Credent
     Ok(Credential { token: token.as_deref().map(bearer).transpose()?, certificate: pair, expires })
 }
 
-/// As a token that a Secret holds: trimmed at its end, and nothing that a header cannot carry.
+/// Like a Secret's token: trims the end, and refuses what a header cannot carry.
 fn bearer(token: &str) -> Result<SecretString, ExecError> {
     let token = token.trim_ascii_end();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -86,7 +86,7 @@ fn timestamp(text: &str) -> Result<SystemTime, ExecError> {
     OffsetDateTime::parse(text, &Rfc3339).map(SystemTime::from).map_err(|_| ExecError::Expiration)
 }
 
-/// A certificate that is over fails in the handshake, where no new one would be asked for.
+/// The certificate's end. An expired one would fail in the handshake, where no renewal starts.
 fn end_of(pair: &KeyPair) -> Result<SystemTime, ExecError> {
     let chain = &pair.certified_key().cert;
     let leaf = chain.first().ok_or(KeyPairError::NoCertificate)?;

@@ -1,4 +1,5 @@
-//! Runs plugins: which may run, how many at a time, for how long, and what their answer means.
+//! Runs plugins: which ones may run, how many at a time, for how long, and how to read their
+//! output.
 
 mod permits;
 
@@ -20,12 +21,12 @@ use crate::process::{self, Finished, Invocation, MOST_STDOUT, RunError};
 use crate::redact::Redaction;
 use crate::request::Request;
 
-/// The environment variable by which a plugin learns what is asked of it.
+/// The environment variable with the request to a plugin.
 const INFO: &str = "KUBERNETES_EXEC_INFO";
 
-/// Issues credentials. A trait because tests of what is kept need issuers that they command.
+/// Issues credentials. A trait, because tests of the cache need issuers that they control.
 pub trait Runner: Send + Sync + 'static {
-    /// Runs once. Dropping the future ends the run.
+    /// Runs the plugin once. Dropping the future ends the run.
     fn run(&self, request: Arc<Request>, standing: Standing) -> BoxFuture<'_, Result<Issued, ExecError>>;
 }
 
@@ -40,13 +41,13 @@ pub struct Plugins {
 // === impl Plugins ===
 
 impl Plugins {
-    /// Each run takes at most `timeout`, and waits as long for others to end; a first try may come
-    /// before it.
+    /// Each run takes at most `timeout`, and waits as long for others to end. A first try may
+    /// precede it.
     pub fn new(commands: Commands, timeout: Duration) -> Self {
         Self { commands, timeout, first_try: FIRST_TRY, permits: Permits::new() }
     }
 
-    /// Whether the operator allows it: known without running anything.
+    /// Whether the operator allows the plugin. Runs nothing.
     pub fn check(&self, request: &Request) -> Result<(), ExecError> {
         self.commands.check(request.config())
     }
@@ -83,7 +84,7 @@ impl Plugins {
         ExecError::Busy { limit: standing.limit(), after: self.timeout, slow: standing == Standing::Slow }
     }
 
-    /// Its standard output, if it ended well.
+    /// The standard output of a successful run.
     fn interpret(&self, request: &Request, outcome: Result<Finished, RunError>) -> Result<SecretSlice<u8>, ExecError> {
         use std::os::unix::process::ExitStatusExt as _;
         let command = request.config().command.clone();

@@ -1,9 +1,9 @@
-//! One run of a program: its output within limits, within a time, in a process group that ends with
-//! it.
+//! Runs a program once: with limits on its output and its time, in a process group that ends with
+//! the run.
 //!
-//! The group is killed whenever the run is given up: on timeout, on too much output, and when the
-//! future is dropped. What a program leaves running behind after it ended well, with its output
-//! closed, is its own affair.
+//! The group is killed when the run is aborted: on timeout, on too much output, and when the future
+//! is dropped. Processes that a successful program leaves behind are not killed if they have closed
+//! its output.
 
 mod group;
 
@@ -21,15 +21,15 @@ use tokio::time::timeout;
 use self::group::Group;
 pub use self::group::end_all;
 
-/// What is kept of standard output; a credential with a chain of certificates needs a few KiB.
+/// Most bytes of standard output. A credential with a certificate chain needs a few KiB.
 pub(crate) const MOST_STDOUT: usize = 1 << 20;
-/// What is kept of standard error: the end of it.
+/// Most bytes kept of standard error. Keeps its end.
 pub(crate) const MOST_STDERR: usize = 64 << 10;
-/// Processes that the program started may hold its output open: what the program itself wrote is
-/// read by then.
+/// Time limit for reading after the program's end, because its child processes may hold the output
+/// open. The program's own output is read by then.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What to run. Standard input is empty.
+/// The program to run. Standard input is empty.
 pub(crate) struct Invocation<'a> {
     pub(crate) program: &'a Path,
     /// `argv[0]`.
@@ -40,14 +40,14 @@ pub(crate) struct Invocation<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// What a program that ended said.
+/// The result of a program that ended.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Why there is no end to speak of.
+/// Why a run has no result.
 #[derive(Debug)]
 pub(crate) enum RunError {
     Start(io::Error),
@@ -56,17 +56,18 @@ pub(crate) enum RunError {
     Timeout { stderr: Vec<u8> },
 }
 
-/// Runs it to its end.
+/// Runs the program to its end.
 pub(crate) async fn run(invocation: Invocation<'_>) -> Result<Finished, RunError> {
     let patience = invocation.timeout;
     let mut child = start(invocation).map_err(RunError::Start)?;
-    // Dropped before the child, and so before the process is reaped: its number still means the
-    // group.
+    // Dropped before the child, and so before the process is reaped: until then its number still
+    // identifies the group.
     let group = Group::of(&child);
     let (mut stdout, mut stderr) = (Vec::new(), Tail::new(MOST_STDERR));
     match timeout(patience, finish(&mut child, &mut stdout, &mut stderr)).await {
         Ok(Ok(Ended { status, silent })) => {
-            // An empty group must not be killed: its number may belong to another by now.
+            // An empty group must not be killed, because its number may belong to another group by
+            // now.
             if silent {
                 group.leave();
             }
@@ -95,7 +96,7 @@ fn start(invocation: Invocation<'_>) -> io::Result<Child> {
 
 struct Ended {
     status: ExitStatus,
-    /// No process holds the output open.
+    /// Whether no process holds the output open.
     silent: bool,
 }
 
@@ -122,7 +123,7 @@ async fn finish(child: &mut Child, stdout: &mut Vec<u8>, stderr: &mut Tail) -> R
 
 async fn collect(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), RunError> {
     let Some(pipe) = pipe else { return Ok(()) };
-    // One byte more than may be: that it is there is what matters.
+    // Reads one byte beyond the limit, to detect that there is more.
     let limit = u64::try_from(MOST_STDOUT).unwrap_or(u64::MAX).saturating_add(1);
     pipe.take(limit).read_to_end(into).await.map_err(RunError::Read)?;
     if into.len() > MOST_STDOUT { Err(RunError::TooMuchOutput) } else { Ok(()) }
@@ -139,7 +140,7 @@ async fn follow(pipe: Option<impl AsyncRead + Unpin>, into: &mut Tail) -> Result
     }
 }
 
-/// The last bytes of a stream of any length: keeps at most twice the limit on the way.
+/// The last bytes of a stream of any length. Holds at most about twice the limit.
 struct Tail {
     bytes: Vec<u8>,
     limit: usize,
@@ -154,7 +155,7 @@ impl Tail {
 
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Moved once per limit, not once per push.
+        // Moves bytes once per limit, not once per push.
         if self.bytes.len() > 2 * self.limit {
             self.cut();
         }

@@ -1,8 +1,9 @@
-//! The last words of a program, fit for a log and for the caller: on one line, and without what is
-//! or looks like a secret.
+//! The last words of a program, safe for a log and for the caller: on one line, and without
+//! anything that is or looks like a secret.
 //!
-//! Removed are the values that the Secret gave the program, PEM blocks, and long words that look
-//! random. Too much rather than too little: running the program by hand shows the whole text.
+//! Removes the values that the Secret gave the program, PEM blocks, and long words that look
+//! random. Rather removes too much than too little: a manual run of the program shows the whole
+//! text.
 
 mod words;
 
@@ -11,17 +12,17 @@ use secrecy::ExposeSecret;
 use self::words::{pem, random};
 use crate::request::Request;
 
-/// Bytes of the message that are shown, before escaping.
+/// Most bytes shown of the message, before escaping.
 const SHOWN: usize = 2 << 10;
-/// Shorter values are no secrets, and taking each `1` or `on` out would leave nothing to read.
+/// Shorter values are not secrets, and removing each `1` or `on` would make the text unreadable.
 const SHORTEST_VALUE: usize = 4;
-/// What stands for a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
-/// Names of arguments whose values are secret.
+/// Arguments with these words in their name have secret values.
 const SECRET_ARGUMENTS: [&str; 5] = ["secret", "password", "passwd", "token", "credential"];
 
-/// What must not be said.
+/// The texts to remove.
 pub(crate) struct Redaction<'a>(Vec<&'a str>);
 
 // === impl Redaction ===
@@ -33,20 +34,20 @@ impl<'a> Redaction<'a> {
         let proxy = request.proxy_url().map(ExposeSecret::expose_secret);
         let password = proxy.and_then(password);
         let mut values: Vec<&str> = env.chain(arguments(&config.args)).chain(proxy).chain(password).collect();
-        // Lines of a value may be printed one by one.
+        // A program may print the lines of a value separately.
         values =
             values.into_iter().flat_map(|value| std::iter::once(value).chain(value.lines())).map(str::trim).collect();
         values.retain(|value| value.len() >= SHORTEST_VALUE);
-        // A value may hold another.
+        // Longest first, because a value may contain another.
         values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
         Self(values)
     }
 
-    /// Empty if nothing was said.
+    /// The redacted end of `stderr`. Empty if there is no text.
     pub(crate) fn last_words(&self, stderr: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(stderr).trim().to_owned();
-        // Before it is cut: half a secret would not be known for one.
+        // Redacts before cutting, because half a secret would not be recognized.
         for value in &self.0 {
             text = text.replace(value, MASK);
         }
@@ -72,15 +73,15 @@ fn arguments(args: &[String]) -> impl Iterator<Item = &str> {
     joined.chain(apart.map(|pair| pair[1].as_str()))
 }
 
-/// Of `scheme://user:password@host`.
+/// The password in `scheme://user:password@host`.
 fn password(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let (user_info, _) = rest.rsplit_once('@')?;
     user_info.split_once(':').map(|(_, password)| password)
 }
 
-/// Control characters, and such as turn the direction of what follows, are escaped: a log line
-/// stays one.
+/// Escapes control characters and characters that change the text direction, so that a log line
+/// stays one line.
 pub(crate) fn one_line(text: &str) -> String {
     let is_harmful = |c: char| {
         c.is_control()

@@ -1,7 +1,7 @@
-//! What is asked of a plugin: its configuration and, if it wants it, the cluster.
+//! A request to a plugin: its configuration and, if the plugin wants it, the cluster.
 //!
-//! Requests with the same content get the same credential, for any cluster; a change of either is
-//! another request.
+//! Requests with the same content get the same credential, for any cluster. A different
+//! configuration or cluster is another request.
 
 mod info;
 
@@ -9,15 +9,15 @@ use api::secret::ExecConfig;
 use aws_lc_rs::digest::{Context, SHA256};
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// A plugin to be run.
+/// A plugin to run.
 #[derive(Debug)]
 pub struct Request {
     config: ExecConfig,
-    /// Only for a plugin that gets it.
+    /// `None` if the plugin does not want it.
     cluster: Option<ClusterInfo>,
 }
 
-/// The cluster as a plugin gets it: `ExecCredential`'s `spec.cluster`.
+/// The cluster in the form for a plugin: `ExecCredential`'s `spec.cluster`.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterInfo {
     /// URL of the API server.
@@ -26,18 +26,19 @@ pub struct ClusterInfo {
     pub insecure_skip_tls_verify: bool,
     /// PEM.
     pub certificate_authority: Option<Vec<u8>>,
-    /// With its user and password, as client-go passes it.
+    /// Includes user and password, as client-go passes it.
     pub proxy_url: Option<SecretString>,
 }
 
-/// SHA-256 over all content: a writer of Secrets must not be able to find another's.
+/// SHA-256 of all content: a writer of Secrets must not be able to find a collision with another
+/// Secret's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 
 // === impl Request ===
 
 impl Request {
-    /// `cluster` is looked at only if the configuration has `provideClusterInfo`.
+    /// Calls `cluster` only if the configuration has `provideClusterInfo`.
     pub fn new(config: ExecConfig, cluster: impl FnOnce() -> ClusterInfo) -> Self {
         let cluster = config.provide_cluster_info.then(cluster);
         Self { config, cluster }
@@ -52,14 +53,14 @@ impl Request {
         info::json(self.config.api_version, self.cluster.as_ref())
     }
 
-    /// The password towards the proxy is the one secret a plugin knows beside its environment.
+    /// The proxy's password is the only secret that a plugin gets outside of its environment.
     pub(crate) fn proxy_url(&self) -> Option<&SecretString> {
         self.cluster.as_ref()?.proxy_url.as_ref()
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let mut context = Context::new(&SHA256);
-        // With its length before each, no two contents are the same row of bytes.
+        // Each field follows its length, so that different contents never yield the same bytes.
         let mut field = |bytes: &[u8]| {
             context.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_be_bytes());
             context.update(bytes);
@@ -67,7 +68,7 @@ impl Request {
         let ExecConfig { command, args, env, install_hint, .. } = &self.config;
         field(command.as_bytes());
         field(install_hint.as_deref().unwrap_or_default().as_bytes());
-        // Version and cluster are in it.
+        // Contains the version and the cluster.
         field(self.info().expose_secret().as_bytes());
         field(&args.len().to_be_bytes());
         for arg in args {

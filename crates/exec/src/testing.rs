@@ -1,4 +1,4 @@
-//! Configurations for tests.
+//! Plugin configurations for tests.
 
 use api::secret::{ExecApiVersion, ExecConfig};
 

@@ -7,7 +7,7 @@ fn user(name: &str) -> Arc<User> {
     Arc::new(User { name: name.to_owned(), ..User::default() })
 }
 
-/// A small event that says `uri`.
+/// A small event with `uri`.
 pub(crate) fn event(uri: &str) -> Box<Event> {
     Box::new(Event {
         id: AuditId::of(&HeaderMap::new()),

@@ -1,8 +1,8 @@
-//! An append-only file that is set aside when it has its size: `audit.log` becomes
+//! An append-only file that is rotated by size: `audit.log` becomes
 //! `audit-2006-01-02T15-04-05.000.log`.
 //!
-//! Names and rules are lumberjack's, so that a collector of kube-apiserver's audit log collects
-//! this one. In one point it is stricter: no file is ever replaced by a rename.
+//! Names and rules are lumberjack's, so that a collector for kube-apiserver's audit log also
+//! collects this one. One rule is stricter: a rename never replaces a file.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -17,9 +17,9 @@ use super::writer::Output;
 use super::{FileConfig, OpenError};
 use crate::timestamp::FileStamp;
 
-/// Only the owner reads what users did.
+/// Only the owner may read the users' actions.
 const MODE: u32 = 0o600;
-/// Names tried for a file to be set aside, a millisecond apart.
+/// Most names tried for a rotated file, one millisecond apart.
 const MOST_NAMES: u32 = 1000;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct RotatingFile {
     size: u64,
 }
 
-/// How files set aside are called.
+/// The naming of rotated files.
 #[derive(Debug)]
 struct Names {
     directory: PathBuf,
@@ -55,8 +55,8 @@ impl RotatingFile {
         Ok(log)
     }
 
-    /// After a failure in the middle everything goes on in the file that is open, and the next
-    /// attempt starts over.
+    /// After a failure partway, the log continues in the file that is open, and the next attempt
+    /// starts over.
     fn rotate(&mut self) -> io::Result<()> {
         if fs::exists(&self.config.path)? {
             fs::rename(&self.config.path, self.names.free(SystemTime::now())?)?;
@@ -66,12 +66,12 @@ impl RotatingFile {
         self.prune()
     }
 
-    /// Deletes the files set aside that are too many or too old.
+    /// Deletes rotated files that are too many or too old.
     fn prune(&self) -> io::Result<()> {
         let FileConfig { max_backups, max_age, .. } = self.config;
         let mut aside = self.names.aside()?;
         aside.sort_by(|(one, _), (other, _)| other.cmp(one));
-        // An age that goes back beyond the calendar of stamps is for ever.
+        // An age beyond the earliest possible stamp means forever.
         let oldest =
             SystemTime::now().checked_sub(max_age).filter(|at| !max_age.is_zero() && *at > SystemTime::UNIX_EPOCH);
         let oldest = oldest.map(|at| FileStamp(at).to_string());
@@ -116,7 +116,7 @@ impl Names {
         }
     }
 
-    /// A free name for a file set aside at `at` or a little later.
+    /// A free name for a file rotated at `at`, or slightly later.
     fn free(&self, at: SystemTime) -> io::Result<PathBuf> {
         for later in 0..MOST_NAMES {
             let stamp = FileStamp(at + Duration::from_millis(1) * later);
@@ -128,7 +128,7 @@ impl Names {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The files set aside, with their stamps.
+    /// The rotated files with their stamps.
     fn aside(&self) -> io::Result<Vec<(String, PathBuf)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.directory)? {

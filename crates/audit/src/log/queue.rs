@@ -1,5 +1,5 @@
-//! Events between requests and the writing thread: bounded in number and in bytes, taken out a
-//! whole batch at a time.
+//! The queue between requests and the writing thread: bounded in number and in bytes, and emptied
+//! one batch at a time.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use parking_lot::{Condvar, Mutex};
 use super::Metrics;
 use crate::event::Event;
 
-/// Events that may wait. As many again may be in the writer's hands.
+/// Most queued events. The writer may hold as many again.
 pub const MOST_EVENTS: usize = 8192;
-/// Bytes they may hold together: users with a thousand groups are no way to memory.
+/// Most bytes of queued events: users with a thousand groups must not exhaust the memory.
 pub const MOST_BYTES: usize = 64 * 1024 * 1024;
 
-/// Events as they come: boxed, so that the lock is held for a pointer instead of a copy.
+/// Events in order. Boxed, so that the lock only covers moving a pointer, and no copy.
 pub type Batch = Vec<Box<Event>>;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct QueuedEvents {
     ended: bool,
 }
 
-/// Says that nothing is consumed any more, however that came about.
+/// Marks the queue as ended on drop, even if the consumer panicked.
 struct Ending<'a>(&'a Queue);
 
 // === impl Queue ===
@@ -59,7 +59,8 @@ impl Queue {
         }
     }
 
-    /// Hands every batch to `take` until the queue is closed and empty. A batch is left empty.
+    /// Passes batches to `take` until the queue is closed and empty. Clears the batch after each
+    /// call.
     pub fn consume(&self, mut take: impl FnMut(&mut Batch)) {
         let _ending = Ending(self);
         let mut batch = Batch::new();
@@ -69,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// `false` when there will be none.
+    /// Waits for a batch. Returns `false` if there will be no more.
     fn next(&self, batch: &mut Batch) -> bool {
         let mut state = self.state.lock();
         while state.events.is_empty() {
@@ -83,7 +84,7 @@ impl Queue {
         true
     }
 
-    /// Takes nothing more in; `true` if within `patience` everything was taken out and consumed.
+    /// Closes the queue. Returns `true` if all events were consumed within `patience`.
     pub fn close(&self, patience: Duration) -> bool {
         let mut state = self.state.lock();
         state.closed = true;

@@ -22,7 +22,7 @@ fn open(config: FileConfig) -> (Log, Metrics) {
     (Log::start(&Config { target: Target::File(config) }, metrics.clone()).expect("the log opens"), metrics)
 }
 
-/// The URIs in a file, line by line, each line being an event of its own.
+/// The URIs in a file. Each line is one event.
 fn uris(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("a text file");
     let read = |line| serde_json::from_str::<serde_json::Value>(line).expect("every line is an event");
@@ -85,7 +85,7 @@ fn no_file_grows_beyond_its_size_and_no_event_is_lost() {
         assert!(stamp.is_empty() || FileStamp::is_one(&stamp[1..]), "{name}");
         all.extend(uris(&path));
     }
-    // In this order: set aside by time, then the one in use ("-" sorts before ".").
+    // In this order: rotated files by time, then the current one ("-" sorts before ".").
     assert_eq!(all, (0..4000).map(|number| format!("/{number}")).collect::<Vec<_>>());
 }
 
@@ -139,9 +139,9 @@ fn a_missing_directory_is_named_at_the_start() {
     assert!(matches!(error, OpenError::Open { .. }), "{error}");
 }
 
-/// An output a test holds in its hands.
+/// An output under a test's control.
 struct ScriptedOutput {
-    /// One write happens for each.
+    /// Allows one write per message.
     go: mpsc::Receiver<io::Result<usize>>,
     written: Arc<Mutex<Vec<u8>>>,
 }
@@ -161,7 +161,7 @@ fn an_output_that_hangs_costs_events_and_never_the_caller() {
     let written = Arc::default();
     let metrics = Metrics::default();
     let log = Log::on(ScriptedOutput { go: held, written: Arc::clone(&written) }, metrics.clone()).unwrap();
-    // The writer may have taken one batch when the rest is counted.
+    // The writer may have taken one batch before the rest is counted.
     let total = 3 * MOST_EVENTS;
     for number in 0..total {
         log.sink().record(event(&format!("/{number}")));

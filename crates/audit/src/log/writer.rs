@@ -1,5 +1,5 @@
-//! From events to bytes on an output that may fail: nothing is written twice, half a line spoils no
-//! other, and a full disk is no reason to fill the process's own log too.
+//! Writes events to an output that may fail: it writes nothing twice, half a line does not corrupt
+//! the next one, and a full disk does not flood the process's own log too.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use super::Metrics;
 use super::queue::Batch;
 
-/// Lines are handed over in pieces of about this many bytes.
+/// Approximate size in bytes of one write.
 const PIECE: usize = 64 * 1024;
 /// Least time between two complaints about writing.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
 
-/// Where lines go.
+/// The destination of lines.
 pub trait Output: Send + 'static {
-    /// Whole lines of `bytes` in all come next.
+    /// Prepares for `bytes` bytes of complete lines.
     fn prepare(&mut self, _bytes: usize) -> io::Result<()> {
         Ok(())
     }
@@ -25,7 +25,7 @@ pub trait Output: Send + 'static {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 }
 
-/// The process's standard output, written as one piece at a time.
+/// The process's standard output, written in one piece at a time.
 #[derive(Debug)]
 pub struct Stdout;
 
@@ -35,9 +35,9 @@ pub struct Writer<O> {
     output: O,
     metrics: Metrics,
     piece: Vec<u8>,
-    /// Where in `piece` each line ends.
+    /// The end of each line in `piece`.
     ends: Vec<usize>,
-    /// The last thing written is half a line.
+    /// Whether the last written line is incomplete.
     torn: bool,
     complained: Option<Instant>,
 }
@@ -73,7 +73,7 @@ impl<O: Output> Writer<O> {
         if !self.ends.is_empty() {
             self.hand_over();
         }
-        // One event with a huge user must not be remembered for ever.
+        // Free the memory of one event with a huge user.
         self.piece.shrink_to(2 * PIECE);
     }
 
@@ -85,7 +85,7 @@ impl<O: Output> Writer<O> {
         let whole = self.ends.partition_point(|end| *end <= written);
         self.metrics.written.inc_by(whole as u64);
         if written > 0 {
-            // What mends a torn line comes first.
+            // A newline that ends a torn line comes first.
             let begin = usize::from(self.piece.first() == Some(&b'\n'));
             self.torn = whole.checked_sub(1).map_or(begin, |last| self.ends[last]) != written;
         }
@@ -105,7 +105,7 @@ impl<O: Output> Writer<O> {
     }
 }
 
-/// How many bytes got out, and why not all of them.
+/// Returns the number of bytes written, and the error if not all were.
 fn write_all(output: &mut impl Output, bytes: &[u8]) -> (usize, Option<io::Error>) {
     let mut written = 0;
     while written < bytes.len() {

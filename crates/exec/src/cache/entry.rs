@@ -1,7 +1,7 @@
-//! One plugin with its arguments, and what it issued last.
+//! One plugin with its arguments, and the last credential that it issued.
 //!
-//! Requests read the current credential without a lock; everything else is decided under one, by
-//! [`Runs`], and waited for outside of it.
+//! Requests read the current credential without a lock. All other decisions are made under one
+//! lock, by [`Runs`]. Waiting happens outside of it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::error::ExecError;
 use crate::plugins::Standing;
 use crate::request::{Fingerprint, Request};
 
-/// How long a failed plugin is left alone: the whole of it, as each run is a process.
+/// How long a failed plugin is paused. Without jitter, because each run is a process.
 const PAUSES: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30)) };
-/// A credential that served this long before it was rejected was a good one.
+/// A credential that worked this long before it was rejected was good.
 const PROVEN: Duration = Duration::from_mins(1);
 
 type Outcome = Result<Arc<Issued>, Arc<ExecError>>;
@@ -35,19 +35,19 @@ pub(super) struct Entry {
 
 #[derive(Default)]
 struct Runs {
-    /// The run that has not ended.
+    /// The run in progress.
     flight: Option<Flight<Outcome>>,
-    /// The last run's failure, and when the next may begin.
+    /// The last run's failure, and when the next run may begin.
     failure: Option<(Arc<ExecError>, Instant)>,
-    /// Failed runs in a row.
+    /// Consecutive failed runs.
     failures: u32,
-    /// A first try was too short, and nothing more came of it yet.
+    /// Whether a first try was too short, with no result since.
     slow: bool,
-    /// Renewals in a row because of a credential that was rejected soon after it was issued.
+    /// Consecutive renewals because a credential was rejected soon after it was issued.
     rejections: u32,
 }
 
-/// What to do about a credential that is needed.
+/// What to do when a credential is needed.
 enum Step {
     Wait(FlightWaiter<Outcome>),
     Fail(Arc<ExecError>),
@@ -61,7 +61,7 @@ impl Entry {
         Self { fingerprint, request: Arc::new(request), credentials, current, state }
     }
 
-    /// The credential, if it need not even be thought about.
+    /// The credential, if it is fresh. The fast path.
     pub(super) fn current(&self) -> Option<Arc<Issued>> {
         self.current.load_full().filter(|issued| issued.is_fresh())
     }
@@ -80,7 +80,8 @@ impl Entry {
             match self.valid() {
                 Some(issued) if issued.is_fresh() => return Ok(issued),
                 Some(issued) => {
-                    // The one there is serves until its end, so a failure is of no concern yet.
+                    // The current credential is valid until its end, so a failure does not matter
+                    // yet.
                     let _ = self.next(&mut state, observer);
                     return Ok(issued);
                 }
@@ -137,7 +138,7 @@ impl Entry {
         }
     }
 
-    /// The task holds the entry weakly: without a cluster, its credential has no use.
+    /// The task holds the entry weakly, because without a cluster the credential has no use.
     fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> (Flight<Outcome>, FlightWaiter<Outcome>) {
         let runner = Arc::clone(&self.credentials.runner);
         let (request, entry, observer) = (Arc::clone(&self.request), Arc::downgrade(self), Arc::clone(observer));
@@ -157,7 +158,7 @@ impl Entry {
     }
 }
 
-/// Before the waiters get it: a later caller must find what they got.
+/// Runs before the waiters get the outcome: a later caller must find the same one.
 fn land(entry: &Weak<Entry>, outcome: &Outcome) {
     let Some(entry) = entry.upgrade() else { return };
     let mut state = entry.state.lock();
@@ -172,7 +173,7 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
             let until = Instant::now() + PAUSES.wait(state.failures);
             state.failure = Some((Arc::clone(error), until));
             match **error {
-                // That others hang says nothing against this one.
+                // Other plugins that hang are not a failure of this one.
                 ExecError::Busy { slow, .. } => state.slow |= slow,
                 _ => state.failures = state.failures.saturating_add(1),
             }
@@ -193,20 +194,20 @@ impl Drop for Entry {
 // === impl Runs ===
 
 impl Runs {
-    /// The run that has not ended.
+    /// The run in progress.
     fn flight(&self) -> Option<FlightWaiter<Outcome>> {
         self.flight.as_ref().and_then(Flight::waiter)
     }
 
-    /// Why the plugin is left alone.
+    /// The failure for which the plugin is paused.
     fn failed(&self) -> Option<Arc<ExecError>> {
         self.failure.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| Arc::clone(error))
     }
 
-    /// Whether the rejection of a credential comes too soon to be acted on; forgets those before
-    /// one that has proven good. The first counts at once: the plugin may have had an old
-    /// credential at hand. A member that rejects every credential must not have a program run for
-    /// each request.
+    /// Whether the rejection of a credential comes too soon to run the plugin again. Resets the
+    /// count if the credential has proven good. The first rejection counts at once, because the
+    /// plugin may have returned an old credential. A member that rejects every credential must not
+    /// cause a run for each request.
     fn reject_early(&mut self, rejected: &Issued) -> bool {
         if rejected.age() >= PROVEN {
             self.rejections = 0;

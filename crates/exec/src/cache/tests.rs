@@ -1,4 +1,4 @@
-//! When a plugin is run and when not. Time is paused; the plugin is a script of the test's.
+//! When a plugin runs and when not. Time is paused. The plugin is a script of the test.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::testing::{config, request};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the next run comes to: a credential that lives so long, or a failure.
+/// The result of the next run: a credential with a lifetime, or a failure.
 #[derive(Clone)]
 enum Next {
     Lives(u64),
@@ -26,7 +26,7 @@ enum Next {
     Panics,
 }
 
-/// Numbers its credentials.
+/// A runner that numbers its credentials.
 #[derive(Default)]
 struct Script {
     next: Mutex<VecDeque<Next>>,
@@ -123,7 +123,7 @@ fn text(issued: &Issued) -> String {
     issued.credential().token.as_ref().unwrap().expose_secret().to_owned()
 }
 
-/// Lets all tasks go as far as they can without time passing.
+/// Runs all tasks as far as they can go while time is paused.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -263,7 +263,7 @@ async fn others_that_hang_make_no_plugin_a_suspect() {
     assert_eq!(token(&source).await.as_deref(), Some("token-3"));
     advance(10 * SECOND).await;
     assert_eq!(token(&source).await.as_deref(), Some("token-4"));
-    // What was seen of it is remembered: a first try is given once.
+    // The result is remembered: there is only one first try.
     assert_eq!(*fixture.script.runs.lock(), [Standing::New, Standing::New, Standing::Slow, Standing::Proven]);
 }
 
@@ -290,7 +290,7 @@ async fn a_rejected_one_is_renewed_once_for_all() {
     let first = source.get().await.unwrap();
     let renewed = join_all((0..50).map(|_| source.renew(&first))).await;
     assert!(renewed.iter().all(|issued| text(issued.as_ref().unwrap().as_ref().unwrap()) == "token-2"));
-    // Whoever comes late with the first one gets the second.
+    // A late rejection of the first credential gets the second.
     assert_eq!(source.renew(&first).await.unwrap().map(|issued| text(&issued)).unwrap(), "token-2");
     assert_eq!((token(&source).await.as_deref(), fixture.runs()), (Some("token-2"), 2));
 }
@@ -313,7 +313,7 @@ async fn a_member_that_rejects_everything_is_believed_less_and_less() {
     advance(PROVEN_AND_MORE).await;
     let issued = source.get().await.unwrap();
     assert!(source.renew(&issued).await.unwrap().is_some());
-    // That one had served well: its rejection was counted as a first one.
+    // That one had worked long enough, so its rejection counted as a first one.
     let issued = source.get().await.unwrap();
     assert!(source.renew(&issued).await.unwrap().is_none());
     advance(SECOND).await;

@@ -1,4 +1,4 @@
-//! Every answer a plugin may give; the cases and words are those of the Go cluster-gateway.
+//! All outputs of a plugin. The cases and texts are those of the Go cluster-gateway.
 
 use std::time::{Duration, UNIX_EPOCH};
 

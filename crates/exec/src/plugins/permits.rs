@@ -1,37 +1,36 @@
-//! How many programs run at a time, and which: those that hang leave room for those that do not.
+//! Limits which programs run at the same time, so that programs that hang leave room for others.
 //!
-//! A program shows only in a run whether it works, and after a restart nothing is known of any. So
-//! there are permits for good programs alone, and permits for a first try: short enough that a
-//! crowd of hanging programs is through soon, and a working program is found among them. A program
-//! that needed longer is tried once more, for as long as the operator allows, where that delays no
-//! others.
+//! Only a run shows whether a program works, and after a restart nothing is known about any
+//! program. So some permits are only for good programs, and some only for a first try, which is
+//! short: many hanging programs end soon, and a working program is found among them. A program that
+//! needed longer is tried again, for the operator's time limit, where this delays no others.
 
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Programs running at a time: the sum of the three kinds of permits.
+/// Most programs running at a time: the sum of the three kinds of permits.
 pub const MOST_RUNNING: usize = LONG + FIRST + PROVEN;
-/// For whole runs of any program.
+/// Permits for full runs of any program.
 const LONG: usize = 10;
-/// Of these, for such as failed the last time.
+/// Most of these for programs that failed the last time.
 const SUSPECT: usize = 4;
-/// For first tries when there is no other permit, of programs that succeeded before too: what they
-/// need may have gone away for all at once.
+/// Permits for first tries without another permit. Also for programs that succeeded before, because
+/// a shared dependency may have failed for all of them at once.
 const FIRST: usize = 4;
-/// For programs that succeeded the last time.
+/// Permits for programs that succeeded the last time.
 const PROVEN: usize = 2;
 
-/// A first try's time. A program that asks a cloud for a token needs a second or two, even if it is
+/// The time of a first try. A program that asks a cloud for a token needs a second or two, even one
 /// written in Python.
 pub(super) const FIRST_TRY: Duration = Duration::from_secs(5);
 
-/// What is known of a program.
+/// What is known about a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing: it has not been run to an end.
+    /// No run has ended yet.
     New,
-    /// Its first try was too short for it.
+    /// Its first try was too short.
     Slow,
     /// Its last run succeeded.
     Proven,
@@ -46,9 +45,9 @@ pub(super) struct Permits {
     proven: Semaphore,
 }
 
-/// Room for one run, until dropped.
+/// A permit for one run, released on drop.
 pub(super) enum Permit<'a> {
-    /// For as long as a run may take.
+    /// For a full run.
     Whole { _permits: [Option<SemaphorePermit<'a>>; 2] },
     /// For a first try.
     FirstTry { _permit: SemaphorePermit<'a> },
@@ -57,7 +56,7 @@ pub(super) enum Permit<'a> {
 // === impl Standing ===
 
 impl Standing {
-    /// How many can keep it from running.
+    /// The number of other runs that can block this one.
     pub(super) fn limit(self) -> usize {
         match self {
             Self::New => LONG + FIRST,
@@ -76,7 +75,7 @@ impl Permits {
         Self { long, suspect, first, proven }
     }
 
-    /// Waits for a permit, behind those that came before with the same standing.
+    /// Waits for a permit, behind earlier requests with the same standing.
     pub(super) async fn get(&self, standing: Standing) -> Permit<'_> {
         let whole = |permit| Permit::Whole { _permits: [Some(permit), None] };
         match standing {
@@ -106,7 +105,7 @@ async fn take(permits: &Semaphore) -> SemaphorePermit<'_> {
 
 #[cfg(test)]
 impl Permits {
-    /// Whole runs of others until the permit is dropped.
+    /// Takes the permits for full runs until the returned value is dropped.
     pub(super) fn take_all_long(&self) -> SemaphorePermit<'_> {
         self.long.try_acquire_many(u32::try_from(LONG).expect("few")).expect("nobody has one")
     }

@@ -87,7 +87,7 @@ async fn an_allowed_script_runs_no_code_of_its_environment() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let script = script.to_str().unwrap();
     let plugins = Plugins::new(Commands::parse(&[script.into()], &["AWS_REGION".into()]), WAIT);
-    // bash expands what its variable says, whatever the script is.
+    // bash expands its variable's text, whatever the script is.
     let code = format!("$(touch {})", file.display());
     for (name, allowed) in [("BASH_ENV", false), ("AWS_REGION", true)] {
         let request = request(with_env(config(script, &[]), &[(name, &code)]));
@@ -97,8 +97,8 @@ async fn an_allowed_script_runs_no_code_of_its_environment() {
     }
 }
 
-/// A program that says in `started` that it runs, and waits until `go` is there. Dropped, both are
-/// gone.
+/// A program that reports its start in `started`, and waits until `go` exists. Both are removed on
+/// drop.
 struct Waiter {
     directory: tempfile::TempDir,
 }
@@ -129,7 +129,7 @@ impl Waiter {
         std::fs::write(self.path("go"), "").unwrap();
     }
 
-    /// `count` runs of it, each as a task.
+    /// `count` runs of the program, each as a task.
     fn run(&self, plugins: &Arc<Plugins>, standing: Standing, count: usize) -> Vec<JoinHandle<bool>> {
         let request = Arc::new(self.request());
         let run = || {
@@ -152,7 +152,7 @@ async fn few_run_at_a_time_and_fewer_that_failed_before() {
         let runs = waiter.run(&plugins, standing, most + 2);
         eventually(WAIT, || waiter.started() == most).await;
         if standing != Standing::Proven {
-            // Room is left for those that did not fail.
+            // Permits remain for programs that did not fail.
             assert!(plugins.run(good(), Standing::Proven).await.is_ok());
         }
         assert_eq!(waiter.started(), most);
@@ -172,7 +172,7 @@ async fn a_crowd_that_hangs_at_the_start_keeps_no_other_from_its_turn() {
         eventually(WAIT, || waiter.started() >= MOST_RUNNING - 2).await;
         let run = within(WAIT / 2, "the good one's turn", plugins.run(good(), standing)).await;
         assert!(run.is_ok(), "{standing:?}");
-        // Nobody was given up for it.
+        // No waiting run was given up for it.
         assert!(crowd.iter().all(|run| !run.is_finished()));
         waiter.go();
         assert!(join_all(crowd).await.into_iter().all(|run| run.unwrap()));
@@ -186,7 +186,7 @@ async fn a_program_that_needs_longer_than_a_first_try_has_its_turn_later() {
     let others = plugins.permits.take_all_long();
     let run = waiter.run(&plugins, Standing::New, 1);
     eventually(WAIT, || waiter.started() == 1).await;
-    // The place for first tries is given back.
+    // The permit for first tries is returned.
     eventually(WAIT, || plugins.permits.get(Standing::New).now_or_never().is_some()).await;
     drop(others);
     eventually(WAIT, || waiter.started() == 2).await;

@@ -1,17 +1,16 @@
-//! The processes of one run: killed together when this is dropped, or when the gateway's own
-//! process ends.
+//! The processes of one run, killed together on drop or when the gateway's own process ends.
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
-/// All groups there are, for [`end_all`]. Of the process, as they are.
+/// All running groups, for [`end_all`]. Per process, like process groups themselves.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// A process group whose leader is the program.
+/// A process group with the program as its leader.
 pub(super) struct Group(Option<Pid>);
 
-/// Kills all plugins. For a process that is about to exit without dropping what it has.
+/// Kills all plugins, for a process that exits without dropping its values.
 pub fn end_all() {
     for leader in RUNNING.lock().iter() {
         let _ = kill_process_group(*leader, Signal::KILL);
@@ -21,14 +20,14 @@ pub fn end_all() {
 // === impl Group ===
 
 impl Group {
-    /// `child` was started as the leader of a group of its own.
+    /// `child` must have been started as the leader of its own group.
     pub(super) fn of(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         RUNNING.lock().extend(leader);
         Self(leader)
     }
 
-    /// It ended by itself.
+    /// The group ended by itself, so it is not killed.
     pub(super) fn leave(mut self) {
         self.forget();
     }
@@ -43,7 +42,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.forget() {
-            // The group may be empty, which is what is wanted.
+            // Fails if the group is empty, which is the goal.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! Real processes: what they write is bounded, and none outlives its run.
+//! Real processes: their output is bounded, and none outlives its run.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ async fn sh(script: &str, timeout: Duration) -> Result<Finished, RunError> {
     run(Invocation { program: Path::new("/bin/sh"), name: "sh", args: &args, env: Vec::new(), timeout }).await
 }
 
-/// The process exists and is no zombie.
+/// Whether the process exists and is not a zombie.
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| &rest[..1]);

@@ -1,4 +1,4 @@
-//! What is taken out of a program's last words, and what stays.
+//! What is removed from a program's last words, and what stays.
 
 use kit::pki::{Authority, Leaf};
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ proptest! {
     fn no_value_comes_through(value in "[!-~]{4,40}", before in "\\PC{0,30}", after in "\\PC{0,3000}") {
         prop_assume!(!MASK.contains(&value) && !before.contains(&value) && !after.contains(&value));
         let text = said(&[("SECRET", &value)], &[], &format!("{before} {value} {after}"));
-        // Masks may by chance make the value anew: with a letter or digit in it they cannot.
+        // Masks could by chance recreate the value. With a letter or digit in it they cannot.
         prop_assume!(value.bytes().any(|byte| byte.is_ascii_alphanumeric()));
         prop_assert!(!text.contains(&value), "{text}");
     }
@@ -99,7 +99,7 @@ proptest! {
         let request = request(config("plugin", &[]));
         let text = Redaction::of(&request).last_words(&stderr);
         prop_assert!(!text.chars().any(char::is_control));
-        // An escape is at most ten bytes for one.
+        // An escape has at most ten bytes per character.
         prop_assert!(text.len() <= 10 * SHOWN);
     }
 }

@@ -1,11 +1,10 @@
-//! What looks like a secret without being known for one: PEM blocks, JSON Web Tokens, long random
-//! words.
+//! Removes text that looks like a secret: PEM blocks, JSON Web Tokens, and long random words.
 
 use super::MASK;
 
-/// Random words are at least this long: keys and tokens have 128 bits and more.
+/// Shortest random word: keys and tokens have 128 bits or more.
 const LONG: usize = 32;
-/// `{"` in base64: how each part of a JSON Web Token that is JSON begins (RFC 7519).
+/// `{"` in base64: the start of each JSON part of a JSON Web Token (RFC 7519).
 const JWT: &str = "eyJ";
 const LONG_JWT: usize = 12;
 
@@ -13,7 +12,7 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// Without PEM blocks, also where only the end or the beginning of one is there.
+/// Removes PEM blocks, including incomplete ones.
 pub(super) fn pem(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -24,7 +23,7 @@ pub(super) fn pem(text: &str) -> String {
                 clean.push_str(rest);
                 return clean;
             }
-            // One that began before what was kept.
+            // The block began before the text that was kept.
             (begin, Some(end)) if begin.is_none_or(|begin| end < begin) => clean.clear(),
             (begin, _) => clean.push_str(&rest[..begin.unwrap_or_default()]),
         }
@@ -35,7 +34,7 @@ pub(super) fn pem(text: &str) -> String {
     }
 }
 
-/// Without words that look random.
+/// Removes words that look random.
 pub(super) fn random(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -45,7 +44,7 @@ pub(super) fn random(text: &str) -> String {
         let end = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         if word.contains('/') && !is_slashed_secret(word) {
-            // A path, or a part of one or of a URL: each step is a word.
+            // A path, or a part of a path or URL: treat each segment as a word.
             let steps: Vec<_> = word.split('/').map(masked).collect();
             clean.push_str(&steps.join("/"));
         } else {
@@ -57,7 +56,7 @@ pub(super) fn random(text: &str) -> String {
     clean
 }
 
-/// The letters of base64 in both alphabets, and of most tokens. Not the dot: names of hosts shall
+/// The characters of both base64 alphabets and of most tokens. Without the dot, so that host names
 /// stay readable.
 fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '-' | '=' | '~')
@@ -69,8 +68,8 @@ fn masked(word: &str) -> &str {
     if is_jwt || is_random { MASK } else { word }
 }
 
-/// Base64 with slashes in it has letters of all kinds; paths begin with a slash or are lower-case,
-/// nearly always.
+/// Base64 with slashes has letters of both cases. Paths nearly always start with a slash or are
+/// lower-case.
 fn is_slashed_secret(word: &str) -> bool {
     word.len() >= LONG
         && !word.starts_with('/')

@@ -1,4 +1,4 @@
-//! `KUBERNETES_EXEC_INFO`: the `ExecCredential` that a plugin finds in its environment
+//! `KUBERNETES_EXEC_INFO`: the `ExecCredential` in a plugin's environment
 //! (`k8s.io/client-go/pkg/apis/clientauthentication`).
 
 use api::secret::ExecApiVersion;
@@ -21,11 +21,11 @@ struct ExecCredential<'a> {
 struct Spec<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<Cluster<'a>>,
-    /// No person is there to answer.
+    /// Always false: no person can answer.
     interactive: bool,
 }
 
-/// Keys and omissions are those of the kubeconfig file's cluster.
+/// Keys and omissions equal those of the cluster in a kubeconfig file.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Cluster<'a> {

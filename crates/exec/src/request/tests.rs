@@ -1,4 +1,4 @@
-//! What a plugin is told, and which requests share a credential.
+//! The input of a plugin, and which requests share a credential.
 
 use api::secret::ExecApiVersion;
 
