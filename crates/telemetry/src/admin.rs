@@ -1,8 +1,8 @@
-//! A small HTTP/1.1 endpoint for probes, metrics and other questions of an operator.
+//! A small HTTP/1.1 endpoint for probes, metrics and an operator's other requests.
 //!
-//! It holds few connections, each for a bounded time. Clients do not authenticate, so when there is
-//! one too many, the oldest of the address with the most is closed: silent connections keep no
-//! probe waiting.
+//! It accepts few connections, each for a bounded time. Clients do not authenticate. At the limit,
+//! it closes the oldest connection of the address with the most connections, so that silent
+//! connections do not delay a probe.
 
 pub mod nearby;
 
@@ -29,40 +29,40 @@ use tokio::time::timeout;
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::readiness::Readiness;
 
-/// Connections at a time.
+/// Most connections at a time.
 const MOST_CONNECTIONS: usize = 64;
-/// The same from one address: a kubelet that probes, a scraper, or a person with `curl`.
+/// Most connections from one address: a kubelet that probes, a scraper, or a person with `curl`.
 const MOST_OF_ADDRESS: usize = 16;
-/// For one connection, however many requests come on it.
+/// Time limit of one connection, for all its requests.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(1);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An answer, whole.
+/// A complete response.
 pub type Answer = Response<Full<Bytes>>;
 
-/// A running endpoint. Ends when dropped.
+/// A running endpoint. Ends on drop.
 #[derive(Debug)]
 pub struct Endpoint {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-/// What every program's endpoint answers: `/livez`, `/healthz`, `/readyz` with `?verbose`, and
-/// `/metrics`.
+/// The paths that every program's endpoint serves: `/livez`, `/healthz`, `/readyz` with `?verbose`,
+/// and `/metrics`.
 #[derive(Debug)]
 pub struct Probes {
     pub readiness: Readiness,
-    /// The reasons that [`Readiness`] may have, in the order of the answer.
+    /// The possible reasons of [`Readiness`], in the order of the response.
     pub conditions: &'static [&'static str],
     pub metrics: Metrics,
 }
 
-/// The client's address, among the extensions of each request.
+/// The client's address, in the extensions of each request.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Binds `listen` and answers with `handler` on `runtime` from now on. May be called from outside a
-/// runtime. Requests carry an [`PeerAddress`].
+/// Binds `listen` and serves `handler` on `runtime`. May be called outside a runtime. Requests
+/// contain a [`PeerAddress`].
 pub fn serve<H, F>(listen: SocketAddr, runtime: &Handle, handler: H) -> io::Result<Endpoint>
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
@@ -77,12 +77,12 @@ where
     Ok(Endpoint { address, task: runtime.spawn(accept_all(listener, Arc::new(handler))) })
 }
 
-/// `text` as it is.
+/// A response with the plain text `text`.
 pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     answer(status, HeaderValue::from_static("text/plain; charset=utf-8"), text)
 }
 
-/// `body` of `content_type`, never to be guessed at by a browser.
+/// A response with `body` of `content_type`, which a browser must not sniff.
 pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
@@ -91,7 +91,7 @@ pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Byt
     response
 }
 
-/// 405, naming what is `allowed`.
+/// 405, with the `allowed` methods.
 pub fn method_not_allowed(allowed: &'static str) -> Answer {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed} is allowed here\n"));
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
@@ -120,7 +120,7 @@ where
     F: Future<Output = Answer> + Send + 'static,
 {
     tokio::select! {
-        // The peer of a probe may vanish at any moment: that is no error.
+        // Ignores the error: a probe's peer may disconnect at any moment.
         _ = timeout(LONGEST_CONNECTION, connection(stream, asker, handler)) => {}
         () = permit.given_away() => {}
     }
@@ -146,7 +146,7 @@ where
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Where it listens: the port is the real one even if 0 was asked for.
+    /// The address it listens on. The port is the real one even for a requested port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -161,8 +161,9 @@ impl Drop for Endpoint {
 // === impl Probes ===
 
 impl Probes {
-    /// The answer to a request for one of the common paths; none for any other. `details` are lines
-    /// about the state, shown by `/readyz?verbose` and whenever the program is not ready.
+    /// The response to a request for one of the common paths. `None` for any other path. `details`
+    /// are lines about the state, which `/readyz?verbose` shows, and every response while the
+    /// program is not ready.
     pub fn answer<B>(&self, request: &Request<B>, details: impl FnOnce() -> String) -> Option<Answer> {
         let path = request.uri().path();
         if !matches!(path, "/livez" | "/healthz" | "/readyz" | "/metrics") {

@@ -1,5 +1,5 @@
-//! `…_certificate_expiry_timestamp_seconds{file}`: when the certificates end that a program shows
-//! to its peers, read at each scrape.
+//! `…_certificate_expiry_timestamp_seconds{file}`: when the certificates end that a program
+//! presents to its peers, read at each scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-/// What to ask for its certificates. Cheap to clone; clones are the same list.
+/// The users of certificates. Cheap to clone. Clones share the list.
 #[derive(Debug, Clone, Default)]
 pub struct Certificates(Arc<Mutex<Vec<Arc<dyn InUse>>>>);
 
-/// The list, and the name of its family.
+/// The list, and the name of its metric family.
 #[derive(Debug)]
 struct Family {
     name: String,
@@ -41,13 +41,13 @@ impl Certificates {
         certificates
     }
 
-    /// Asks this too from now on. For start-up: nothing is ever taken off the list.
+    /// Adds `in_use` to the list. For start-up: nothing is ever removed.
     pub fn watch(&self, in_use: Arc<dyn InUse>) {
         self.0.lock().push(in_use);
     }
 
-    /// By file, each once: two parts of a program may show the same one. If only one of them has
-    /// taken over a change, the earlier end is reported.
+    /// The end by file, once each, because two parts of a program may present the same certificate.
+    /// If only one of them has loaded a change, this is the earlier end.
     fn ends(&self) -> BTreeMap<PathBuf, SystemTime> {
         let mut by_file = BTreeMap::new();
         for End { file, at } in self.0.lock().iter().flat_map(|in_use| in_use.ends()) {

@@ -1,5 +1,5 @@
-//! What the command lines of all programs have in common: durations, amounts of memory, environment
-//! variables, and the flags of the log.
+//! The common parts of all programs' command lines: durations, amounts of memory, environment
+//! variables, and the log flags.
 
 mod quantity;
 
@@ -28,16 +28,16 @@ pub enum LogFormat {
     Json,
 }
 
-/// Everything that is wrong with a command line that clap accepted, a line each, with its flag.
+/// All mistakes in a command line that clap accepted, one line each, with their flags.
 #[derive(Debug)]
 pub struct InvalidConfig(pub Vec<String>);
 
-/// Parses `arguments`, the first being the program's name; each flag may also be given as an
-/// environment variable that begins with `prefix`.
+/// Parses `arguments`, which start with the program's name. Each flag may also be an environment
+/// variable with the prefix `prefix`.
 ///
 /// # Errors
 ///
-/// Usage errors, and what is no error: `--help` and `--version`.
+/// Fails on a usage error, and also for `--help` and `--version`, which are not errors.
 pub fn parse<A, I, T>(prefix: &str, arguments: I) -> Result<A, clap::Error>
 where
     A: Parser,
@@ -48,13 +48,12 @@ where
     A::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 
-/// What `parse` makes of the process's arguments. Where clap prints help or a usage error, ends the
-/// process.
+/// Runs `parse` on the process's arguments. Ends the process if clap prints help or a usage error.
 pub fn of_process<A>(parse: impl FnOnce(std::env::ArgsOs) -> Result<A, clap::Error>) -> A {
     parse(std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
-/// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.
+/// Lets an environment variable set each flag of `command`: `prefix` and the flag's name.
 pub fn with_environment(command: Command, prefix: &str) -> Command {
     command.mut_args(|argument| match argument.get_long() {
         Some("help" | "version") | None => argument,

@@ -1,7 +1,7 @@
-//! Distributions of durations that all cores add to at once.
+//! Histograms of durations that all cores update at once.
 //!
-//! The histogram of `prometheus_client` is one mutex each; at the end of every request all cores
-//! would meet there, and on the busiest cluster's most of all. Here an observation is two
+//! A histogram of `prometheus_client` has a mutex: at the end of every request all cores would
+//! contend for it, most of all for that of the busiest cluster. Here an observation is two atomic
 //! additions. Readers may see one of them before the other.
 
 use std::fmt;
@@ -12,33 +12,33 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// Cheap to clone; clones are the same histogram.
+/// Cheap to clone. Clones are the same histogram.
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Seconds, ascending.
+    /// In seconds, ascending.
     bounds: &'static [f64],
-    /// By bucket, the last for what is beyond all bounds.
+    /// By bucket. The last one counts durations beyond all bounds.
     counts: Box<[AtomicU64]>,
-    /// Microseconds: of 10,000 streams at a time it takes decades to overflow, which in nanoseconds
-    /// it would within weeks.
+    /// In microseconds. With 10,000 streams at a time it overflows after decades. Nanoseconds would
+    /// overflow within weeks.
     sum: AtomicU64,
 }
 
-/// What was observed so far.
+/// The observations so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub sum: Duration,
-    /// By bucket: its bound, none for the last, and how many it took that no smaller one did.
+    /// By bucket: its bound (`None` for the last), and its number of observations. Not cumulative.
     pub buckets: Vec<(Option<Duration>, u64)>,
 }
 
 // === impl Histogram ===
 
 impl Histogram {
-    /// `bounds`: in seconds, ascending, each the largest duration its bucket takes.
+    /// `bounds`: the largest duration of each bucket, in seconds, ascending.
     pub fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self(Arc::new(Inner { bounds, counts, sum: AtomicU64::new(0) }))

@@ -1,5 +1,5 @@
-//! Logs, metrics, readiness, the endpoint that tells them and the flags all programs share: what an
-//! operator sees.
+//! The operator's view of a program: logs, metrics, readiness, the endpoint for them, and the flags
+//! that all programs share.
 
 pub mod admin;
 pub mod certificates;

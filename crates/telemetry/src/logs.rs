@@ -1,5 +1,5 @@
-//! Structured logs on standard error: text for people, JSON for collectors; the level changes while
-//! running.
+//! Structured logs on standard error: text for people, JSON for collectors. The level can change at
+//! run time.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// How a log line is written.
+/// The format of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
@@ -17,7 +17,7 @@ pub enum Format {
     Json,
 }
 
-/// Changes the level of the running process.
+/// Changes the log level of the running process.
 #[derive(Clone)]
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
@@ -43,9 +43,9 @@ pub fn start(level: &str, format: Format) -> Result<LogLevel, LogError> {
     Ok(LogLevel(handle))
 }
 
-/// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. And each
-/// failed request as an error without its cause, which its caller reports better. No level brings
-/// these back.
+/// The hub client logs responses that it cannot parse in full, including Secrets and tokens. It
+/// also logs each failed request as an error without its cause, which its caller reports better. No
+/// level enables these.
 const NEVER: [&str; 2] = ["kube_client::client=error", "kube_client::client::builder=off"];
 
 fn parse(level: &str) -> Result<EnvFilter, LogError> {
@@ -60,7 +60,7 @@ impl LogLevel {
         self.0.reload(parse(level)?).map_err(|_| LogError::Gone)
     }
 
-    /// The filter in force.
+    /// The current filter.
     pub fn get(&self) -> Option<String> {
         self.0.with_current(ToString::to_string).ok()
     }

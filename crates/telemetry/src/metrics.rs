@@ -1,4 +1,4 @@
-//! The metrics registry and its text form.
+//! The metrics registry and its text format.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use prometheus_client::registry::Registry;
 
 use crate::process::Process;
 
-/// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus asks for and reads).
+/// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus requests).
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A finished registry: everything is registered at start-up, nothing after. Cheap to clone.
+/// A finished registry: all metrics are registered at start-up, and none later. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Registry>);
 
-/// One more of what a gauge tells, until dropped.
+/// Raises a gauge by one until it is dropped.
 #[derive(Debug)]
 pub struct InFlight(Gauge);
 
@@ -37,7 +37,7 @@ impl Drop for InFlight {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Adds what the kernel says of the process.
+    /// Adds the kernel's metrics of the process.
     pub fn new(mut registry: Registry) -> Self {
         registry.register_collector(Box::new(Process::of_this()));
         Self(Arc::new(registry))
@@ -46,8 +46,8 @@ impl Metrics {
     /// All metrics as OpenMetrics text.
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        // Writing to a String cannot fail; an encoder that reports an error all the same leaves
-        // what it wrote so far.
+        // Writing to a String cannot fail. If an encoder reports an error anyway, the text so far
+        // remains.
         let _ = encode(&mut text, &self.0);
         text
     }

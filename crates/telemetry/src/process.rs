@@ -1,8 +1,8 @@
-//! `process_*`: what the kernel says of this process, under the names that Prometheus' own client
-//! libraries use (`prometheus.io/docs/instrumenting/writing_clientlibs`, "Process metrics"), so
-//! that rules and dashboards for any program fit ours.
+//! `process_*`: the kernel's numbers about this process. The names are those of Prometheus' own
+//! client libraries (`prometheus.io/docs/instrumenting/writing_clientlibs`, "Process metrics"), so
+//! that rules and dashboards for any program work for ours.
 //!
-//! Read from `/proc` at each scrape. What cannot be read is left out.
+//! Reads `/proc` at each scrape. Omits what cannot be read.
 
 use std::fmt;
 use std::fs;
@@ -17,15 +17,15 @@ use rustix::process::{Resource, getrlimit};
 
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Seconds since 1970. Read once: it never changes, and on machines with many interrupts
-    /// `/proc/stat` is long.
+    /// Seconds since 1970. Read once, because it never changes, and `/proc/stat` is long on
+    /// machines with many interrupts.
     booted: Option<u64>,
 }
 
-/// From `/proc/self/stat` (`proc_pid_stat(5)`).
+/// The fields of `/proc/self/stat` (`proc_pid_stat(5)`).
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
-    /// In user and in kernel mode, in clock ticks.
+    /// Time in user and kernel mode, in clock ticks.
     cpu: u64,
     /// In clock ticks since the machine started.
     started: u64,
@@ -73,19 +73,19 @@ impl Collector for Process {
     }
 }
 
-/// Descriptors open now. Linux 6.2 and later know how many there are (`stat` of the directory);
-/// before, each is listed.
+/// Number of open descriptors. Linux 6.2 and later report it as the directory's size (`stat`). On
+/// older versions, list them.
 fn open_files() -> Option<u64> {
     const DESCRIPTORS: &str = "/proc/self/fd";
     let told = fs::metadata(DESCRIPTORS).ok()?.len();
     if told > 0 {
         return Some(told);
     }
-    // Less the one that lists them.
+    // Without the descriptor of this listing.
     Some((fs::read_dir(DESCRIPTORS).ok()?.count() as u64).saturating_sub(1))
 }
 
-/// Exact up to 2⁵³, which none of these reaches.
+/// Exact up to 2⁵³, which none of these numbers reaches.
 #[expect(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]
 fn lossy(number: u64) -> f64 {
     number as f64
@@ -94,10 +94,10 @@ fn lossy(number: u64) -> f64 {
 // === impl Stat ===
 
 impl Stat {
-    /// The program's name comes second, in parentheses, and may hold anything.
+    /// The program's name is the second field, in parentheses, and may contain any text.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
-        // The first of these is the third of all.
+        // The first of these is field number 3.
         let fields: Vec<_> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Self {
@@ -131,7 +131,7 @@ mod tests {
         let before = read();
         let files: Vec<_> = (0..100).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let memory = vec![1_u8; 64 << 20];
-        // Each round takes many times the 10 ms that the kernel counts in.
+        // Each round takes many times the kernel's resolution of 10 ms.
         let rounds = (0..1_000).take_while(|_| {
             assert!(memory.iter().fold(0_u64, |sum, byte| sum + u64::from(*byte)) > 0);
             read()["process_cpu_seconds_total"] < before["process_cpu_seconds_total"] + 0.05
@@ -139,7 +139,7 @@ mod tests {
         assert!(rounds.count() < 1_000, "no CPU time is counted");
         let after = read();
         let more = |name: &str| after[name] - before[name];
-        // Other tests of this process open and close some meanwhile.
+        // Meanwhile other tests of this process open and close descriptors.
         assert!((50.0..200.0).contains(&more("process_open_fds")), "{}", more("process_open_fds"));
         assert!(more("process_resident_memory_bytes") > f64::from(48 << 20), "{after:?}");
         assert!(after["process_virtual_memory_bytes"] > after["process_resident_memory_bytes"], "{after:?}");

@@ -1,11 +1,11 @@
-//! Readiness as the sum of named conditions, each held by its owner.
+//! Readiness as the sum of named conditions, each with its own owner.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// What still keeps the process from being ready. Cheap to clone.
+/// The reasons why the process is not ready. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Reasons>);
 
@@ -15,7 +15,7 @@ struct Reasons {
     changed: Condvar,
 }
 
-/// Keeps the process unready until dropped.
+/// Keeps the process unready until it is dropped.
 #[derive(Debug)]
 pub struct NotReady {
     readiness: Readiness,
@@ -25,20 +25,20 @@ pub struct NotReady {
 // === impl Readiness ===
 
 impl Readiness {
-    /// Blocks readiness for `reason` until the returned value is dropped.
+    /// Blocks readiness with `reason` until the returned value is dropped.
     pub fn block(&self, reason: &'static str) -> NotReady {
         self.0.reasons.lock().push(reason);
         NotReady { readiness: self.clone(), reason }
     }
 
-    /// Blocks the thread until ready, for at most `patience`. True if ready.
+    /// Blocks the thread until ready, for at most `patience`. Returns whether the process is ready.
     pub fn wait(&self, patience: Duration) -> bool {
         let mut reasons = self.0.reasons.lock();
         let waited = self.0.changed.wait_while_for(&mut reasons, |reasons| !reasons.is_empty(), patience);
         !waited.timed_out()
     }
 
-    /// The reasons against readiness; empty means ready.
+    /// The reasons against readiness. Empty means ready.
     pub fn blocked_by(&self) -> Vec<&'static str> {
         self.0.reasons.lock().clone()
     }

@@ -1,5 +1,5 @@
-//! Which clients may see names and addresses: those on the same machine, or in the same pod
-//! (`kubectl port-forward` is), and no web page that a browser there may show.
+//! Decides which clients may see names and addresses: those on the same machine or in the same pod
+//! (`kubectl port-forward` counts), but not web pages in a browser there.
 
 use std::net::IpAddr;
 
@@ -8,22 +8,21 @@ use http::{Request, StatusCode, header};
 
 use super::{Answer, PeerAddress, text};
 
-/// The answer to a client from elsewhere.
+/// The response to a client on another machine, or to a web page. `None` for other clients.
 pub fn refuse_remote<B>(request: &Request<B>) -> Option<Answer> {
     let near = request
         .extensions()
         .get::<PeerAddress>()
         .is_some_and(|PeerAddress(asker)| asker.ip().to_canonical().is_loopback());
-    // A page's script says its origin, but not when it reads what it takes for its own site: then
-    // it names that as the host.
+    // A page's script sends its origin, except to its own site. If it takes us for its own site,
+    // its name is the host.
     let browsed = request.headers().contains_key(header::ORIGIN) || !names_this_machine(request);
     let why = "only from the loopback interface, by its address or as localhost, and not from a web page: use curl there, or kubectl \
                port-forward\n";
     (!near || browsed).then(|| text(StatusCode::FORBIDDEN, why))
 }
 
-/// Whether the request is for an address or for localhost, not for a name that some DNS may point
-/// anywhere.
+/// Whether the request's host is an address or localhost. DNS may point any other name anywhere.
 fn names_this_machine<B>(request: &Request<B>) -> bool {
     let Some(host) = request.headers().get(header::HOST) else { return true };
     let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
@@ -34,7 +33,7 @@ fn names_this_machine<B>(request: &Request<B>) -> bool {
     })
 }
 
-/// Whether JSON is asked for, by `?format=json` or by `Accept`; everybody else gets a table for
+/// Whether the client asks for JSON, with `?format=json` or `Accept`. Otherwise it gets a table for
 /// people.
 pub fn wants_json<B>(request: &Request<B>) -> bool {
     let by_query = request.uri().query().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("format="));
@@ -73,7 +72,7 @@ mod tests {
         for host in ["localhost", "localhost:8095", "127.0.0.1:8095", "[::1]:8095", "10.0.0.9"] {
             assert!(named(host), "{host}");
         }
-        // The names of sites that let a browser look them up here.
+        // Names of sites that could make a browser resolve them to this machine.
         for host in ["evil.example", "evil.example:8095", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
             assert!(!named(host), "{host}");
         }

@@ -1,12 +1,12 @@
-//! Quantities as Kubernetes flags write them: durations, amounts of memory.
+//! Quantities in the form of Kubernetes flags: durations and amounts of memory.
 
 use std::time::Duration;
 
-/// Longest duration a flag may have.
+/// Longest duration of a flag.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Parses a duration (`10s`, `1m30s`, `500ms`, `0`): one or more number-and-unit pairs (`h`, `m`,
-/// `s`, `ms`), the whole-number part of Go's `time.ParseDuration`.
+/// Parses a duration (`10s`, `1m30s`, `500ms`, `0`): one or more pairs of number and unit (`h`,
+/// `m`, `s`, `ms`). This is the whole-number part of Go's `time.ParseDuration`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("{text:?} is not a duration: write for example 10s, 1m30s or 500ms");
     if text == "0" {
@@ -32,8 +32,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() || total > LONGEST { Err(invalid()) } else { Ok(total) }
 }
 
-/// Parses an amount of memory (`512Mi`, `1Gi`): a whole number with `Ki`, `Mi`, `Gi` or nothing
-/// behind it. Zero is no amount.
+/// Parses an amount of memory (`512Mi`, `1Gi`): a whole number, optionally with `Ki`, `Mi` or `Gi`.
+/// Refuses zero.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let invalid = || format!("{text:?} is not an amount of memory: write for example 512Mi or 1Gi");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
