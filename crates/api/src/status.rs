@@ -78,7 +78,7 @@ pub struct Details {
     pub uid: Cow<'static, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds. After a 5xx with this field or the equivalent header, client-go repeats any request
+    /// Seconds. After a 5xx with the header of the same meaning, client-go repeats any request
     /// (also a POST). Set neither once a byte may have reached a member.
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,

@@ -178,8 +178,8 @@ impl VirtualCluster {
         }
     }
 
-    /// This object with the version of an event: the object was deleted, or replaced by something
-    /// older, since `version`.
+    /// This object with the version of an event: it was deleted, or replaced by something older, at
+    /// `version`.
     #[must_use]
     pub fn at(self, version: &str) -> Self {
         Self { resource_version: version.to_owned(), ..self }

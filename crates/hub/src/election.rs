@@ -69,8 +69,8 @@ impl Election {
     /// A contender for the Lease `name` in `namespace`. Creates the Lease if it is missing. Sends
     /// nothing yet.
     ///
-    /// `client` must not retry by itself, and the clients of [`crate::client`] do not: a write that
-    /// a hidden retry carries out would count from when the first try was sent.
+    /// `client` should not retry by itself, and the clients of [`crate::client`] do not: a write
+    /// that a hidden retry carries out would count from when the first try was sent.
     pub fn new(client: Client, namespace: &str, name: &str, identity: Identity, timing: Timing) -> Self {
         Self {
             candidacy: Candidacy::new(identity.clone(), timing),

@@ -80,7 +80,7 @@ struct Shared<H: Holder> {
     step: u64,
     shards: Box<[Shard<H>]>,
     settled: AtomicI64,
-    /// Bytes of holders that were told to give way and have not yet: the sum over their parts.
+    /// Bytes of holders that were asked to give way and have not yet: the sum over their parts.
     leaving: AtomicU64,
     sheds: AtomicU64,
     thinned: AtomicU64,
@@ -104,7 +104,7 @@ struct Part<H: Holder> {
     /// With the shard, and its index there.
     within: Option<(Budget<H>, usize, usize)>,
     told: AtomicBool,
-    /// The held bytes that count as given back, because the holder was told to give way.
+    /// The held bytes that count as given back, because the holder was asked to give way.
     leaving: AtomicU64,
     /// The held bytes that a library has and has not dropped yet.
     lent: AtomicU64,
@@ -231,7 +231,7 @@ impl<H: Holder> Budget<H> {
         u64::try_from(self.0.settled.load(Ordering::Relaxed) + unsettled).unwrap_or(0)
     }
 
-    /// Total number of holders that were told to [give way](Self::thin_out) because of their
+    /// Total number of holders that were asked to [give way](Self::thin_out) because of their
     /// number.
     pub fn thinned(&self) -> u64 {
         self.0.thinned.load(Ordering::Relaxed)
@@ -369,7 +369,7 @@ impl<H: Holder> Account<H> {
         self.0.lent.load(Ordering::SeqCst)
     }
 
-    /// Whether more is held than allowed, including by holders that were told to give way and have
+    /// Whether more is held than allowed, including by holders that were asked to give way and have
     /// not yet.
     pub fn is_overdrawn(&self) -> bool {
         self.0.within.as_ref().is_some_and(|(budget, ..)| budget.is_overdrawn())
@@ -443,7 +443,7 @@ impl<H: Holder> Part<H> {
         }
     }
 
-    /// A holder that was told to give way has given `bytes` back. That is not only at its end:
+    /// A holder that was asked to give way has given `bytes` back. That is not only at its end:
     /// HTTP/2 keeps the frame that it is writing, and with it the part, while the peer reads
     /// nothing.
     fn left(&self, budget: &Budget<H>, bytes: u64) {

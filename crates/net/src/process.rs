@@ -64,7 +64,7 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
 ///
 /// # Errors
 ///
-/// Those of `start` and `stop`, and if signals cannot be watched.
+/// Returns the errors of `start` and `stop`. Also fails if signals cannot be watched.
 pub fn run<P, E>(
     runtime: &Handle,
     start: impl FnOnce() -> Result<P, E>,

@@ -46,7 +46,7 @@ where
 /// error of `observe` ends the copying.
 ///
 /// # Errors
-/// Those of [`pump`], and those of `observe`.
+/// Returns the errors of [`pump`] and of `observe`.
 pub async fn pump_observed<A, B>(
     a: &mut A,
     b: &mut B,

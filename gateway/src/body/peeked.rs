@@ -1,5 +1,5 @@
-//! A body whose beginning can be read before it is passed on. What was read comes first then,
-//! unchanged, even an early end.
+//! A body that can be read in part before it is passed on. The passed body repeats the read part
+//! unchanged, including an early end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

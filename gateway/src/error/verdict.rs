@@ -1,4 +1,4 @@
-//! What every failure means: its side, its log level and when to retry; for failures of one cluster
+//! Decides for every failure its side, its log level and when to retry. For failures of one cluster
 //! also the HTTP status.
 //!
 //! The tables have no catch-all: a new failure does not compile until it is listed.

@@ -75,7 +75,7 @@ struct Written {
     source: Option<WrittenSource>,
     #[serde(default)]
     target: Option<Target>,
-    /// Of external exchangers.
+    /// For external exchangers, which we do not support.
     #[serde(default, rename = "url")]
     _url: Option<IgnoredAny>,
 }

@@ -66,7 +66,7 @@ async fn silence(received: &ReceivedBytes) {
 /// The connection, until its end.
 struct Serving {
     phase: Phase,
-    /// Asked to leave before the client could be told by GOAWAY.
+    /// Whether it was asked to end during the handshake, when no GOAWAY can be sent yet.
     leaving: bool,
     received: ReceivedBytes,
     requests: Requests,

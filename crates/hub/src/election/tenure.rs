@@ -100,7 +100,7 @@ impl<'a> Tenure<'a> {
                     tracing::warn!(lease = %self.lock, reason, "the Lease was not renewed");
                 }
             }
-            Err(_) => {} // told with the loss, if it is the claim's
+            Err(_) => {} // reported with the loss, if it is the claim's
         }
         self.proof.answered(sent, answer, Instant::now())?;
         let Some(until) = self.proof.until() else { return Ok(()) };

@@ -77,8 +77,8 @@ impl<H: Holder> Budget<H> {
     }
 
     /// Reduces the number of holders. Finds the owner with the most holders on `core` that have a
-    /// `rank`, and tells a sixteenth of them to give way, the lowest ranks first. An owner with at
-    /// most `few` loses none. Returns how many were told.
+    /// `rank`, and asks a sixteenth of them to give way, the lowest ranks first. An owner with at
+    /// most `few` loses none. Returns how many were asked.
     #[cold]
     pub fn thin_out(&self, core: usize, few: usize, rank: impl Fn(&H) -> Option<usize>) -> usize {
         let mut owners: HashMap<Owner, Ranked<H>> = HashMap::new();
@@ -117,7 +117,7 @@ impl<H: Holder> Budget<H> {
         part.holder.end();
     }
 
-    /// The holders with bytes that were not told yet, by owner: the unauthenticated, and the
+    /// The holders with bytes that were not asked yet, by owner: the unauthenticated, and the
     /// others. An unauthenticated owner from an address that is known otherwise counts among the
     /// others, as long as it holds less than `little`.
     fn groups(&self, little: u64) -> (Vec<Group<H>>, Vec<Group<H>>) {

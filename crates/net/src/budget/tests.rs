@@ -39,7 +39,7 @@ fn the_worst_give_way_and_no_more_than_need_be() {
     assert_eq!((budget.free(), budget.sheds()), (0, 0));
     accounts[2].take(1);
     assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, false, false]);
-    // Bytes of a holder that was told to give way no longer count, but they are still held.
+    // Bytes of a holder that was asked to give way no longer count, but they are still held.
     accounts[0].take(500);
     assert_eq!((budget.sheds(), budget.held(), budget.free()), (1, 2101, 0));
     accounts[4].take(300);

@@ -186,8 +186,7 @@ async fn only_an_answer_makes_a_name_absent() {
     for (answer, outcome) in [
         (absent(), "absent"),
         (other, "absent"),
-        // As before these questions existed: for a gateway that may not ask, the watch is all there
-        // is.
+        // A gateway without the permission only has the watch, as before these questions existed.
         (status(403), "absent"),
         (status(401), "unanswered"),
         (status(429), "unanswered"),

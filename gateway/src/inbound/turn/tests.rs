@@ -98,7 +98,7 @@ async fn frames_of_a_byte_count_for_as_long_as_the_connection_lasts() {
     assert_eq!(budget.held(), 0);
 }
 
-/// An account that was told to give way still holds its bytes.
+/// An account that was asked to give way still holds its bytes.
 #[tokio::test]
 async fn nothing_is_read_before_those_that_give_way_are_gone() {
     let budget = Budget::new(1 << 20);
