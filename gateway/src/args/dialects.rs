@@ -1,4 +1,4 @@
-//! Flags of the dialects beside our own.
+//! Flags of the dialects besides our own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Clusters whose Secret has only the credential: their `ManagedCluster` has the location.
 //!
-//! Secrets are kept, so that a cluster can be made anew when only its `ManagedCluster` changes.
+//! Keeps the Secrets, to rebuild a cluster when only its `ManagedCluster` changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

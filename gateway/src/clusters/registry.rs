@@ -70,13 +70,13 @@ impl Registry {
         Self { ocm: managed.map(Ocm::new), ..self }
     }
 
-    /// The `ManagedCluster`s that decide where clusters are, beside the Secrets.
+    /// The `ManagedCluster`s that decide where clusters are, besides the Secrets.
     pub fn managed(&self) -> Option<Arc<ManagedClusters>> {
         self.ocm.as_ref().map(|ocm| Arc::clone(&ocm.managed))
     }
 
-    /// Makes clusters anew whose location has changed. Takes effect with the next
-    /// [`Registry::publish`]. False if there are none.
+    /// Rebuilds the clusters with a changed location. Takes effect with the next
+    /// [`Registry::publish`]. Returns false if there are none.
     pub fn relocate(&mut self) -> bool {
         let outdated = self.ocm.as_mut().map(Ocm::outdated).unwrap_or_default();
         for secret in &outdated {

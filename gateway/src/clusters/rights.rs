@@ -23,8 +23,8 @@ const AGED: Duration = Duration::from_mins(4);
 const PAUSE: Duration = Duration::from_secs(10);
 static EVERYTHING: LazyLock<Arc<Impersonable>> = LazyLock::new(|| Arc::new(Impersonable::everything()));
 
-/// The permissions of one credential. A new credential, in another generation of the Secret, is
-/// asked about anew.
+/// The permissions of one credential. A new credential, in another generation of the Secret, needs
+/// a new answer.
 #[derive(Default)]
 pub struct Rights(Mutex<State>);
 

@@ -2,7 +2,7 @@
 //! (`k8s.io/client-go/transport.impersonatingRoundTripper`,
 //! `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 //!
-//! An empty user name is never sent: without groups beside it, a member treats the request as the
+//! An empty user name is never sent: without groups, a member would treat the request as the
 //! credential's own.
 
 use std::fmt::Display;
@@ -55,8 +55,8 @@ const INFORMING: &str = "authentication.kubernetes.io/";
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Characters that a header name may contain unescaped beside letters and digits (RFC 9110 §5.6.2),
-/// without `%`, which starts an escape (`k8s.io/client-go/transport.headerKeyEscape`).
+/// Characters that a header name may contain unescaped besides letters and digits (RFC 9110
+/// §5.6.2), without `%`, which starts an escape (`k8s.io/client-go/transport.headerKeyEscape`).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')

@@ -11,7 +11,7 @@
 const FRAMES: usize = 4096;
 /// Most bytes of header blocks in one turn, as they are received.
 const HEADS: usize = 64 * 1024;
-/// Memory that `http` takes for a field whose name was seen before, beside its value.
+/// Memory that `http` takes for a field whose name was seen before, besides its value.
 const FIELD: usize = 72;
 /// The same while its list grows by doubling.
 const FIELD_OF_MANY: usize = 2 * FIELD;

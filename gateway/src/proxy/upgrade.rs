@@ -79,7 +79,7 @@ impl Attempt for Upgrading<'_> {
         self.call
     }
 
-    /// Builds `Connection` and `Upgrade` anew, and sets the credential last.
+    /// Builds new `Connection` and `Upgrade` headers, and sets the credential last.
     fn prepare(
         &self,
         lease: &CredentialLease<'_>,

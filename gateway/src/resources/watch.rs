@@ -71,7 +71,7 @@ pub struct Flow<T> {
 pub struct Queued {
     lines: VecDeque<Bytes>,
     bytes: usize,
-    /// Bytes that the watch keeps beside the lines.
+    /// Bytes that the watch keeps besides the lines.
     kept: usize,
     weight: Weight,
 }
@@ -149,7 +149,7 @@ impl Queued {
         Some(line)
     }
 
-    /// Sets the bytes kept beside the lines.
+    /// Sets the bytes kept besides the lines.
     pub fn keep(&mut self, bytes: usize) {
         self.kept = bytes;
         self.weigh();

@@ -14,7 +14,7 @@ use crate::request_body::RequestBody;
 /// it, and our own text.
 const TIMES: usize = 3;
 
-/// Overhead of a map's entry, beside its text and its value.
+/// Overhead of a map's entry, besides its text and its value.
 pub const ENTRY: usize = 64;
 
 /// A count that can change, and ends when it is dropped.

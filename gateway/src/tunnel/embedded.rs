@@ -41,7 +41,7 @@ impl Embedded {
     /// The registry tries another link if one is lost or leaving at this moment.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination, deadline: Instant) -> Result<Tunnelled, Refusal> {
         let time = deadline.saturating_duration_since(Instant::now());
-        // The registry has its own timeout; this one covers what it does beside waiting for the
+        // The registry has its own timeout; this one covers what it does besides waiting for the
         // agent.
         match timeout_at(deadline, self.registry.open(cluster, to, time)).await {
             Ok(opened) => {

@@ -174,7 +174,7 @@ async fn review(
     })
 }
 
-/// Only "allowed" allows: an evaluation error beside it changes nothing, but "denied" does.
+/// Only "allowed" allows: an evaluation error next to it changes nothing, but "denied" does.
 pub(crate) fn decision(status: k8s::SubjectAccessReviewStatus) -> Decision {
     if status.allowed && status.denied != Some(true) {
         return Decision::Allowed;

@@ -1,4 +1,4 @@
-//! When a `ManagedCluster` makes its cluster anew, and when the log mentions it.
+//! When a `ManagedCluster` rebuilds its cluster, and when the log mentions it.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn look(ocm: &mut Ocm) {
     let _ = ocm.spec(&view, SecretRules::default());
 }
 
-/// Whether the cluster must be made anew. Makes it, as its owner would.
+/// Whether the cluster must be rebuilt. Rebuilds it, as its owner would.
 fn is_outdated(ocm: &mut Ocm) -> bool {
     let outdated = !ocm.outdated().is_empty();
     if outdated {
