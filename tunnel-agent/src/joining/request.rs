@@ -57,8 +57,8 @@ pub fn public_key(key: &SecretString) -> Option<Vec<u8>> {
 }
 
 /// The request for a certificate of `agent`, with both organizations that a klusterlet's has. Each
-/// and the common name stand in a name of their own, and no extension is asked for: anything else is
-/// not recognized.
+/// and the common name stand in a name of their own, and no extension is asked for: anything else
+/// is not recognized.
 pub fn document(agent: &OcmAgent, pending: &Pending) -> Result<Value, rcgen::Error> {
     let key = KeyPair::from_pem(pending.key.expose_secret())?;
     let mut params = CertificateParams::default();
