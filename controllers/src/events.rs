@@ -1,10 +1,10 @@
 //! Events on source objects, for `kubectl describe`.
 //!
-//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length, of which each
-//! namespace has a share, and leave it at a fixed rate, and what an object was told minutes ago it is not told again. They are a
-//! courtesy: what finds no room is counted and left out, since the state of every object is in
-//! `/debug/sources`. So is what still waits when this replica leads no longer: the next leader
-//! tells it.
+//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length, of which
+//! each namespace has a share, and leave it at a fixed rate, and what an object was told minutes
+//! ago it is not told again. They are a courtesy: what finds no room is counted and left out, since
+//! the state of every object is in `/debug/sources`. So is what still waits when this replica leads
+//! no longer: the next leader tells it.
 
 mod shares;
 
