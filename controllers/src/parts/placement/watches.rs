@@ -202,7 +202,7 @@ impl Follower<'_> {
         self.wake(woken);
     }
 
-    /// One that is more than is kept of a cluster stays as it is known: no decision changes by that.
+    /// One that is more than is kept of a cluster stays as it is known: no decision changes by it.
     fn small<'c>(&self, cluster: &'c DynamicObject) -> Option<Cow<'c, DynamicObject>> {
         let told = |why: String| parts::tell_too_large(&self.scheduler.events, cluster, &why);
         small(cluster).map_err(told).ok()
