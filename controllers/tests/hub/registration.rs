@@ -5,7 +5,6 @@ mod acceptance;
 mod admission;
 mod agent;
 mod another;
-mod bloat;
 mod brought;
 mod crowd;
 mod denied;
@@ -62,7 +61,6 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: renewals are approved, and nothing of another", requests::renewals),
         test(fixture, "registration: a trusted user's first join, and a no that stays", requests::first_join),
         test(fixture, "registration: thousands of bad requests, and a good one among them", crowd::beside),
-        test(fixture, "registration: objects as large as the hub takes hold up nobody", bloat::large),
         test(fixture, "registration: an agent that is silent, to the second", heartbeat::silence),
         test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
         test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),

@@ -165,7 +165,7 @@ fn absence_known_to_ocm_beats_what_was_reported() {
 #[test]
 fn of_one_that_is_not_accepted_its_name_is_kept() {
     let read = |accepted: bool| -> ManagedCluster {
-        serde_json::from_value(serde_json::json!({
+        serde_json::from_value(json!({
             "metadata": {"name": "c1", "uid": "u", "resourceVersion": "7", "labels": {"l": "v"}, "annotations": {"a": "v"}},
             "spec": {"hubAcceptsClient": accepted, "managedClusterClientConfigs": [{"url": "https://c1"}]},
             "status": {"conditions": [{"type": "Other", "status": "True"},
