@@ -50,7 +50,7 @@ impl Claim {
             let mut words = value.as_bytes().trim_ascii().split(|byte| *byte == b' ');
             words.nth(1).unwrap_or_default()
         });
-        let certificate = || self.peer.certificates().first().map(|certificate| certificate.as_ref());
+        let certificate = || self.peer.certificates().first().map(AsRef::as_ref);
         token.or_else(certificate).map(|credential| hasher.hash_one(credential))
     }
 
