@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
+use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL};
 use fleet::{Each, Failure, Kind, bounded};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
@@ -26,8 +26,13 @@ const PAGE: u32 = 500;
 const PAGES: usize = 1000;
 /// Longest version that is shown, in characters: `v1.35.4-gke.1234567` has 19.
 const LONGEST_VERSION: usize = 64;
-/// Longest answer with one Deployment, in bytes: etcd takes none of more than 1.5 MiB.
-const LARGEST_OBJECT: usize = 2 << 20;
+/// Longest answer with the agents' Deployments, in bytes: etcd takes none of more than 1.5 MiB, and
+/// an agent's has a few KiB.
+const LARGEST_ANSWER: usize = 2 << 20;
+/// As the agent's chart labels its Deployment.
+const AGENTS: &str = "app.kubernetes.io/name=tunnel-agent";
+/// Deployments of agents that are looked at on one member.
+const MOST_RELEASES: u32 = 8;
 /// Longest alias that is shown, in characters.
 const LONGEST_ALIAS: usize = 256;
 
@@ -37,7 +42,7 @@ struct Version {
     git_version: String,
 }
 
-/// Asks each cluster for its version, and those that a join gave agents for these.
+/// Asks each cluster for its version, and those behind the tunnel for their agents.
 pub fn each<'a>(
     session: &Session,
     names: Vec<ClusterName>,
@@ -45,7 +50,7 @@ pub fn each<'a>(
 ) -> Each<'a, ((String, Duration), Option<Agents>)> {
     session.fleet.each(names, session.limits(), move |name, client| async move {
         let seen = version(&client).await?;
-        Ok::<_, Failure>((seen, agents(&client, registered.get(name.as_str())).await))
+        Ok::<_, Failure>((seen, agents(&client, &name, registered.get(name.as_str())).await))
     })
 }
 
@@ -68,13 +73,42 @@ pub async fn version(client: &Client) -> Answer {
 }
 
 /// The agents of a member, as it sees them itself: a request through one of them needs no other
-/// source. `None`: a join put none there, or it is unknown.
-pub async fn agents(client: &Client, registered: Option<&Registered>) -> Option<Agents> {
-    let namespace = registered?.agents_in.as_deref()?;
-    let deployments = Api::<Deployment>::namespaced(bounded(client.clone(), LARGEST_OBJECT), namespace);
-    let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
-    let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    Some(Agents { linked: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0), wanted })
+/// source. `None`: it has none, or they are unknown.
+pub async fn agents(client: &Client, name: &ClusterName, registered: Option<&Registered>) -> Option<Agents> {
+    let registered = registered?;
+    let client = bounded(client.clone(), LARGEST_ANSWER);
+    match registered.agents_in.as_deref() {
+        Some(namespace) => {
+            let found = Api::<Deployment>::namespaced(client, namespace).get_opt(agent::RELEASE).await.ok()??;
+            Some(counted(&found))
+        }
+        None if registered.tunnelled => installed(client, name).await,
+        None => None,
+    }
+}
+
+/// Agents that were installed otherwise, in whatever namespace.
+async fn installed(client: Client, name: &ClusterName) -> Option<Agents> {
+    let params = ListParams::default().labels(AGENTS).limit(MOST_RELEASES);
+    let found = Api::<Deployment>::all(client).list(&params).await.ok()?;
+    let own = found.items.iter().filter(|deployment| links(deployment, name)).map(counted);
+    own.reduce(|one, other| Agents {
+        linked: one.linked.saturating_add(other.linked),
+        wanted: one.wanted.saturating_add(other.wanted),
+    })
+}
+
+/// Whether its pods link `name`: a member may be registered under other names, too.
+fn links(deployment: &Deployment, name: &ClusterName) -> bool {
+    let flag = format!("--cluster={name}");
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let containers = pod.into_iter().flat_map(|pod| &pod.containers);
+    containers.flat_map(|container| container.args.iter().flatten()).any(|word| *word == flag)
+}
+
+fn counted(deployment: &Deployment) -> Agents {
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    Agents { linked: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0), wanted }
 }
 
 /// What the clusters' Secrets say beside the credentials, which go no further.
@@ -108,6 +142,7 @@ pub fn said(secret: Secret) -> Registered {
     let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
     let alias = alias.map(|alias| cut(&alias, LONGEST_ALIAS));
     let labels = secret.metadata.labels.unwrap_or_default();
+    let tunnelled = labels.get(ENDPOINT_TYPE_LABEL).is_some_and(|kind| kind == ENDPOINT_TYPE_CLUSTER_PROXY);
     let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
-    Registered { expiry, alias, labels, agents_in, rotates }
+    Registered { expiry, alias, labels, agents_in, tunnelled, rotates }
 }

@@ -17,7 +17,7 @@ pub struct Facts {
     pub cluster: Cluster,
     /// What its API server said of its version, and how long that took; `None`: it was not asked.
     pub answer: Option<Result<(String, Duration), Failure>>,
-    /// Of a member that a join gave agents; `None`: unknown.
+    /// Of a member behind the tunnel; `None`: unknown.
     pub agents: Option<Agents>,
     /// What its Secret says; `None`: the person may not read it.
     pub registered: Option<Registered>,
@@ -31,6 +31,8 @@ pub struct Registered {
     pub labels: BTreeMap<String, String>,
     /// Namespace of its agents on the member, if a join put them there.
     pub agents_in: Option<String>,
+    /// It is reached through agents.
+    pub tunnelled: bool,
     /// Its credential is the token of an account that a join made.
     pub rotates: bool,
 }
@@ -213,6 +215,7 @@ mod tests {
             alias: Some("B".into()),
             labels,
             agents_in: None,
+            tunnelled: true,
             rotates: true,
         });
         known.agents = Some(Agents { linked: 1, wanted: 2 });

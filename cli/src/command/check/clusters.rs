@@ -41,7 +41,7 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
             Err(failure) if is_refused_by_hub(&failure) => {} // it answers those who may only read
             asked => drop(asked?),
         }
-        Ok::<_, Failure>((answer, agents(&client, known.get(name.as_str())).await))
+        Ok::<_, Failure>((answer, agents(&client, &name, known.get(name.as_str())).await))
     });
     let mut line = Line::new("checked");
     let outcomes = asked.in_order(|progress, event| line.tell(progress, event)).await;

@@ -111,6 +111,10 @@ fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resu
     for context in ["hub", "berlin"] {
         operator.run(&format!("kubectl --context {context} wait deployments -A --all --for=condition=Available"))?;
     }
+    let listed = operator.run("kubectl clusters list")?;
+    let row = listed.lines().find(|row| row.starts_with("berlin ")).with_context(|| listed.clone())?;
+    let row: Vec<_> = row.split_whitespace().collect();
+    ensure!(row[1] == "Ready" && row[4..6] == ["ClusterProxy", "2/2"], "{listed}");
     Ok(())
 }
 
