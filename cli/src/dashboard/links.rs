@@ -4,6 +4,7 @@
 //! rights. A gateway that agents link to itself tells nothing of them there.
 
 use api::cluster_name::ClusterName;
+use bytes::Bytes;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -20,13 +21,24 @@ const PORT: &str = "admin";
 /// Tunnel-servers asked.
 const MOST: u32 = 8;
 const FAMILY: &str = "tunnel_server_links";
+/// What a tunnel-server calls all clusters after the first thousand.
+const OTHER: &str = "other";
 
 /// Links of one tunnel-server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
     pub server: String,
-    /// `None`: it could not be asked.
-    pub links: Option<u64>,
+    pub count: Count,
+}
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    Of(u64),
+    /// The tunnel-server has too many clusters to count each, and this one may be among the rest.
+    Together,
+    /// It could not be asked.
+    Unanswered,
 }
 
 /// Those of each tunnel-server. Empty: there is none.
@@ -44,12 +56,13 @@ pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> 
     let mut found = Vec::new();
     let mut last = None;
     for (server, told) in asked.await {
-        let links = told.as_ref().ok().map(|text| count(&String::from_utf8_lossy(text), cluster.as_str()));
+        let read = |text: &Bytes| count(&String::from_utf8_lossy(text), cluster.as_str());
+        let count = told.as_ref().map_or(Count::Unanswered, read);
         last = told.err().or(last);
-        found.push(Links { server, links });
+        found.push(Links { server, count });
     }
     match last {
-        Some(failure) if found.iter().all(|one| one.links.is_none()) => {
+        Some(failure) if found.iter().all(|one| one.count == Count::Unanswered) => {
             Err(Trouble::failed(trouble::cause(&failure), may))
         }
         _ => Ok(found),
@@ -63,9 +76,16 @@ fn port(pod: &Pod) -> Option<i32> {
 }
 
 /// Of `cluster`, in the text of Prometheus.
-fn count(text: &str, cluster: &str) -> u64 {
-    let line = format!("{FAMILY}{{cluster=\"{cluster}\"}} ");
-    text.lines().find_map(|told| told.strip_prefix(&line)?.split(' ').next()?.parse().ok()).unwrap_or(0)
+fn count(text: &str, cluster: &str) -> Count {
+    let of = |cluster: &str| -> Option<u64> {
+        let line = format!("{FAMILY}{{cluster=\"{cluster}\"}} ");
+        text.lines().find_map(|told| told.strip_prefix(&line)?.split(' ').next()?.parse().ok())
+    };
+    match of(cluster) {
+        Some(links) => Count::Of(links),
+        None if of(OTHER).is_some_and(|links| links > 0) => Count::Together,
+        None => Count::Of(0),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +100,14 @@ mod tests {
                     tunnel_server_links{cluster=\"oslo-2\"} 7\n\
                     tunnel_server_links{cluster=\"oslo\"} 2\n\
                     tunnel_server_links_ended_total{reason=\"left\"} 4\n";
-        assert_eq!((count(text, "oslo"), count(text, "berlin"), count("", "oslo")), (2, 0, 0));
+        assert_eq!([count(text, "oslo"), count(text, "berlin"), count("", "oslo")], [2, 0, 0].map(Count::Of));
+    }
+
+    #[test]
+    fn a_cluster_beyond_the_first_thousand_is_not_said_to_have_none() {
+        let many = |others: u64| format!("{FAMILY}{{cluster=\"oslo\"}} 2\n{FAMILY}{{cluster=\"other\"}} {others}\n");
+        assert_eq!([count(&many(7), "oslo"), count(&many(7), "berlin")], [Count::Of(2), Count::Together]);
+        assert_eq!(count(&many(0), "berlin"), Count::Of(0));
     }
 
     #[test]

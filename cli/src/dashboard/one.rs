@@ -11,7 +11,7 @@ use super::cells::{Cells, State};
 use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::inspection::{Inspection, hops};
-use super::links::Links;
+use super::links::{Count, Links};
 use super::overview::notices;
 use super::traffic::History;
 use super::words;
@@ -210,9 +210,10 @@ fn hop(html: &mut Html, state: State, hop: Hop, took: &str, told: &str) {
 }
 
 fn linked(links: &[Links]) -> String {
-    let told = links.iter().map(|Links { server, links }| match links {
-        Some(links) => format!("{links} at {server}"),
-        None => format!("{server} does not answer"),
+    let told = links.iter().map(|Links { server, count }| match count {
+        Count::Of(links) => format!("{links} at {server}"),
+        Count::Together => format!("not counted separately at {server}"),
+        Count::Unanswered => format!("{server} does not answer"),
     });
     // None: they run elsewhere, or agents link to the gateway itself.
     told.collect::<Vec<_>>().join(", ")

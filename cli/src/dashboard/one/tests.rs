@@ -41,7 +41,9 @@ fn a_way_that_ends_says_where_why_and_what_to_do() {
         steps: vec![step(Hop::Hub, "Kubernetes v1.35.4"), step(Hop::TunnelServer, "passed")],
         end: Some(End { hop: Hop::TunnelAgent, failure }),
         traffic: Ok(Traffic::default()),
-        links: Some(Ok(vec![Links { server: "tunnel-server-0".into(), links: Some(0) }])),
+        links: Some(Ok([("a", Count::Of(0)), ("b", Count::Together), ("c", Count::Unanswered)]
+            .map(|(server, count)| Links { server: server.into(), count })
+            .into())),
     };
     let parts = parts(&snapshot("tunnel"), &seen, &History::default());
     let way = parts["way"].as_str();
@@ -52,7 +54,8 @@ fn a_way_that_ends_says_where_why_and_what_to_do() {
     assert!(way.contains("no tunnel-agent of the cluster is linked") && way.contains("class=\"remedy\""), "{way}");
     assert_eq!(way.matches("not reached").count(), 2, "member and credential: {way}");
     assert!(parts["state"].as_str().contains("fails at the tunnel-agent"), "{:?}", parts["state"]);
-    assert!(parts["facts"].as_str().contains("0 at tunnel-server-0"), "{:?}", parts["facts"]);
+    let links = "<dd>0 at a, not counted separately at b, c does not answer</dd>";
+    assert!(parts["facts"].as_str().contains(links), "{:?}", parts["facts"]);
 }
 
 #[tokio::test(start_paused = true)]
