@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::screens::Screens;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, clusters, ended, script, started, test};
-use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_secs(30);
 

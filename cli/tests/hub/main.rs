@@ -17,7 +17,6 @@ mod list;
 mod mistakes;
 mod pictures;
 mod placement;
-mod screens;
 mod steps;
 mod terminal;
 mod tunnel;

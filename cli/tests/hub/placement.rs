@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubectl::Kubectl;
+use hub_tests::screens::Screens;
 use hub_tests::testbed::Testbed;
 use hub_tests::{tools, wait};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
-use crate::screens::Screens;
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SOON: Duration = Duration::from_secs(20);

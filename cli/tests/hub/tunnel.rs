@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::Helm;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::screens::Screens;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
@@ -20,7 +21,6 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 
 use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, joining, member, test};
-use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// Where agents and accounts are on the member, unless somebody says otherwise.

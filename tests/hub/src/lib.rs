@@ -27,6 +27,7 @@ pub mod prelude;
 pub mod process;
 pub mod product;
 pub mod scratch;
+pub mod screens;
 pub mod size;
 pub mod testbed;
 pub mod tls_server;

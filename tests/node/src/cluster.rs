@@ -25,7 +25,7 @@ pub struct Plan {
     pub name: &'static str,
     /// Addresses of its Services, and the first one, which is the API server's.
     pub services: (&'static str, &'static str),
-    /// Its nodes; its DNS server is on the first. Without one, its pods wait.
+    /// Its nodes; its DNS server is on the first.
     pub nodes: &'static [u8],
 }
 
@@ -83,8 +83,7 @@ impl Cluster {
         self.server.wait_ready()?;
         self.managers.push(start_controller_manager(&self.launcher, &self.server, &["*"])?);
         self.managers.push(start_scheduler(&self.launcher, &self.server)?);
-        let Some(&first) = self.plan.nodes.first() else { return Ok(()) };
-        let dns = self.family.node(first).to_string();
+        let dns = self.family.node(self.plan.nodes[0]).to_string();
         self.managers.push(self.start_dns()?);
         let membership = Membership {
             launcher: &self.launcher,

@@ -1,5 +1,5 @@
-//! The product on real nodes: a hub and a member of two nodes each, each node with kubelet,
-//! containerd and kube-proxy, each cluster with a DNS of its own.
+//! The product on real nodes: a hub and a member of two nodes each, and for one test another member
+//! of one node. Each node has kubelet, containerd and kube-proxy, each cluster a DNS of its own.
 //!
 //! All of it, the tests among it, runs in namespaces without an interface that leads out
 //! ([`namespaces`]): the end of their first process ends everything, mounts and addresses too. The

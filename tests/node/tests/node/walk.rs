@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::screens::Screens;
 use hub_tests::wait;
 use node_tests::cluster::Cluster;
 use node_tests::image::{PAUSE, repository};
@@ -84,7 +85,11 @@ impl Walk<'_> {
         let account =
             || self.operator.run("kubectl --context berlin get serviceaccount/default configmap/kube-root-ca.crt");
         wait::until("a namespace to be complete", LIMIT, account)?;
-        self.operator.run(&format!("kubectl --context berlin run cart --image={PAUSE}")).map(drop)
+        self.operator.run(&format!(
+            "kubectl --context berlin run cart --image={PAUSE}
+             kubectl --context berlin wait pod/cart --for=condition=Ready --timeout=60s"
+        ))?;
+        Ok(())
     }
 
     /// By the README's first commands, of which this is the first; and then for agents too. Then
@@ -114,9 +119,9 @@ impl Walk<'_> {
     fn join(&self) -> Result<()> {
         let joined = self.operator.run(&first(1)?)?;
         ensure!(joined.contains("berlin joined: it answers the gateway"), "{joined}");
-        // The second screen shows her own pods.
+        // The second screen shows her own pods, which run.
         let pods = self.operator.run(&first(2)?)?;
-        ensure!(pods.starts_with("CLUSTER") && pods.contains(" cart "), "{pods}");
+        ensure!(pods.starts_with("CLUSTER") && runs(&pods, "berlin", "cart"), "{pods}");
         // Nobody can dial the other one. What this leaves, the next one completes.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
@@ -141,12 +146,8 @@ impl Walk<'_> {
         self.operator.run(&format!("kubectl --context oslo run cart --image={PAUSE}"))?;
         self.operator.run("kubectl --context oslo wait pod/cart --for=condition=Ready --timeout=60s")?;
         let pods = self.operator.run("kubectl clusters get pods --all -A")?;
-        // The one that can be dialled has no nodes.
-        for (cluster, pod, runs) in
-            [("berlin", "cart", "0/1"), ("oslo", "tunnel-agent-", "1/1"), ("oslo", "cart", "1/1")]
-        {
-            let is_it = |row: &str| row.starts_with(cluster) && row.contains(pod) && row.contains(runs);
-            ensure!(pods.lines().any(is_it), "no {pod} of {cluster}: {pods}");
+        for (cluster, pod) in [("berlin", "cart"), ("oslo", "tunnel-agent-"), ("oslo", "cart")] {
+            ensure!(runs(&pods, cluster, pod), "no {pod} of {cluster}: {pods}");
         }
         self.operator.run("kubectl --context oslo delete pod cart")?;
         self.lack()?;
@@ -231,10 +232,12 @@ impl Walk<'_> {
         })?;
         wait::until("check to name it", LIMIT, || {
             again()?;
-            let checked = self.operator.ended("check oslo", 1)?.stdout;
-            let names = ["✗ oslo: TunnelDown: ", "✓ Deployment cluster-gateway"].iter().all(|it| checked.contains(it));
-            ensure!(names, "{checked}");
-            Ok(())
+            let checked = self.operator.ended("check", 1)?;
+            let names = ["✓ berlin: ", "✗ oslo: TunnelDown: ", "✓ Deployment cluster-gateway"];
+            ensure!(names.iter().all(|it| checked.stdout.contains(it)), "{checked:?}");
+            let mut screens = Screens::default();
+            screens.compare("check", &checked)?;
+            screens.finish()
         })?;
         wait::until("the page to show it", LIMIT, || {
             again()?;
@@ -322,6 +325,12 @@ impl Walk<'_> {
         self.operator.run(&format!("kubectl delete namespace vela-system {KEPT}"))?;
         hub.wait_restored(&self.testbed.hub, |_| false)
     }
+}
+
+/// Whether a table of pods has one of this name that runs.
+fn runs(pods: &str, cluster: &str, pod: &str) -> bool {
+    let is_it = |row: &str| row.starts_with(&format!("{cluster} ")) && row.contains(&format!(" {pod}"));
+    pods.lines().any(|row| is_it(row) && row.contains(" 1/1 ") && row.contains(" Running "))
 }
 
 /// How many links of agents the page of a cluster tells of each tunnel-server.

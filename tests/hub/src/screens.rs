@@ -1,10 +1,10 @@
-//! The screens of the pages in `docs` beside those of a run.
+//! The screens of `kubectl clusters` on the pages in `docs` beside those of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::kubectl::Output;
 use anyhow::{Context as _, Result, bail};
-use hub_tests::kubectl::Output;
 
 /// Screens that differ from the documented ones.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Screens {
 }
 
 fn pages() -> Result<Vec<PathBuf>> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let entries = fs::read_dir(&docs)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     Ok(entries.into_iter().filter(|page| page.extension().is_some_and(|kind| kind == "md")).collect())
 }
