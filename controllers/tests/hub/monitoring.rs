@@ -1,41 +1,49 @@
 //! What operators are given to watch: the alerts' metrics are there, and say when credentials end.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hub_tests::helm::Chart;
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use serde_json::{Value, json};
 
+use crate::accounts;
 use crate::fixture::{
-    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone, wait_secret,
+    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, profile_kind, test, wait_gone,
+    wait_secret,
 };
 
-/// Of all that the program tells.
-const PREFIXES: [&str; 4] = [
-    "cluster_gateway_controllers_",
-    "cluster_gateway_placement_",
-    "cluster_gateway_delivery_",
-    "cluster_gateway_argocd_",
+/// Those on what the program tells whatever parts run; the tests of these evaluate the others.
+const ALERTS: [&str; 10] = [
+    "ClusterGatewayControllersNoLeader",
+    "ClusterGatewaySourceUnavailable",
+    "ClusterGatewayRemovalsHeld",
+    "ClusterGatewayNameTaken",
+    "ClusterGatewayRegisteredCredentialExpires",
+    "ClusterGatewayArgocdTokenOverdue",
+    "ClusterGatewayDeliveryStuck",
+    "ClusterGatewayDeliveryContested",
+    "ClusterGatewayDeliveryForeign",
+    "ClusterGatewayPlacementRemovalsHeld",
 ];
-/// There only while their parts run: the tests of these wait for them.
-const OF_PARTS: [&str; 6] = [
-    "ocm_admission",
-    "managed_serviceaccounts",
-    "cluster_profiles",
-    "standing_by",
-    "probed_clusters",
-    "member_requests_total",
+const PAGE: &str = include_str!("../../../docs/operations.md");
+/// Sections whose commands need kinds that are here and not on the hub of the other alerts.
+const SECTIONS: [&str; 4] = [
+    "### ClusterGatewayServiceAccountsFail",
+    "### ClusterGatewayDeliveryStuck",
+    "### ClusterGatewayProfilesFail",
+    "### ClusterGatewayClustersLost",
 ];
 const EXPIRY: &str = "cluster_gateway_controllers_credential_expiry_timestamp_seconds";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(fixture, "monitoring: the program has every metric of the alerts", alerts),
+        test(fixture, "monitoring: the queries of alerts find what the program tells", alerts),
+        test(fixture, "monitoring: commands of the alerts' sections show what they are to show", commands),
         test(fixture, "monitoring: a credential's end is told as long as its cluster is there", expiry),
     ]
 }
@@ -46,55 +54,61 @@ fn ending(testbed: &Testbed, end: Option<u32>) -> String {
     member_kubeconfig(testbed, &format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims)))
 }
 
-/// The metrics of the alerts, each with what their queries need of its labels.
-fn named() -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let text = std::fs::read_to_string(Chart::Gateway.directory().join("files/alerts.yaml"))?;
-    let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for query in text.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
-        let by = query.split(" by (").skip(1).filter_map(|rest| rest.split_once(')')).map(|(labels, _)| labels);
-        let by: Vec<String> = by.flat_map(|labels| labels.split(", ")).map(|label| format!("{label}=\"")).collect();
-        for prefix in PREFIXES {
-            for (start, _) in query.match_indices(prefix) {
-                let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
-                let (name, rest) = query[start..].split_at(query[start..].find(|c| !is_of_name(c)).unwrap_or_default());
-                if OF_PARTS.contains(&&name[prefix.len()..]) {
-                    continue;
-                }
-                let labels = named.entry(name.to_owned()).or_default();
-                labels.extend(by.iter().cloned());
-                let chosen = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(labels, _)| labels);
-                labels.extend(chosen.map(str::to_owned));
-            }
-        }
-    }
-    for prefix in PREFIXES {
-        ensure!(named.keys().any(|name| name.starts_with(prefix)), "no alert is on {prefix}");
-    }
-    Ok(named)
-}
-
 fn alerts(testbed: &Testbed) -> Result<()> {
-    let named = named()?;
-    ensure!(named.len() >= 9, "{named:?}");
-    ensure!(named.values().flatten().any(|label| label == "state=\"taken\""), "no labels: {named:?}");
     apply(testbed, &[namespace("alerts-fleet")])?;
     apply(testbed, &[kubeconfig_secret("alerts-fleet", "one", &ending(testbed, Some(1_900_000_000)))])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=alerts-fleet"];
     let controllers = Running::start(testbed, "alerts-clusters", &flags)?;
     wait_secret(testbed, &controllers.namespace, "one")?;
-    wait::until("every metric", SOON, || {
-        let metrics = controllers.metrics()?;
-        let has = |(name, labels): &(&String, &BTreeSet<String>)| {
-            let is_it = |line: &str| {
-                let of_name = line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' ']));
-                of_name && labels.iter().all(|label| line.contains(label))
-            };
-            metrics.lines().any(is_it)
-        };
-        let missing: Vec<_> = named.iter().filter(|of| !has(of)).collect();
-        ensure!(missing.is_empty(), "no series of {missing:?}");
-        Ok(())
-    })
+    wait::until("every metric", SOON, || promtool::evaluated(&controllers.metrics()?, &ALERTS))
+}
+
+/// One object for each command, with the condition that it shows.
+fn commands(testbed: &Testbed) -> Result<()> {
+    let fleet = "runbook-fleet";
+    profile_kind(testbed)?;
+    accounts::prepare(testbed)?;
+    apply(testbed, &[namespace(fleet)])?;
+    let of = |api: &str, kind: &str, spec: Value| {
+        let metadata = json!({"name": fleet, "namespace": fleet});
+        json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let manager = json!({"clusterManager": {"name": "theirs"}});
+    let mut cluster = of("cluster.open-cluster-management.io/v1", "ManagedCluster", json!({}));
+    cluster["metadata"] = json!({"name": fleet});
+    apply(
+        testbed,
+        &[
+            of("authentication.open-cluster-management.io/v1beta1", "ManagedServiceAccount", json!({"rotation": {}})),
+            of("work.open-cluster-management.io/v1", "ManifestWork", json!({"workload": {"manifests": []}})),
+            of("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", manager),
+            cluster,
+        ],
+    )?;
+    let said = |what: &str, kind: &str| {
+        let condition = json!({"type": kind, "status": "False", "reason": "Shown", "message": "shown",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        testbed
+            .hub
+            .server
+            .patch(&format!("{what} --subresource=status"), &json!({"status": {"conditions": [condition]}}))
+    };
+    said(&format!("managedserviceaccount {fleet} -n {fleet}"), "TokenReported")?;
+    said(&format!("manifestwork {fleet} -n {fleet}"), "Applied")?;
+    said(&format!("managedcluster {fleet}"), "ManagedClusterConditionAvailable")?;
+    for heading in SECTIONS {
+        let (_, section) = PAGE.split_once(&format!("{heading}\n")).with_context(|| heading.to_owned())?;
+        let section = section.split("\n#").next().unwrap_or_default();
+        let mut lines = section.lines().filter_map(|line| line.strip_prefix("    ")).peekable();
+        ensure!(lines.peek().is_some(), "{heading}: no command");
+        for line in lines {
+            let told = testbed.hub.server.kubectl().shell(line)?.run()?.success()?;
+            let row = told.lines().find(|row| row.starts_with(fleet)).with_context(|| format!("{line}: {told}"))?;
+            ensure!(!row.contains("<none>"), "{line}: {told}");
+        }
+    }
+    testbed.hub.server.delete(&format!("namespace {fleet}"))?;
+    testbed.hub.server.delete(&format!("managedcluster {fleet}"))
 }
 
 fn expiry(testbed: &Testbed) -> Result<()> {

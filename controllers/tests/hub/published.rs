@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::promtool;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
@@ -119,6 +120,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     ensure!(profile(testbed, place, "published-taken")?["spec"]["displayName"] == "theirs");
     wait::until("an Event", SOON, || event(testbed, CLUSTERS, "published-taken", "ProfileNameTaken"))?;
     ensure!(controllers.metric("cluster_gateway_controllers_cluster_profiles", "taken")? >= 1.0);
+    promtool::evaluated(&controllers.metrics()?, &["ClusterGatewayProfilesFail"])?;
     still(testbed, place, &mut controllers)?;
     // The name is free: it is ours then. A new alias is told at once.
     testbed.hub.server.delete(&format!("clusterprofile published-taken -n {place}"))?;

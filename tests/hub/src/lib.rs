@@ -26,6 +26,7 @@ pub mod ports;
 pub mod prelude;
 pub mod process;
 pub mod product;
+pub mod promtool;
 pub mod scratch;
 pub mod screens;
 pub mod size;

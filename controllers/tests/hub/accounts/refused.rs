@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
@@ -85,8 +86,11 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     let token = testbed.member.server.service_account_token("default", "accounts-poor")?;
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &token))?;
     apply(testbed, &[account(cluster, name)])?;
-    let _controllers = start(testbed)?;
+    let controllers = start(testbed)?;
     let why = failed_one(testbed, cluster, name)?;
+    wait::until("the alert's metric", SOON, || {
+        promtool::evaluated(&controllers.metrics()?, &["ClusterGatewayServiceAccountsFail"])
+    })?;
     let who = "system:serviceaccount:default:accounts-poor";
     ensure!(why.contains(cluster) && why.contains(who) && why.contains("serviceaccounts"), "{why}");
     ensure!(read(testbed, KIND, cluster, name)?["metadata"]["finalizers"].is_null(), "held for nothing");

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::promtool;
 use hub_tests::wait;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -51,6 +52,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     })?;
     steps.done("tainted");
     fleet.wait_counted(2.0, 1.0)?;
+    let metrics = fleet.running.metrics()?;
     fleet.wait_chosen("web", &[stays, spare])?;
     steps.done("another is chosen");
     fleet.wait_work("web", spare, "Applied", "True/AppliedManifestWorkComplete")?;
@@ -88,7 +90,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     ensure!(fleet.chosen("patient")? == [stays, spare], "the choice flaps: {:?}", fleet.chosen("patient")?);
     ensure!(fleet.object(spare, "deployment web")?["status"]["readyReplicas"] == 2, "it does not run any more");
     steps.print();
-    Ok(())
+    promtool::evaluated(&metrics, &["ClusterGatewayClustersLost"])
 }
 
 /// The other workload's decisions make the spare cluster the worse one, by Balance: the choice

@@ -1,6 +1,7 @@
 //! Other schedulers, and Placements that are never content.
 
 use anyhow::{Result, ensure};
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use k8s_openapi::jiff::Timestamp;
@@ -28,6 +29,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     // In any namespace.
     apply(testbed, &[lease("theirs", 3600)])?;
     wait::until_true("that it stands by", SOON, || place.stands_by(super::NAME, true))?;
+    promtool::evaluated(&place.running.metrics()?, &["ClusterGatewayStandingBy"])?;
     ensure!(place.running.get("/readyz?verbose")?.contains("placement-rival"), "it does not say so");
     let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "placement-lock", "StandingBy"))?;
     ensure!(told.contains("theirs") && told.contains("--never-stand-by=placement"), "{told}");

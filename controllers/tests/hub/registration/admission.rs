@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, StatusCode};
 use hub_tests::http::Client;
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
@@ -224,6 +225,7 @@ pub fn removed(testbed: &Testbed) -> Result<()> {
     }
     apply(testbed, &registration.policies)?;
     wait_in_force(&registration, |_| true)?;
+    promtool::evaluated(&registration.running.metrics()?, &["ClusterGatewayAdmissionMissing"])?;
     clusters
         .iter()
         .try_for_each(|cluster| wait_condition(testbed, cluster, ACCEPTED, "True/HubClusterAdminAccepted"))?;

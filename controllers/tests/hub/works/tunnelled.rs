@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
 use hub_tests::wait;
@@ -52,6 +53,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     change("meanwhile")?;
     place.work("far", &map("c"), &json!({}))?;
     wait::until_true("that it is asked in vain", SOON, || Ok(away()? > asked))?;
+    promtool::evaluated(&place.running.metrics()?, &["ClusterGatewayDeliveryMemberFailing"])?;
     ensure!(place.read("far")?["status"] == before, "{}", place.read("far")?["status"]);
     let agent = options.start()?;
     wait_data("c")?;

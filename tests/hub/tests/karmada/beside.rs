@@ -11,6 +11,7 @@ use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::mask::mask;
 use hub_tests::prelude::*;
 use hub_tests::product::Product;
+use hub_tests::promtool;
 use hub_tests::tools::{Tool, provide};
 
 use super::{API_SERVICE, CLUSTERS, LIMIT, grant_to};
@@ -106,6 +107,8 @@ impl<'a> Fleet<'a> {
         page(self)?;
         migration(self)?;
         self.moved("gateway.yaml", &self.gateway.authority_file())?;
+        let metrics = self.gateway.client(Some(self.testbed.hub.server.admin())).get("/metrics", &[])?.text();
+        promtool::evaluated(&metrics, &["ClusterGatewayKarmadaFilesRefused"])?;
         wait::until("the hub to tell of the group as before", LIMIT, || {
             let now = self.documents()?;
             ensure!(now == documents, "{now:?}, before {documents:?}");

@@ -1,15 +1,11 @@
 //! Series with which each alert fires, and such with which it is silent, evaluated by promtool.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use hub_tests::helm::Chart;
 use hub_tests::prelude::*;
-use hub_tests::scratch::Scratch;
-use hub_tests::tools::{self, Tool};
+use hub_tests::promtool;
 use serde::Deserialize;
-
-use super::queries;
 
 /// Series and their samples, in promtool's notation.
 type Series = BTreeMap<String, String>;
@@ -28,12 +24,10 @@ struct Example {
 
 pub(super) fn hold() -> Result<()> {
     let examples: BTreeMap<String, Example> = serde_saphyr::from_str(include_str!("examples.yaml"))?;
-    let alerts: BTreeSet<_> = queries::alerts()?.iter().map(|alert| alert.name().to_owned()).collect();
+    let alerts: BTreeSet<_> = promtool::alerts()?.iter().map(|alert| alert.name().to_owned()).collect();
     let shown: BTreeSet<_> = examples.keys().cloned().collect();
     ensure!(alerts == shown, "alerts without example, or the other way round: {:?}", &alerts ^ &shown);
 
-    let scratch = Scratch::create()?;
-    let file = scratch.path().join("examples.json");
     let tests: Vec<_> = examples
         .iter()
         .flat_map(|(alert, example)| {
@@ -45,11 +39,7 @@ pub(super) fn hold() -> Result<()> {
         })
         .collect();
     let rules = Chart::Gateway.directory().canonicalize()?.join("files/alerts.yaml");
-    std::fs::write(&file, json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}).to_string())?;
-    let output = Command::new(tools::provide(Tool::Promtool)?).args(["test", "rules"]).arg(&file).output()?;
-    let said = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-    Ok(())
+    promtool::test(&[rules.as_path()], &tests)
 }
 
 fn case(alert: &str, series: &Series, fires: bool) -> Value {

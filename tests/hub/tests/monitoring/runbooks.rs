@@ -4,13 +4,15 @@
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
+use hub_tests::promtool::EXPRESSION;
 use structure_tests::blocks::{Block, Mark, blocks};
 
 use super::queries::Query;
 
 const PAGE: &str = include_str!("../../../../docs/operations.md");
-/// Behind expressions, which are no commands.
-const EXPRESSION: &str = "# in Prometheus";
+
+/// Before the alert whose section has an expression.
+pub(super) const RUNBOOK: &str = "runbook of ";
 
 /// A command of a section, and of which.
 struct Line {
@@ -35,7 +37,7 @@ fn lines() -> Vec<Line> {
 pub(super) fn queries() -> Vec<Query> {
     let of_line = |Line { of, text }: &Line| {
         let (text, _) = text.split_once(EXPRESSION)?;
-        Some(Query { of: format!("runbook of {of}"), text: text.trim().to_owned() })
+        Some(Query { of: format!("{RUNBOOK}{of}"), text: text.trim().to_owned() })
     };
     lines().iter().filter_map(of_line).collect()
 }
