@@ -3,6 +3,7 @@
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use k8s_openapi::jiff::Timestamp;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Leaf;
 use serde_json::json;
@@ -52,12 +53,14 @@ impl Usage {
         Ok(Self { server, namespace: namespace.to_owned(), _registered: registered, _runtime: runtime })
     }
 
-    /// From now on these pods use so much CPU time in their `container`.
+    /// These pods use so much CPU time in their `container` now: an autoscaler leaves out samples
+    /// from before a young pod was ready.
     pub fn tell(&self, container: &str, pods: &[(&str, &str)]) {
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let of = |(name, cpu): &(&str, &str)| {
             let usage = json!([{"name": container, "usage": {"cpu": cpu, "memory": "1Mi"}}]);
-            json!({"metadata": {"name": name, "namespace": self.namespace}, "window": "10s",
-                "timestamp": "2026-01-01T00:00:00Z", "containers": usage})
+            json!({"metadata": {"name": name, "namespace": self.namespace}, "window": "1s",
+                "timestamp": now, "containers": usage})
         };
         let items: Vec<_> = pods.iter().map(of).collect();
         let list = json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},

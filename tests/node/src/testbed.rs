@@ -1,13 +1,14 @@
-//! All of it: a hub and a member, of two nodes each.
+//! All of it: a hub and a member, of two nodes each, and another member while somebody needs it.
 
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context as _, Result, anyhow};
 use hub_tests::audit::Audit;
-use hub_tests::control_plane::{Etcd, Launcher};
+use hub_tests::control_plane::{Etcd, Launcher, start_autoscaler};
 use hub_tests::hub::{FRONT_PROXY, front_proxy_flags};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::process::Process;
 use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools, provide};
 use kit::pki::{Authority, Leaf};
@@ -36,9 +37,9 @@ const TOOLS: [Tool; 10] = [
 /// Where `kubectl clusters` puts agents.
 const CLI_NAMESPACE: &str = "cluster-gateway";
 
-/// Of the hub, and of the member.
-const NODES: [&[u8]; 2] = [&[1, 2], &[3, 4]];
-/// The services of a cluster without nodes.
+/// Of the hub, of the member, and of another one.
+const NODES: [&[u8]; 3] = [&[1, 2], &[3, 4], &[5]];
+/// The services of that one.
 const OTHERS: (&str, &str) = ("10.98.0.0/16", "10.98.0.1");
 
 /// The hub and the member. What an operator calls these is theirs: [`Testbed::kubeconfig`].
@@ -47,7 +48,7 @@ fn plans(family: Family) -> [Plan; 2] {
         Family::V4 => (("10.96.0.0/16", "10.96.0.1"), ("10.97.0.0/16", "10.97.0.1")),
         Family::V6 => (("fd00:96::/112", "fd00:96::1"), ("fd00:97::/112", "fd00:97::1")),
     };
-    let [of_hub, of_member] = NODES;
+    let [of_hub, of_member, _] = NODES;
     [Plan { name: "hub", services: hub, nodes: of_hub }, Plan { name: "member", services: member, nodes: of_member }]
 }
 
@@ -59,6 +60,8 @@ pub struct Testbed {
     pub audit: Audit,
     launcher: Launcher,
     etcd: Etcd,
+    /// The image that does nothing.
+    pause: PathBuf,
     scratch: Scratch,
 }
 
@@ -99,7 +102,7 @@ impl Testbed {
         hub.wait_ready()?;
         member.wait_ready()?;
         cloud::start(hub.kubectl(), family.node(1))?;
-        let testbed = Self { hub, member, audit, launcher, etcd, scratch };
+        let testbed = Self { hub, member, audit, launcher, etcd, pause, scratch };
         testbed.tool(CLI, &std::env::current_exe()?)?;
         testbed.tool("kubectl", testbed.launcher.tools.path(Tool::Kubectl))?;
         testbed.provide_helm()?;
@@ -111,12 +114,20 @@ impl Testbed {
         self.tool("helm", &provide(Tool::Helm)?)
     }
 
-    /// One more cluster, which pods of the hub can dial. It has no nodes, and ends when dropped.
+    /// One more cluster, which pods of the hub can dial. It has one node, and ends when dropped:
+    /// one at a time.
     pub fn another(&self, name: &'static str) -> Result<Cluster> {
-        let plan = Plan { name, services: OTHERS, nodes: &[] };
-        let mut cluster = Cluster::start(&self.launcher, &self.etcd, (plan, Family::V4), "", &[])?;
-        cluster.complete(&[])?;
+        let run = inside().context("not in namespaces of its own")?;
+        let plan = Plan { name, services: OTHERS, nodes: NODES[2] };
+        let mut cluster = Cluster::start(&self.launcher, &self.etcd, (plan, Family::V4), &group(&run), &[])?;
+        cluster.complete(std::slice::from_ref(&self.pause))?;
+        cluster.wait_ready()?;
         Ok(cluster)
+    }
+
+    /// What changes how many pods the hub has by what they use, at one round a second.
+    pub fn start_autoscaler(&self) -> Result<Process> {
+        start_autoscaler(&self.launcher, &self.hub.server)
     }
 
     /// Where files are.

@@ -14,6 +14,7 @@ mod policy;
 mod readme;
 mod renewal;
 mod runbook;
+mod scaled;
 mod six;
 mod started;
 mod walk;
@@ -64,6 +65,11 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::many watches fit into the programs' memory", pods::crowded),
         installed(fixture, "renewal::clients notice no renewal of a certificate or a CA", renewal::renewed),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
+        installed(
+            fixture,
+            "scaled::a gateway more under load, and one less, and clients notice neither",
+            scaled::by_load,
+        ),
         installed(fixture, "agent::its own page, word for word", agent::installed),
         installed(fixture, "controllers::works are delivered, whoever leads", controllers::led),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),

@@ -13,8 +13,11 @@ use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
 /// By which programs are started in their images.
-const PROGRAMS: [&str; 4] = ["/apiserver", "/tunnel-server", "/cluster-gateway-controllers", AGENT];
+const PROGRAMS: [&str; 4] = [GATEWAY, "/tunnel-server", "/cluster-gateway-controllers", AGENT];
+pub(crate) const GATEWAY: &str = "/apiserver";
 pub(crate) const AGENT: &str = "/tunnel-agent";
+/// In which the kernel counts CPU time for everybody, whatever it counts in itself (proc(5)).
+const TICK_MILLIS: u64 = 10;
 /// Pods of a hub and of a member, all programs' together.
 const COUNTS: [usize; 2] = [6, 2];
 /// For pods that are not wanted to end, and for others to be ready.
@@ -94,6 +97,23 @@ impl Inmate {
         let status = std::process::Command::new("kill").args([format!("-{name}"), self.id.to_string()]).status()?;
         ensure!(status.success(), "kill {}: {status}", self.id);
         Ok(())
+    }
+
+    /// The name of its pod.
+    pub(crate) fn host_name(&self) -> Result<String> {
+        let variables = fs::read(self.directory.join("environ"))?;
+        let mut variables = variables.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        variables.find_map(|one| one.strip_prefix("HOSTNAME=").map(str::to_owned)).context("no HOSTNAME")
+    }
+
+    /// CPU time that all its threads have used.
+    pub(crate) fn cpu_millis(&self) -> Result<u64> {
+        let text = fs::read_to_string(self.directory.join("stat"))?;
+        // The second field may contain anything but this.
+        let (_, fields) = text.rsplit_once(')').context("no name")?;
+        let times: Vec<u64> = fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+        ensure!(times.len() == 2, "{text}");
+        Ok(times.iter().sum::<u64>() * TICK_MILLIS)
     }
 
     /// Bytes that it has resident, which its limit counts.

@@ -1,0 +1,117 @@
+//! The chart's autoscaler on real pods: a gateway more while clients ask much, by the CPU time that
+//! its processes really use; and clients notice neither that nor its end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::usage::Usage;
+use hub_tests::wait;
+use node_tests::load::{self, Load};
+use node_tests::operator::Operator;
+use node_tests::testbed::Testbed;
+use tokio::time::Instant;
+
+use crate::pods::{GATEWAY, living};
+use crate::readme;
+
+const NAMESPACE: &str = "vela-system";
+/// Of the Deployment, and of its container.
+const NAME: &str = "cluster-gateway";
+/// Per cent of the 100m that a gateway requests. It uses some 2m where nobody asks; under load two
+/// have used 52m together, which is more even if three share it.
+const TARGET: u32 = 6;
+/// For the autoscaler to see what is told, and for a pod to be ready.
+const LIMIT: Duration = Duration::from_mins(1);
+/// What is told of a pod is the mean of so many looks, for the kernel counts in steps of 10 ms.
+const LOOKS: usize = 8;
+/// Reads after the end of the third gateway, at least.
+const SOME: usize = 30;
+
+/// What gateways have used, by pod: each with the time of the look.
+#[derive(Default)]
+struct Meter(BTreeMap<String, VecDeque<(Instant, u64)>>);
+
+pub(crate) fn by_load(testbed: &Testbed) -> Result<()> {
+    let operator = readme::operator(testbed)?;
+    let usage = Usage::start(&testbed.hub.server, NAMESPACE)?;
+    let _autoscaler = testbed.start_autoscaler()?;
+    let mut meter = Meter::default();
+    let mut tell = || -> Result<BTreeMap<String, u64>> {
+        let used = meter.used()?;
+        let told: Vec<_> = used.iter().map(|(pod, millis)| (pod.as_str(), format!("{millis}m"))).collect();
+        usage.tell(NAME, &told.iter().map(|(pod, cpu)| (*pod, cpu.as_str())).collect::<Vec<_>>());
+        Ok(used)
+    };
+    set(
+        &operator,
+        &format!("enabled=true,autoscaling.maxReplicas=3,autoscaling.targetCPUUtilizationPercentage={TARGET}"),
+    )?;
+    wait::until("the autoscaler to know what is used", LIMIT, || {
+        let used = tell()?;
+        let told =
+            operator.run(&format!("kubectl -n {NAMESPACE} get hpa {NAME} -o jsonpath={{.status.currentMetrics}}"))?;
+        ensure!(told.contains("averageUtilization"), "{used:?}: {told}");
+        Ok(())
+    })?;
+    let idle = replicas(&operator)?;
+    ensure!(idle == ["2", "2"], "{idle:?} of two gateways that nobody asks for anything");
+
+    let load = Load::start(&testbed.hub, &[("berlin", &testbed.member)])?;
+    let scaled = wait::until("a third gateway", LIMIT, || {
+        let used = tell()?;
+        let now = replicas(&operator)?;
+        ensure!(now == ["3", "3"] && used.len() == 3, "{now:?} at {used:?}");
+        Ok(())
+    });
+    scaled.with_context(|| operator.run(&format!("kubectl -n {NAMESPACE} describe hpa")).unwrap_or_default())?;
+    load.wait_for_more(SOME)?;
+    set(&operator, "enabled=false")?;
+    wait::until("two gateways", LIMIT, || {
+        let (now, running) = (replicas(&operator)?, living(GATEWAY)?.len());
+        ensure!(now == ["2", "2"] && running == 2, "{now:?}, and {running} run");
+        Ok(())
+    })?;
+    load.wait_for_more(SOME)?;
+    let tally = load.finish().context("while gateways come and go")?;
+    ensure!(tally.reads > 2 * SOME && tally.changes > 0, "no load: {tally:?}");
+    load::clean(&[&testbed.hub, &testbed.member])
+}
+
+/// Values of the autoscaler: with the same pods otherwise, nothing is rolled out.
+fn set(operator: &Operator<'_>, values: &str) -> Result<()> {
+    let upgrade = format!("helm upgrade {NAME} charts/cluster-gateway -n {NAMESPACE} --reuse-values");
+    operator.run(&format!("{upgrade} --set autoscaling.{values}")).map(drop)
+}
+
+/// How many are wanted, and how many are ready.
+fn replicas(operator: &Operator<'_>) -> Result<Vec<String>> {
+    let path = "jsonpath={.spec.replicas} {.status.readyReplicas}";
+    let told = operator.run(&format!("kubectl -n {NAMESPACE} get deployment {NAME} -o '{path}'"))?;
+    Ok(told.split_whitespace().map(str::to_owned).collect())
+}
+
+// === impl Meter ===
+
+impl Meter {
+    /// Thousandths of a CPU that each pod has used lately.
+    fn used(&mut self) -> Result<BTreeMap<String, u64>> {
+        let now = Instant::now();
+        let mut used = BTreeMap::new();
+        for gateway in living(GATEWAY)? {
+            // One that ends meanwhile uses nothing.
+            let (Ok(pod), Ok(millis)) = (gateway.host_name(), gateway.cpu_millis()) else { continue };
+            let looks = self.0.entry(pod.clone()).or_default();
+            looks.push_back((now, millis));
+            if looks.len() > LOOKS {
+                looks.pop_front();
+            }
+            let (since, before) = looks.front().copied().context("there is one")?;
+            let elapsed = u64::try_from(now.duration_since(since).as_millis())?;
+            if elapsed > 0 {
+                used.insert(pod, 1000 * millis.saturating_sub(before) / elapsed);
+            }
+        }
+        Ok(used)
+    }
+}
