@@ -25,6 +25,9 @@ pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 4] = [
 ];
 /// Reads after a change, at least: what it breaks, it breaks soon.
 const SOME: usize = 30;
+/// Requests that clients repeat during one change, at most; mostly none is. While the API is away,
+/// each of the three repeats one a second: nine seconds of that are four times as many.
+const REPEATED: usize = 6;
 /// Seconds that open streams get from pods that end.
 const DRAIN: u32 = 5;
 /// Of what one image has and another has not.
@@ -79,6 +82,7 @@ impl Life<'_> {
         let tally = load.finish().context(what.to_owned())?;
         ensure!(tally.reads > 2 * SOME && tally.events > SOME / 2, "{what}: no load: {tally:?}");
         ensure!(tally.changes > SOME / 10, "{what}: few changes: {tally:?}");
+        ensure!(tally.repeated <= REPEATED, "{what}: many requests had to be repeated: {tally:?}");
         Ok(())
     }
 
