@@ -27,8 +27,10 @@ const WRONG: &str = "--no-such-flag";
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 /// Where the Dockerfile puts what becomes an image.
 const PLACE: &str = "/image";
-/// The step that completes what the build left there.
-const STEP: &str = "RUN for program in ";
+/// Where it finds what was built.
+const BUILT: &str = "/programs";
+/// The step that puts this there, and the one that completes it.
+const STEPS: [&str; 2] = ["    && for program in ", "RUN for program in "];
 
 /// `localhost/tunnel-agent`: a name without a host would be looked for in a registry.
 pub fn repository(program: &str) -> String {
@@ -38,15 +40,15 @@ pub fn repository(program: &str) -> String {
 /// Makes the images of all programs, of this executable, and returns their archives: each has all
 /// tags of a program.
 pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
-    let place = directory.join("image");
-    let built = directory.join("stripped");
-    shell(&format!("install --strip {} {}", std::env::current_exe()?.display(), built.display()))?;
+    let (place, built) = (directory.join("image"), directory.join("programs"));
+    std::fs::create_dir_all(&built)?;
     for program in programs::IMAGES {
-        let root = place.join(program);
-        std::fs::create_dir_all(&root)?;
-        std::fs::hard_link(&built, root.join(program))?;
+        std::os::unix::fs::symlink(std::env::current_exe()?, built.join(program))?;
     }
-    shell(&step()?.replace(PLACE, &place.display().to_string()))?;
+    for start in STEPS {
+        let step = step(start)?.replace(PLACE, &place.display().to_string());
+        shell(&step.replace(BUILT, &built.display().to_string()))?;
+    }
     let archive = |program| {
         let tagged = |tag| Ok((format!("{}:{tag}", repository(program)), config(program, tag)?));
         let images = [TAG, NEXT, BROKEN].map(tagged).into_iter().collect::<Result<Vec<_>>>()?;
@@ -73,14 +75,15 @@ fn config(program: &str, tag: &str) -> Result<Value> {
     Ok(config)
 }
 
-/// The shell's part of [`STEP`], for the programs that run here.
-fn step() -> Result<String> {
-    let (_, rest) = DOCKERFILE.split_once(&format!("\n{STEP}")).context("the Dockerfile has another last step")?;
-    let (step, _) = rest.split_once("\n\n").context("nothing follows the Dockerfile's last step")?;
+/// The shell's part of one of [`STEPS`], for the programs that run here.
+fn step(start: &str) -> Result<String> {
+    let (_, rest) = DOCKERFILE.split_once(&format!("\n{start}")).with_context(|| format!("no step {start:?}"))?;
+    let end = ["\nRUN ", "\n\n"].iter().filter_map(|end| rest.find(end)).min().context("nothing follows")?;
+    let step = &rest[..end];
     let (all, step) = step.split_once("; do").context("no loop over programs")?;
     let missing = programs::IMAGES.iter().find(|program| !all.split(' ').any(|one| one == **program));
     ensure!(missing.is_none(), "the Dockerfile makes no image of {missing:?}");
-    Ok(format!("{}{}; do{step}", STEP.trim_start_matches("RUN "), programs::IMAGES.join(" ")))
+    Ok(format!("for program in {}; do{step}", programs::IMAGES.join(" ")))
 }
 
 /// What the stage called `program` says of the image.
@@ -158,9 +161,11 @@ mod tests {
 
     #[test]
     fn the_dockerfile_says_how_images_are_made() {
-        let step = step().unwrap();
-        assert!(step.starts_with("for program in cluster-gateway") && step.ends_with("/patch"), "{step}");
-        assert!(step.contains("chroot \"$image\""), "{step}");
+        let [install, complete] = STEPS.map(|start| step(start).unwrap());
+        assert!(install.starts_with("for program in cluster-gateway ") && install.ends_with("    done"), "{install}");
+        assert!(install.contains("install -D --strip \"/programs/$program\""), "{install}");
+        assert!(complete.starts_with("for program in cluster-gateway ") && complete.ends_with("/patch"), "{complete}");
+        assert!(complete.contains("chroot \"$image\""), "{complete}");
         let expected = json!({"User": "65532:65532", "Entrypoint": ["/apiserver"]});
         assert_eq!(stage("cluster-gateway").unwrap(), expected);
         for program in ["tunnel-agent", "cluster-gateway-controllers"] {
