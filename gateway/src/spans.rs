@@ -176,36 +176,22 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Error;
     use std::hint::black_box;
     use std::mem::size_of;
 
     use super::*;
+    use crate::bench::Phases;
 
     /// Tracing is off by default, and must then cost nothing: without a trace, this module
     /// allocates nothing, makes no span, and does not touch the request.
     #[test]
     fn what_is_not_traced_takes_no_memory_and_stays_as_it_is() {
-        let to = Authority::from_static("10.0.0.7:6443");
-        let server = Some("10.0.0.3:8090".parse().unwrap());
-        let request = Request::get("https://10.0.0.7:6443/version").header("traceparent", "the-callers").body(());
-        let (mut request, mut response) = (Some(request.unwrap()), Some(Response::new(())));
-        let word = |_: &Error| "unasked";
-        let taken = allocation_counter::measure(|| {
-            for name in [AUTHENTICATION, AUTHORIZATION] {
-                _ = black_box(Step::begin(black_box(None), name).ended(Ok(()), word));
-            }
-            ended(dial(black_box(None), &to, "direct"), &Ok(()), word);
-            ended(shared_dial(black_box(None), &to, "direct"), &Err::<(), _>(Error), word);
-            ended(tunnel_hop(black_box(None), "berlin", server), &Ok(()), word);
-            let (span, sent) = member(black_box(None), &to, request.take().unwrap());
-            let outcome = member_ended(span, response.take().ok_or(Error), word);
-            (request, response) = (Some(sent), outcome.ok());
-        });
+        let mut phases = Phases::new();
+        let taken = allocation_counter::measure(|| phases.run(black_box(None)));
         assert_eq!(taken.count_total, 0, "{taken:?}");
-        let headers = request.unwrap().into_parts().0.headers;
-        assert!(headers.len() == 1 && headers["traceparent"] == "the-callers" && response.is_some(), "{headers:?}");
-        // An empty option, which takes only a pointer in a waiting future.
+        let headers = phases.headers().unwrap();
+        assert!(headers.len() == 1 && headers["traceparent"] == "the-callers", "{headers:?}");
+        // A look at an empty option, which takes no more room than a pointer in whatever waits.
         let sizes = [size_of::<Option<Span>>(), size_of::<Option<Trace>>(), size_of::<Step>()];
         assert!(sizes.iter().all(|size| *size <= size_of::<usize>()), "{sizes:?}");
     }

@@ -57,6 +57,9 @@ struct Options {
     /// Write these figures to bench/instructions.json
     #[arg(long)]
     write: bool,
+    /// Fail if a figure is more than this many per cent above the committed one
+    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["write", "traced", "time"])]
+    check: Option<f64>,
     /// Have the gateway trace every request, to a collector in this process
     #[arg(long, conflicts_with = "write")]
     traced: bool,
@@ -74,6 +77,8 @@ struct Counting<'a> {
     options: &'a Options,
     floor: Floor<'a>,
     figures: record::Figures,
+    /// Cases whose figures are too far above the committed ones.
+    above: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -106,9 +111,9 @@ fn run(options: &Options) -> Result<()> {
     let traces = options.traced.then(Traces::start).transpose()?;
     let arguments = traces.as_ref().map(Traces::arguments).unwrap_or_default();
     let floor = Floor { directory: scratch.path(), program: &program, gateway: &arguments };
-    let mut counting = Counting { options, floor, figures: record::Figures::committed()? };
+    let mut counting = Counting { options, floor, figures: record::Figures::committed()?, above: Vec::new() };
     let operations = operation::names();
-    options.check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
+    options.know(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
     counting.whole(&gateway::NAMES, gateway::harness)?;
     counting.whole(&tunnel::NAMES, tunnel::harness)?;
     for name in operations {
@@ -118,13 +123,14 @@ fn run(options: &Options) -> Result<()> {
             counting.tell(&name, "operation", figure, units, &[dump])?;
         }
     }
+    ensure!(counting.above.is_empty(), "too far above the committed figures: {}", counting.above.join(", "));
     if options.write { counting.figures.write() } else { Ok(()) }
 }
 
 /// Times what is asked for of the single operations.
 fn time(options: &Options) -> Result<()> {
     let operations = operation::names();
-    options.check(operations.iter().map(String::as_str))?;
+    options.know(operations.iter().map(String::as_str))?;
     for name in operations.iter().filter(|name| options.wants(name)) {
         let figure = operation::time(name, options.rounds)?;
         say(&format!("{name:<20} {:>12.1} ns, ±{:.0} %", figure.median, figure.spread * 50.0));
@@ -140,7 +146,7 @@ impl Options {
     }
 
     /// Everything asked for has to be there.
-    fn check<'n>(&self, known: impl Iterator<Item = &'n str>) -> Result<()> {
+    fn know<'n>(&self, known: impl Iterator<Item = &'n str>) -> Result<()> {
         let known = known.collect::<Vec<_>>();
         for case in &self.cases {
             let is_known = known.iter().any(|name| name.starts_with(case.as_str()));
@@ -169,6 +175,9 @@ impl Counting<'_> {
 
     fn tell(&mut self, name: &str, unit: &str, figure: Figure, units: u64, dumps: &[Dump]) -> Result<()> {
         say(&self.figures.compare(name, unit, figure));
+        if self.options.check.is_some_and(|most| self.figures.above(name, figure).is_some_and(|above| above > most)) {
+            self.above.push(name.to_owned());
+        }
         for dump in dumps {
             if self.options.top > 0 {
                 say(&profile::top(dump, units, self.options.top, self.options.inclusive)?);

@@ -33,6 +33,8 @@ pub fn all() -> Vec<(&'static str, Make)> {
         ("rewrite", request::rewrite),
         ("answer", request::answer),
         ("status", request::status),
+        ("untraced", request::untraced),
+        ("traced", request::traced),
         ("admit-token", admission::token),
         ("admit-front-proxy", admission::front_proxy),
         ("pump", streams::pumped),

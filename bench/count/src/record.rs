@@ -35,15 +35,19 @@ impl Figures {
         self.new.insert(name.to_owned(), instructions.round() as u64);
     }
 
+    /// By how many per cent `figure` is above the committed one. `None`: none is committed.
+    pub fn above(&self, name: &str, figure: Figure) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        self.committed.get(name).map(|&committed| (figure.median / committed as f64 - 1.0) * 100.0)
+    }
+
     /// A line about `figure` and how far it is from the committed one.
     pub fn compare(&self, name: &str, unit: &str, figure: Figure) -> String {
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let moved = match self.committed.get(name) {
-            Some(&committed) => {
-                let percent = (figure.median / committed as f64 - 1.0) * 100.0;
-                format!("{percent:+.1} % of the committed {}", grouped(committed as f64))
-            }
-            None => "none committed".to_owned(),
+        let committed = self.committed.get(name).map(|&committed| grouped(committed as f64));
+        let moved = match (self.above(name, figure), committed) {
+            (Some(percent), Some(committed)) => format!("{percent:+.1} % of the committed {committed}"),
+            _ => "none committed".to_owned(),
         };
         let (median, spread) = (grouped(figure.median), figure.spread * 100.0);
         format!("{name:<22} {median:>13} instructions per {unit}, rounds within {spread:.1} %; {moved}")
@@ -85,5 +89,7 @@ mod tests {
         let (known, unknown) = (figures.compare("known", "call", figure), figures.compare("other", "call", figure));
         assert!(known.contains("1,100") && known.contains("+10.0 %") && known.contains("1,000"), "{known}");
         assert!(unknown.contains("none committed"), "{unknown}");
+        assert!(figures.above("known", figure).is_some_and(|above| (9.9..10.1).contains(&above)));
+        assert_eq!(figures.above("other", figure), None);
     }
 }

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use api::cluster_name::ClusterName;
 use api::route::{self, Dialects, KarmadaMode, RawRequest, Route, Served};
 use api::secret::Endpoint;
+use gateway::bench::{Phases, Tracing};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
@@ -116,6 +117,24 @@ pub fn status() -> Operation {
         black_box(gateway::bench::no_such_cluster(black_box(&cluster)));
     };
     Operation::new("status", "refusal with its metav1.Status", once)
+}
+
+/// What traces cost a request where they are off, which is the default.
+pub fn untraced() -> Operation {
+    let mut phases = Phases::new();
+    Operation::new("untraced", "phases of a request that is not traced", move || phases.run(black_box(None)))
+}
+
+/// The same with all its spans.
+pub fn traced() -> Operation {
+    let mut phases = Phases::new();
+    let tracing = Tracing::start().expect("traces");
+    let first = tracing.begin().expect("everything is recorded");
+    let once = move || {
+        phases.run(black_box(Some(first.trace())));
+        black_box(&tracing);
+    };
+    Operation::new("traced", "the same phases of one that is traced", once)
 }
 
 /// A client's, with `token` as its bearer token.
