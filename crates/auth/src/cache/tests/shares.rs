@@ -9,13 +9,13 @@ fn shared() -> Arc<Cache<u32, String>> {
     Arc::new(Cache::weighing(Handle::current(), LIMITS, OF_ONE, |_, text| text.len()))
 }
 
-fn owner(name: &str) -> Option<Arc<str>> {
-    Some(name.into())
+fn owner(name: &str) -> Arc<str> {
+    name.into()
 }
 
 async fn load_for(cache: &Cache<u32, String>, name: &str, key: u32, text: &str) -> Result<String, ReviewError> {
     let loaded = Ok(kept(text));
-    cache.get_or_load_for(owner(name), Arc::new(key), None, |_| async { loaded }).await
+    cache.get_or_load_for(Some(owner(name)), Arc::new(key), None, |_| async { loaded }).await
 }
 
 fn is_kept(cache: &Cache<u32, String>, keys: impl Iterator<Item = u32>) -> Vec<u32> {
@@ -52,10 +52,10 @@ async fn an_owner_beyond_its_share_loses_its_oldest_answers_and_no_other_does() 
 async fn an_owner_beyond_its_share_is_turned_away_and_others_are_not() {
     let cache = shared();
     let call = |name: &str, key| {
-        let (owner, cache) = (owner(name), &cache);
+        let (owner, cache) = (Some(owner(name)), &cache);
         Box::pin(cache.get_or_load_for(owner, Arc::new(key), None, |_| std::future::pending()))
     };
-    let alone = |name: &str, weight| Box::pin(cache.load_alone(owner(name), weight, |_| std::future::pending()));
+    let alone = |name: &str, weight| Box::pin(cache.load_alone(Some(owner(name)), weight, |_| std::future::pending()));
     let too_many =
         |name: &str| Some(Err(ReviewError::Busy(TooManyReviews::OfOne { owner: name.into(), most: OF_ONE.pending })));
     let mut calls: Vec<_> = (0..9).map(|key| call("mallory", key)).collect();

@@ -31,11 +31,11 @@ async fn beside_a_link(call: Call, mut faults: Vec<(&'static str, Fault)>, token
 #[tokio::test]
 async fn whatever_a_token_review_says_nobody_is_linked_and_links_stay() {
     let faults = review_faults("authentication", "TokenReview", "SubjectAccessReview");
-    beside_a_link(Call::TokenReview, faults, |number| format!("unknown-{number}")).await;
+    Box::pin(beside_a_link(Call::TokenReview, faults, |number| format!("unknown-{number}"))).await;
 }
 
 #[tokio::test]
 async fn whatever_an_access_review_says_nobody_is_linked_and_links_stay() {
     let faults = review_faults("authorization", "SubjectAccessReview", "TokenReview");
-    beside_a_link(Call::AccessReview, faults, |_| "another".to_owned()).await;
+    Box::pin(beside_a_link(Call::AccessReview, faults, |_| "another".to_owned())).await;
 }
