@@ -278,6 +278,9 @@ impl Collector for Objects {
 }
 
 #[cfg(test)]
+mod selected;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

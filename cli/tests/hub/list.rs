@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::ports;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
+use hub_tests::tunnel::CLUSTER_TUNNEL;
+use hub_tests::wait;
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "list::each cluster says what it is, or why not", each),
+        test(fixture, "list::agents that were installed by hand are counted where they are", installed),
         test(fixture, "list::what was reported of a cluster is told", reported),
         test(fixture, "list::what changes is shown while somebody watches", watched),
         test(fixture, "list::who may not read Secrets sees all but their dates", unprivileged),
@@ -73,6 +76,34 @@ fn each(testbed: &Testbed) -> Result<()> {
     ensure!(rows.is_sorted() && names.is_sorted(), "{table}{told}");
     ensure!(ended(&program, "list -l no=such", 0)?.stderr.contains("No clusters found"), "an empty list");
     testbed.hub.forget_member("list-dead")
+}
+
+/// By the chart, in two releases, one of which no node takes; beside agents that link the same
+/// member under another name.
+fn installed(testbed: &Testbed) -> Result<()> {
+    testbed.tunnelled()?;
+    for (name, cluster, replicas, node) in
+        [("one", CLUSTER_TUNNEL, 2, "linux"), ("two", CLUSTER_TUNNEL, 1, "none"), ("other", "elsewhere", 5, "none")]
+    {
+        let labels = json!({"app.kubernetes.io/name": "tunnel-agent", "app.kubernetes.io/instance": name});
+        let containers = json!([{"name": "tunnel-agent", "image": "none", "args": [format!("--cluster={cluster}")]}]);
+        let pod = json!({"containers": containers, "nodeSelector": {"kubernetes.io/os": node}});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": format!("list-agents-{name}"), "namespace": "default", "labels": labels},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod}}});
+        testbed.member.server.apply(&[deployment])?;
+    }
+    wait::until("those that run to be counted", LIMIT, || {
+        let document: Value = serde_json::from_str(&ended(&clusters(testbed), "list -o json", 0)?.stdout)?;
+        let row = |name: &str| document["clusters"].as_array().into_iter().flatten().find(|row| row["name"] == name);
+        let of = |name: &str| row(name).map(|row| row["agents"].clone()).with_context(|| format!("{document:#}"));
+        ensure!(of(CLUSTER_TUNNEL)? == json!({"linked": 2, "wanted": 3}), "{document:#}");
+        ensure!(of(CLUSTER)?.is_null(), "of one that is dialled: {document:#}");
+        Ok(())
+    })?;
+    let names = ["one", "two", "other"].map(|name| format!("list-agents-{name}")).join(" ");
+    testbed.member.server.delete(&format!("deployment {names} -n default"))
 }
 
 /// It answers, and somebody knows better.

@@ -26,7 +26,7 @@ use crate::fixture::{Fixture, test};
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Alerts on programs that do not run here, by the tests that evaluate them on what these tell.
-const ELSEWHERE: [(&str, &[&str]); 8] = [
+const ELSEWHERE: [(&str, &[&str]); 9] = [
     (
         "controllers/tests/hub/monitoring.rs",
         &[
@@ -48,10 +48,11 @@ const ELSEWHERE: [(&str, &[&str]); 8] = [
     ("controllers/tests/hub/published.rs", &["ClusterGatewayProfilesFail"]),
     ("controllers/tests/hub/placement/conflicts.rs", &["ClusterGatewayStandingBy"]),
     ("controllers/tests/hub/fleet/loss.rs", &["ClusterGatewayClustersLost"]),
+    ("controllers/tests/hub/fleet/rights.rs", &["ClusterGatewayLossesHeld"]),
     ("tests/hub/tests/karmada/beside.rs", &["ClusterGatewayKarmadaFilesRefused"]),
 ];
-/// Of kube-state-metrics, which runs nowhere here; and of a fleet most of which does not answer.
-const NOT_EVALUATED: [&str; 2] = ["ClusterGatewayNotReady", "ClusterGatewayLossesHeld"];
+/// Of kube-state-metrics, which runs nowhere here.
+const NOT_EVALUATED: [&str; 1] = ["ClusterGatewayNotReady"];
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let alone = |name: &str, run: fn() -> Result<()>| {

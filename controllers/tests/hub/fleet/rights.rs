@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::turns;
 use hub_tests::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::CLUSTER;
 use crate::argocd;
-use crate::fixture::{SOON, apply, condition, namespace};
+use crate::fixture::{Running, SOON, apply, condition, namespace};
 use crate::part::Part;
 use crate::rights::used::{events, none_idle, right};
 use crate::rights::{NAME, grant, rendered, started_without};
@@ -23,6 +24,8 @@ const PLACE: &str = "audited-availability";
 const PART: &str = "controllers.parts.availability=true";
 /// One that answers, one that does not, and one whose agent speaks for it.
 const NAMES: [&str; 3] = ["less-here", "less-away", "less-agent"];
+/// Two more that do not.
+const HELD: [&str; 2] = ["less-held-a", "less-held-b"];
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// Until a loss is known, of Leases of one second: two periods of ten, and a moment.
 const KNOWN: Duration = Duration::from_secs(45);
@@ -34,18 +37,14 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     let mut part = Part::install(testbed, PLACE, PART, alone)?;
     let here = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member(NAMES[0], &here)?;
-    testbed.hub.register_member(NAMES[1], &here.at("https://127.0.0.1:1"))?;
+    let away = here.at("https://127.0.0.1:1");
+    testbed.hub.register_member(NAMES[1], &away)?;
     for name in NAMES {
-        let managed = json!({"apiVersion": format!("{CLUSTER}/v1"), "kind": "ManagedCluster",
-            "metadata": {"name": name},
-            "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": if name == NAMES[2] { 60 } else { 1 }}});
-        apply(testbed, &[namespace(name), managed])?;
+        apply(testbed, &[namespace(name), managed(name, if name == NAMES[2] { 60 } else { 1 })])?;
     }
     // The agent's Lease is looked at where it has spoken.
-    let spoken = json!({"type": AVAILABLE, "status": "True", "reason": "ManagedClusterAvailable", "message": "m",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let told = json!({"status": {"conditions": [spoken]}});
-    testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[2]), &told)?;
+    let spoken = available("ManagedClusterAvailable");
+    testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[2]), &spoken)?;
     for name in NAMES {
         part.annotate(&format!("managedcluster {name} cluster.core.oam.dev/delivery=push"))?;
     }
@@ -75,7 +74,36 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     ensure!(read(0)?["status"]["conditions"].as_array().is_none_or(Vec::is_empty), "{}", read(0)?);
     grant(testbed, PLACE, &objects)?;
     wait::until_true("that it is judged", KNOWN, || Ok(condition(&read(0)?["status"], AVAILABLE)["status"] == "True"))?;
+    hold(&part, &running, &away)?;
     running.stop()?;
     part.delete(&format!("managedclusters {}", NAMES.join(" ")))?;
     NAMES[..2].iter().try_for_each(|name| testbed.hub.forget_member(name))
+}
+
+/// Two of three that answered do so no longer: the path to them may be at fault.
+fn hold(part: &Part<'_>, running: &Running, away: &MemberSecret) -> Result<()> {
+    let hub = &part.testbed.hub;
+    for name in HELD {
+        hub.register_member(name, away)?;
+        apply(part.testbed, &[managed(name, 1)])?;
+        hub.server.patch(&format!("managedcluster {name} --subresource=status"), &available("MemberAnswers"))?;
+        part.annotate(&format!("managedcluster {name} cluster.core.oam.dev/delivery=push"))?;
+    }
+    let held = || running.metric("cluster_gateway_controllers_probed_clusters", "state=\"held\"");
+    wait::until_true("that a loss is held", KNOWN, || Ok(held()? > 0.5))?;
+    promtool::evaluated(&running.metrics()?, &["ClusterGatewayLossesHeld"])?;
+    part.delete(&format!("managedclusters {}", HELD.join(" ")))?;
+    HELD.iter().try_for_each(|name| hub.forget_member(name))
+}
+
+fn managed(name: &str, seconds: u32) -> Value {
+    json!({"apiVersion": format!("{CLUSTER}/v1"), "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": seconds}})
+}
+
+/// A status that says so for that reason.
+fn available(reason: &str) -> Value {
+    let condition = json!({"type": AVAILABLE, "status": "True", "reason": reason, "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    json!({"status": {"conditions": [condition]}})
 }

@@ -2,21 +2,29 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::{Chart, Helm};
+use hub_tests::wait;
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Planes, on_hub, rendering};
 
 const RULE: &str = "PrometheusRule";
+/// For the hub to serve a kind that was defined.
+const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         rendering(fixture, "monitoring::the alerts are those of the file, with runbooks where they are kept", alerts),
         rendering(fixture, "monitoring::objects that the hub does not know are named by their values", named),
-        on_hub(fixture, "monitoring::a hub without their definitions is told so before anything is there", unknown),
+        on_hub(
+            fixture,
+            "monitoring::a hub without their definitions is told so, and of runbooks once it has them",
+            unknown,
+        ),
         rendering(fixture, "monitoring::the dashboard is that of the file, where Grafana looks for it", dashboard),
     ]
 }
@@ -76,7 +84,32 @@ fn unknown(planes: &Planes) -> Result<()> {
     let more = ["--create-namespace".to_owned(), format!("--set={AGENT}metrics.podMonitor.enabled=true")];
     let refused = member.on_chart("install door", namespace, &more).err().context("installed")?;
     ensure!(format!("{refused:#}").contains("this cluster has no API"), "{refused:#}");
-    Ok(())
+    runbooks(planes)
+}
+
+/// Where their definition is, the notes tell of runbooks that nobody can open.
+fn runbooks(planes: &Planes) -> Result<()> {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"kind": RULE, "plural": "prometheusrules", "singular": "prometheusrule"});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "prometheusrules.monitoring.coreos.com"},
+        "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": names, "versions": [version]}});
+    planes.hub.server.apply(&[definition])?;
+    let notes = |values: &str| -> Result<String> {
+        let values = format!("--set=apiService.create=false,metrics.prometheusRule.{values}");
+        let installed = planes.helm.on_chart("install door --dry-run=client", "unmonitored", &[values])?;
+        Ok(installed.split_once("NOTES:\n").context("no notes")?.1.to_owned())
+    };
+    let told = wait::until("the definition to be known", LIMIT, || notes("enabled=true"))?;
+    ensure!(told.contains("runbook_url is not a URL (docs/operations.md#…)"), "{told}");
+    ensure!(told.contains("Set metrics.prometheusRule.runbooks"), "{told}");
+    for values in ["enabled=false", "enabled=true,metrics.prometheusRule.runbooks=https://docs.example.test/operations"]
+    {
+        let told = notes(values)?;
+        ensure!(!told.contains("runbook_url"), "{values}: {told}");
+    }
+    planes.hub.server.delete("customresourcedefinition prometheusrules.monitoring.coreos.com")
 }
 
 fn dashboard(helm: &Helm, _: PathBuf) -> Result<()> {
