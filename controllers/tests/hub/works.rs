@@ -5,6 +5,7 @@ mod agents;
 mod answers;
 mod applied;
 mod bad_input;
+mod complete;
 mod ended;
 mod executor;
 mod feedback;
@@ -78,6 +79,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: bad input in paths and expressions", bad_input::expressions),
         test(fixture, "works: bad input in how many manifests there are", bad_input::crowded),
         test(fixture, "works: a member that answers all kinds of things", answers::of_all_kinds),
+        test(fixture, "works: what is complete is made no more, and told of", complete::kept),
         test(fixture, "works: values that flap are not written each time", status::flapping),
         test(fixture, "works: a restart writes nothing", stillness::restart),
         test(fixture, "works: a leader is killed amid a hundred, and another ends them", leaders::killed),
