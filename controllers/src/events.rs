@@ -111,7 +111,8 @@ pub struct Events {
     waiting: mpsc::Sender<Pending>,
     shares: Shares,
     left_out: Counter,
-    /// Cancels the task when the last clone is dropped.
+    /// Ends the task with the last clone while the term has not begun. During the term the closed
+    /// queue ends it.
     _open: Arc<DropGuard>,
 }
 

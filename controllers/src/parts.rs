@@ -76,8 +76,10 @@ pub async fn run(context: Context<'_>) {
 /// A `ManagedCluster` is more than is kept of one: nothing is decided about it.
 fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
     tracing::warn!(cluster = cluster.metadata.name, why, "a ManagedCluster is too large: what was decided of it stays");
-    let note =
-        format!("{why}; what was decided of this cluster stays until it is smaller: remove labels or conditions");
+    let note = format!(
+        "{why}. Until it is smaller, the controllers grant this cluster nothing new, and decisions keep it as it was; \
+         taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, claims or conditions"
+    );
     events.publish(cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
 }
 

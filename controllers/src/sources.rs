@@ -56,7 +56,8 @@ pub struct Kind {
     pub group: &'static str,
     pub name: &'static str,
     pub plural: &'static str,
-    /// Versions that this program understands. The hub's preference among them decides.
+    /// Versions that this program understands. Of those that the hub serves, the first by
+    /// Kubernetes' order of versions is used.
     pub versions: &'static [&'static str],
     /// Whether a `CustomResourceDefinition` defines it. A deletion of the definition announces that
     /// of the objects.

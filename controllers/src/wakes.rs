@@ -1,4 +1,4 @@
-//! A set of the objects that must be looked at, for kube's queue.
+//! A set of the objects that must be looked at, for kube's queue or another loop.
 //!
 //! Each object is in it once, however often it is pushed, so its size is bounded by the number of
 //! objects.

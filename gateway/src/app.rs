@@ -293,7 +293,6 @@ fn common(
     })
 }
 
-/// Its metrics are there without a hub too.
 /// With the hub's address: a cluster whose path leads on from there would lead back here.
 fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     let mut settings = config.settings.clone();
@@ -305,6 +304,7 @@ fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
+/// Its metrics exist without a hub, too.
 fn second_look(
     hub: Option<&hub::Hub>,
     clusters: &Arc<Clusters>,

@@ -28,8 +28,8 @@ use crate::request_body::RequestBody;
 use crate::resources;
 use crate::spans::{self, Step};
 
-/// Responds to a request. Fails once the bytes that it holds, counted in `account`, are too many.
-/// Every failure becomes a `metav1.Status`.
+/// Responds to a request. A request that holds too many bytes, counted in `account`, fails. Every
+/// failure becomes a `metav1.Status`.
 pub async fn handle(
     connection: Arc<Connection>,
     mut request: Request<RequestBody>,

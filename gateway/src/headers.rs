@@ -27,9 +27,9 @@ const FEW: usize = 4;
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyHops;
 
-/// Prepares a client's headers for the member: removes hop-by-hop, identity and cookie headers, and
-/// extends `Via` and `X-Forwarded-For` by the address `client`. The caller of this function then
-/// sets the credential, last.
+/// Prepares a client's headers for the member: removes hop-by-hop, identity and cookie headers,
+/// adds this gateway to `Via`, and the address `client` to `X-Forwarded-For`. Fails if the request
+/// passed too many gateways. The caller of this function then sets the credential, last.
 pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), TooManyHops> {
     let wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
     remove_nominated(headers);

@@ -172,7 +172,7 @@ impl Frame {
     }
 
     /// Whether h2 may answer with a reset: to a response without a request, to a stream that
-    /// depends on itself, to a client's broken head, or to data for a forgotten stream.
+    /// depends on itself, or to a client's broken head. DATA for forgotten streams counts apart.
     fn may_be_reset(&self) -> bool {
         matches!(self.kind, HEADERS | PRIORITY)
     }

@@ -57,8 +57,8 @@ impl Upstream {
 
     /// Sends one request and returns once the response head is here. The request body is streamed
     /// meanwhile, and the response body continues to drive it. Dropping the future or the body
-    /// cancels the exchange. A member may continue a request that was cancelled unanswered: it
-    /// counts as `lingers` until then.
+    /// cancels the exchange. A member may continue a request that was cancelled unanswered: the
+    /// request counts as `lingers` for as long as that is possible.
     ///
     /// `request` has a URI in origin-form and no `Host`; both are set here as the protocol needs
     /// them.

@@ -97,11 +97,11 @@ pub struct Join {
     #[arg(long, value_name = "FILE", requires = "register")]
     pub bootstrap_kubeconfig: Option<PathBuf>,
     /// Directory for the credentials received on joining: tls.key, tls.crt, kubeconfig,
-    /// cluster-name, agent-name. Not needed beside --state-secret
+    /// cluster-name, agent-name. Optional with --state-secret
     #[arg(long, value_name = "DIRECTORY", requires = "register")]
     pub state_dir: Option<PathBuf>,
-    /// Secret of this cluster that holds the same, for a directory that does not outlive the agent,
-    /// or for none. Only one agent may use it
+    /// Secret of this cluster for the same credentials: in place of --state-dir, or in addition to
+    /// it if that directory is lost with the agent. Only one agent may use it
     #[arg(long, value_name = "NAMESPACE/NAME", requires = "register")]
     pub state_secret: Option<String>,
     /// Kubeconfig of this cluster, whose version, resources and health are reported to the hub

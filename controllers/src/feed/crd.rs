@@ -41,7 +41,7 @@ pub async fn leaves(presence: &mut watch::Receiver<Presence>) {
 }
 
 /// Completes when the hub serves a version of the kind that this program understands. Returns the
-/// version that the hub prefers among those.
+/// first of those by Kubernetes' order of versions.
 pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
     let (mut failures, mut complaints) = (0, Complaints::default());
     loop {

@@ -15,6 +15,7 @@ mod discovery;
 mod done;
 mod edits;
 mod ending;
+mod failed;
 mod failure;
 mod lanes;
 mod line;
@@ -265,6 +266,10 @@ impl Part {
             Err(again) => return again,
         };
         memory.recall(&mut work);
+        if work.is_ending {
+            // From now on, only its deletion is reported.
+            drop(memory.take_status());
+        }
         if !self.clusters.is_leaving(work.cluster()) {
             memory.left = None;
         }
@@ -276,7 +281,9 @@ impl Part {
             Ok(action) => action,
             Err(failure) => self.failed(&mut work, target, &mut memory, failure).await,
         };
-        if self.version(&work.key).is_some_and(|version| memory.saw(&version)) {
+        // The watch cannot mark a work that is being worked on: it is asked once that is over.
+        drop(memory);
+        if self.version(&work.key).is_some_and(|version| self.memories.saw(&work.key, &version)) {
             self.wakes.push(&work.key.0, &work.key.1);
         }
         // What was told to be gone meanwhile has left nothing, but this pass may have.
@@ -349,9 +356,14 @@ impl Part {
         }
         let (spec, executor, name) = match self.readable(work) {
             Ok(readable) => readable,
-            // What was told of it stands.
-            Err(_) if is_complete => return Ok(Action::await_change()),
-            Err(why) => return self.refuse(work, memory, &why).await.map(|()| Action::await_change()),
+            Err(why) => {
+                // What is reported of a complete work stays.
+                let told = match is_complete {
+                    true => self.tell_status(work, memory).await?,
+                    false => self.refuse(work, memory, &why).await?,
+                };
+                return Ok(told.map_or_else(Action::await_change, Action::requeue));
+            }
         };
         if memory.applied_again.is_some_and(|at| at <= Instant::now()) {
             memory.applied_again = None;
@@ -404,69 +416,6 @@ impl Part {
         }
         let name = applied_name(&self.agent.hub_hash, work.name()).map_err(|why| why.to_string())?;
         Ok((Arc::clone(spec), executor, name))
-    }
-
-    /// A pass did not come to its end. Returns when it is tried again.
-    async fn failed(&self, work: &mut Work, target: &Target, memory: &mut Memory, failure: Failure) -> Action {
-        if failure.is_over() {
-            return Action::await_change();
-        }
-        if failure.is_for_slot() {
-            return Action::requeue(SLOT_AGAIN);
-        }
-        let is_unreachable = failure.away().is_some() || failure.is_closed();
-        // What the hub refuses is tried again with the rest.
-        if is_unreachable && self.goes_without(work, memory).await.unwrap_or(false) {
-            return Action::await_change();
-        }
-        let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
-        let failures = memory.failures;
-        memory.failures = failures.saturating_add(1);
-        if let Some(at_least) = failure.away() {
-            let (after, is_news) = target.is_away(at_least, &failure.to_string());
-            if is_news {
-                tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
-            } else {
-                tracing::debug!(cluster, work = name, ?after, "{failure}");
-            }
-            if work.is_ending {
-                let _ = self.tell_waiting(work, memory).await;
-            }
-            return Action::requeue(after);
-        }
-        if failure.is_conflict() {
-            return Action::requeue(Backoff::CONFLICT.wait(failures));
-        }
-        if matches!(failure, Failure::Defined) && failures < PATIENCE {
-            return Action::requeue(DEFINED.wait(failures));
-        }
-        let after = failure.after().unwrap_or_else(|| Backoff::OBJECT.wait(failures));
-        self.metrics.failed(NAME);
-        let text = failure.to_string();
-        if memory.said == text {
-            tracing::debug!(cluster, work = name, ?after, "{text}");
-        } else {
-            tracing::warn!(cluster, work = name, ?after, "{text}");
-        }
-        memory.said = text;
-        self.tell_failed(work, memory, &failure, failures).await;
-        Action::requeue(after)
-    }
-
-    /// Tells of the work why nothing can be done with it.
-    async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
-        if failure.is_kept_by_others() {
-            self.tell(work, Reason::ForeignAgent, failure.to_string());
-            self.metrics.delivery.settle(&work.key, WorkState::foreign());
-        }
-        // Once may be by chance.
-        let why = failure.forbidden().or_else(|| failure.of_work().filter(|_| failures > 0));
-        // What cannot be told is told the next time.
-        let _ = match why {
-            _ if work.is_ending => self.tell_deleting(work, memory, Some(&failure.to_string())).await,
-            Some(why) => self.refuse(work, memory, &why).await,
-            None => Ok(()),
-        };
     }
 
     fn tell(&self, work: &Work, reason: Reason, note: String) {

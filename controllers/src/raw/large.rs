@@ -2,6 +2,7 @@
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use register::ocm::condition::{AVAILABLE, CLOCK_SYNCED, HUB_ACCEPTED, JOINED};
 use serde_json::{Map, Value, json};
 
 use super::weight;
@@ -10,6 +11,11 @@ use super::weight;
 pub const LARGEST: usize = 64 << 10;
 /// Bytes that they may take in memory. A cluster with 200 claims takes half of it.
 const HEAVIEST: usize = 512 << 10;
+/// Bytes of an annotation, of all taints, and of a condition that stay of an object that is too
+/// large.
+const SHORT: usize = 16 << 10;
+/// Conditions of a `ManagedCluster` that stay then.
+const CONDITIONS: [&str; 4] = [HUB_ACCEPTED, JOINED, AVAILABLE, CLOCK_SYNCED];
 /// Beside an object's fields. No kind has one of that name.
 const MARK: &str = "tooLarge";
 
@@ -24,9 +30,7 @@ pub fn excess(object: &DynamicObject) -> Option<String> {
     let is_heavy = || weight(text.as_bytes()) > HEAVIEST;
     (is_large || is_heavy()).then(|| {
         format!(
-            "its labels, annotations, spec and status have {} bytes, or very many fields: {} KiB and {} KiB of memory \
-             are kept of one",
-            text.len(),
+            "its labels, annotations, spec and status have more than {} KiB, or take more than {} KiB of memory",
             LARGEST >> 10,
             HEAVIEST >> 10
         )
@@ -49,20 +53,44 @@ pub fn mark(data: &mut Value, why: Option<String>) {
     }
 }
 
-/// Leaves of an object that is more than is kept of one only these labels, these fields of its spec
-/// that are plain, and why.
+/// Reduces an object that is too large to these labels, these plain fields of its spec, its short
+/// annotations, and why. What is judged stays too, if all of it is known: its taints, and the
+/// conditions that controllers of clusters write. An agent must not escape that by what it writes.
 pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
+    let was_marked = marked(object).is_some();
     let Some(why) = excess(object) else { return };
+    let judged = judged(&object.data).filter(|_| !was_marked);
     let plain = |field: &&str| {
         let value = object.data.get("spec")?.get(*field)?;
         (value.is_boolean() || value.is_number()).then(|| ((*field).to_owned(), value.clone()))
     };
     let spec: Map<String, Value> = spec.iter().filter_map(plain).collect();
     object.data = json!({"spec": spec});
+    if let Some((taints, conditions)) = judged {
+        object.data["spec"]["taints"] = taints;
+        object.data["status"] = json!({"conditions": conditions});
+    }
     mark(&mut object.data, Some(why));
     object.labels_mut().retain(|key, _| labels.contains(&key.as_str()));
-    object.annotations_mut().clear();
+    object.annotations_mut().retain(|_, value| !was_marked && value.len() <= SHORT);
     object.metadata.owner_references = None;
+}
+
+/// Whether what is judged of an object is there: all of it, unless the object is too large.
+pub fn is_judged(object: &DynamicObject) -> bool {
+    marked(object).is_none() || object.data.get("status").is_some()
+}
+
+/// Taints and known conditions. `None` if the taints are too large: they are written as a list.
+fn judged(data: &Value) -> Option<(Value, Vec<Value>)> {
+    let list = |pointer: &str| data.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    let taints = Value::from(list("/spec/taints"));
+    let is_known = |condition: &Value| {
+        let is_kind = condition["type"].as_str().is_some_and(|kind| CONDITIONS.contains(&kind));
+        is_kind && condition.to_string().len() <= SHORT
+    };
+    let conditions = list("/status/conditions").into_iter().filter(is_known).take(CONDITIONS.len()).collect();
+    (taints.to_string().len() <= SHORT).then_some((taints, conditions))
 }
 
 #[cfg(test)]
@@ -104,9 +132,9 @@ mod tests {
             large
                 .labels_mut()
                 .extend([("set", "s"), ("other", "o")].map(|(key, value)| (key.to_owned(), value.to_owned())));
-            bound(&mut large, &["set"], &["hubAcceptsClient", "taints"]);
-            assert_eq!((&large.data["spec"], large.labels().len()), (&json!({"hubAcceptsClient": true}), 1));
-            assert!(large.data.get("status").is_none());
+            bound(&mut large, &["set"], &["hubAcceptsClient"]);
+            assert_eq!(large.data["spec"], json!({"hubAcceptsClient": true, "taints": [{"key": "k"}]}));
+            assert_eq!((&large.data["status"], large.labels().len()), (&json!({"conditions": []}), 1));
             assert!(excess(&large).unwrap().contains("64 KiB"), "it says so ever after");
         }
     }

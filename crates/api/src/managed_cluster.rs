@@ -18,7 +18,7 @@ use crate::health::Health;
 use crate::hub_object::{HubMeta, or_empty};
 use crate::secret::{
     CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, FALLBACKS_KEY, INSECURE_KEY, InvalidEndpoint,
-    LEGACY_CA_KEY, SecretError, SecretRules, SecretView, Trust,
+    LEGACY_CA_KEY, MOST_FALLBACKS, SecretError, SecretRules, SecretView, Trust,
 };
 
 /// The group of `ManagedCluster`.
@@ -101,7 +101,7 @@ impl ManagedCluster {
 
     /// The cluster with the credential in `secret` and the addresses in this object. Without any
     /// address here, or without acceptance, the Secret's own endpoint counts. Members behind a
-    /// tunnel are reached through it.
+    /// tunnel are reached through the tunnel, whatever this object has.
     ///
     /// Of several addresses, the first one decides the base path. The others are tried when it
     /// cannot be dialled.
@@ -123,15 +123,16 @@ impl ManagedCluster {
         let data = first.data(secret.data)?;
         let mut spec = ClusterSpec::from_secret(&SecretView { data: &data, ..*secret }, rules)?;
         if let ClusterEndpoint::Const(fixed) = &mut spec.endpoint {
-            fixed.fallbacks = others.iter().map(|one| one.address(rules)).collect::<Result<_, _>>()?;
+            fixed.fallbacks =
+                others.iter().take(MOST_FALLBACKS).map(|one| one.address(rules)).collect::<Result<_, _>>()?;
         }
         Ok(spec)
     }
 
     /// The cluster's health. `reported` is the health that a client wrote. OCM's condition precedes
     /// it if the cluster is unavailable, and counts if no health was reported. Without acceptance,
-    /// a stranger could have written the conditions, and could make unrelated clusters look ill or
-    /// well.
+    /// the conditions do not count: a stranger could have written them, and could otherwise make
+    /// unrelated clusters look ill or well.
     pub fn health(&self, reported: Option<Health>) -> Health {
         let conditions = if self.spec.hub_accepts_client { &*self.status.conditions } else { &[] };
         let condition = conditions.iter().find(|condition| condition.r#type == AVAILABLE);

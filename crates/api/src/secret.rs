@@ -1,7 +1,7 @@
 //! The Secret contract: one Secret describes one member cluster.
 //!
-//! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name` and
-//! `insecure-skip-tls-verify`. A Secret becomes either a complete [`ClusterSpec`] or a
+//! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name`,
+//! `insecure-skip-tls-verify` and `fallback-endpoints`. A Secret becomes either a complete [`ClusterSpec`] or a
 //! [`SecretError`]. The error names the wrong key and the fix, and never repeats the key's value,
 //! because these errors reach clients and logs.
 

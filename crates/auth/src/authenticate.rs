@@ -57,7 +57,7 @@ pub enum AuthenticationError {
     /// The identity headers are contradictory. Respond with 400; the text is for the caller.
     #[error("{0}")]
     BadRequest(String),
-    /// The hub did not answer. Never let the request pass; the text is for the caller.
+    /// The review has no result. Never let the request pass; the text is for the caller.
     #[error("{0}")]
     Review(#[source] ReviewError),
     /// Too many reviews wait for the hub: answer 429, nothing was asked.

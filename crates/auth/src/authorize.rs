@@ -54,7 +54,7 @@ pub enum AuthorizationError {
     /// Respond with 403. `reason` may be empty.
     #[error("user {:?} is not allowed: {reason}", user.name)]
     Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
-    /// The hub did not answer. Respond with 500, and never let the request pass. The text is for
+    /// The review has no result. Respond with 500, and never let the request pass. The text is for
     /// the caller.
     #[error("{0}")]
     Review(#[source] ReviewError),

@@ -133,7 +133,7 @@ pub(super) fn with_cryptography() {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, or if any of its users or clusters does one of these.
+/// Fails if the file cannot be read, or if any of its users or clusters breaks one of these rules.
 pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
     let refused = |what: String| HubClientError::Kubeconfig { path: path.to_owned(), what };
     let read = Kubeconfig::read_from(path).map_err(|error| refused(mistake(&error)))?;

@@ -57,8 +57,8 @@ pub struct AgentsConfig {
     pub drain_timeout: Duration,
     /// Interval, with jitter, of rechecks of a linked agent's credential; [`AgentsConfig::RECHECK`]
     /// except in some tests. A revoked credential ends its links within this interval plus the time
-    /// for which reviews are cached. A right that RBAC withdraws ends them within seconds if this
-    /// program may read the hub's roles.
+    /// for which reviews are cached. If RBAC withdraws the right, they end within seconds,
+    /// provided that this program may read the hub's roles.
     pub recheck: Duration,
     pub limits: Limits,
 }

@@ -25,6 +25,13 @@ impl Labels {
         self.get(name).is_some()
     }
 
+    /// The same with this value of one name, or without that name.
+    #[must_use]
+    pub fn with(&self, name: &str, value: Option<&str>) -> Self {
+        let others = self.0.iter().filter(|(other, _)| &**other != name).map(|(name, value)| (&**name, &**value));
+        others.chain(value.map(|value| (name, value))).collect()
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

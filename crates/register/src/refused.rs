@@ -8,11 +8,11 @@ use net::tls::keypair::KeyPairError;
 pub enum Refused {
     #[error("it is larger than {} KiB: leave one context in it", .0 >> 10)]
     TooLarge(usize),
-    #[error("the fields that are read of it have more than {} KiB: shorten its CA bundles, or list fewer", .0 >> 10)]
+    #[error("the fields that are read of it have more than {} KiB: shorten its CA bundles, or list fewer addresses", .0 >> 10)]
     LongFields(u64),
     #[error("it is not UTF-8 text")]
     NotText,
-    #[error("its token is longer than {} KiB: no server takes such a header", .0 >> 10)]
+    #[error("its token is longer than {} KiB, which no API server accepts: put the right token there", .0 >> 10)]
     LongToken(usize),
     /// Parsers quote the lines around a mistake, which may hold credentials: the text has only the
     /// position.

@@ -53,8 +53,8 @@ pub struct Dialects {
     /// same flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
-    /// URLs of the gateway itself: Karmada's API creates no cluster there, which would lead back;
-    /// repeatable. The controllers have the same flag
+    /// URLs of this gateway. Karmada's API refuses a cluster at one of them, because its requests
+    /// would return to the gateway; repeatable. The controllers have the same flag
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     pub own_endpoints: Vec<String>,
 }

@@ -18,8 +18,8 @@ const WRITERS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bodies longer than [`SHORT`] that are read at a time.
 const LONG_BODIES: usize = 4;
-/// Longest body that is not counted, in bytes: HTTP/2 buffers more than that even for a client that
-/// is not read.
+/// Longest body that is not counted, in bytes: HTTP/2 buffers more than that even for an upload
+/// that is not read.
 pub const SHORT: usize = 64 << 10;
 
 /// Permits for reports of health.

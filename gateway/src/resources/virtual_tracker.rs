@@ -101,8 +101,8 @@ impl Tracker {
         Self { writer, selectors, bookmarks, known, start, names: HashMap::new(), held, progress }
     }
 
-    /// Bytes kept for all names. Each `ManagedCluster` is kept as a whole, because the Secret that
-    /// hides it may go.
+    /// Bytes kept for all names. The `VirtualCluster` of each `ManagedCluster` is kept, because the
+    /// Secret that hides it may go.
     pub fn held(&self) -> usize {
         self.held
     }

@@ -1,5 +1,5 @@
-//! Decides when a connection must end at once: when it holds too much, or stays a stranger's for
-//! too long.
+//! Decides when a connection must end at once: when it holds too much, or when, as a stranger's,
+//! it sends no request in time or must make room.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -22,7 +22,8 @@ use crate::holding::{self, Account, Tally};
 #[derive(Clone, Default)]
 pub struct Lengths(Arc<AtomicU8>);
 
-/// Reads the connection's bytes. Parses each head once, and only skips bodies.
+/// Reads the connection's bytes. Usually parses each head once, and only skips
+/// bodies.
 pub struct Reader {
     noted: Lengths,
     section: Section,

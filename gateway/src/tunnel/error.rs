@@ -32,7 +32,7 @@ pub struct Missing {
     here: Option<Refusal>,
     refused: Vec<Refusal>,
     unreachable: Vec<Unreachable>,
-    /// Names that have no address.
+    /// Why names could not be resolved.
     nowhere: Vec<String>,
 }
 

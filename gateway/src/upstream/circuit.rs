@@ -126,7 +126,7 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        // The dial was cancelled, so the next one may try.
+        // Cancelled, or failed for another reason than the member, so the next dial may try.
         if self.probes
             && let Breaker::Open(pause) = &mut *self.circuit.state.lock()
         {

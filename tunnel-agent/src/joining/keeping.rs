@@ -146,7 +146,7 @@ impl<'a> Keeping<'a> {
         let hub = self.joining.requests(self.joining.state.path(KUBECONFIG)).await?;
         tracing::info!(
             hub = meant.url(),
-            "the bootstrap kubeconfig has another CA, server name, proxy or wording for the hub: using it"
+            "the bootstrap kubeconfig changed (spelling of the URL, CA, server name or proxy of the hub): using the new settings"
         );
         let mut joined = self.joined.lock();
         (joined.hub, joined.way) = (hub, meant);

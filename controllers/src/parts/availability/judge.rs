@@ -199,7 +199,9 @@ impl Judge {
         let (name, cluster) = (object.name_any(), value(object));
         if let Some(why) = large::marked(object) {
             parts::tell_too_large(&self.events, object, &why);
-            return Ok(Action::await_change());
+            if !large::is_judged(object) {
+                return Ok(Action::await_change());
+            }
         }
         // No other name can be registered.
         let Ok(member) = ClusterName::parse(&name) else { return Ok(Action::await_change()) };
@@ -316,7 +318,8 @@ impl Judge {
         self.hub.merge(&self.api, name, &change).await.map(drop)
     }
 
-    /// Forgets a cluster that is gone, or that an agent reports on.
+    /// Forgets a cluster that is gone, or that is not for this part to judge, even if its agent is
+    /// silent.
     pub fn forget(&self, name: &str) {
         self.agents.forget(name);
         self.forget_answers(name);

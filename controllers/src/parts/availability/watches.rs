@@ -74,18 +74,23 @@ mod tests {
 
     use super::*;
 
-    /// Also what it has besides may be what hides how it is delivered to.
     #[test]
-    fn of_one_that_is_too_large_nothing_is_judged() {
+    fn an_agent_escapes_no_judgement_by_what_it_writes_unless_its_metadata_is_cut() {
         let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
-        let condition = json!({"type": AVAILABLE, "status": "True", "message": "m".repeat(large::LARGEST)});
-        cluster.data = json!({"spec": {"hubAcceptsClient": true}, "status": {"conditions": [condition]}});
+        cluster.annotations_mut().insert(DELIVERY_ANNOTATION.to_owned(), "push".to_owned());
+        let padding = json!({"type": "Padding", "status": "True", "message": "m".repeat(large::LARGEST)});
+        let available = json!({"type": AVAILABLE, "status": "True"});
+        let taints = json!([{"key": "k", "effect": "NoSelect"}]);
+        cluster.data = json!({"spec": {"hubAcceptsClient": true, "taints": taints}, "status": {"conditions": [padding, available]}});
         prune(&mut cluster);
-        assert_eq!(cluster.data["spec"], json!({"hubAcceptsClient": true}));
-        assert!(cluster.data.get("status").is_none() && large::excess(&cluster).is_some());
+        assert_eq!(cluster.data["spec"], json!({"hubAcceptsClient": true, "taints": taints}));
+        assert_eq!((&cluster.data["status"]["conditions"], cluster.annotations().len()), (&json!([available]), 1));
+        assert!(large::excess(&cluster).is_some() && large::is_judged(&cluster));
+        // What was cut may hide how it is delivered to.
         cluster.data = json!({"spec": {}, "tooLarge": "its annotations"});
         prune(&mut cluster);
         assert_eq!(large::excess(&cluster).as_deref(), Some("its annotations"));
+        assert!(!large::is_judged(&cluster) && cluster.annotations().is_empty());
     }
 
     #[test]

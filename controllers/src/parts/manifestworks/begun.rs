@@ -25,6 +25,8 @@ pub struct Begun {
     pub kinds: Found,
     /// What became of manifests, by ordinal; none: it was not looked at.
     pub outcomes: Vec<Option<Kept>>,
+    /// The objects of a complete work that the outcomes are of, as a number.
+    read: Option<u64>,
     /// What was looked for though it is not listed, and is there and ours. Usually it is not.
     pub unlisted: Answers<Tracked>,
     /// What has changed since it was looked at: for the pass after this one.
@@ -73,6 +75,14 @@ impl Begun {
             begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun });
         // While it is worked on, it is counted among what the slot takes.
         Self { charge: None, ..begun }
+    }
+
+    /// A pass reads these objects, which a status lists. If another client changed that list since
+    /// the slot before, the outcomes are of other objects, and are dropped.
+    pub fn reads(&mut self, objects: u64) {
+        if self.read.replace(objects).is_some_and(|before| before != objects) {
+            self.outcomes.clear();
+        }
     }
 
     /// Whether a slot before this one had begun it.

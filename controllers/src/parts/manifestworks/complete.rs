@@ -8,6 +8,7 @@ use delivery::work::{Availability, Index, ManifestWorkStatus, ResourceMeta, is_c
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
+use super::MOST_MANIFESTS;
 use super::member::{At, MemberError};
 use super::object::{GRANTED, Outcome, Remembered, Setting, judged};
 
@@ -23,7 +24,8 @@ pub fn told(status: &ManifestWorkStatus) -> Vec<Manifest> {
         }
         manifest
     };
-    status.resource_status.manifests.iter().map(|one| &one.resource_meta).enumerate().map(manifest).collect()
+    let listed = status.resource_status.manifests.iter().map(|one| &one.resource_meta);
+    listed.take(MOST_MANIFESTS).enumerate().map(manifest).collect()
 }
 
 /// The objects that were complete and are no more: they are brought to what is wanted again.

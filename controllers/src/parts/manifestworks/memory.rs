@@ -191,7 +191,10 @@ impl Memory {
     /// A pass failed. What it owes would be kept until the member answers: where the next pass
     /// looks at all objects anyway, it is forgotten.
     pub fn owes_all(&mut self, generation: i64) {
-        if self.settled != Some(generation) || self.unwatched.is_some() {
+        if self.unwatched.is_some() {
+            self.settled = None;
+        }
+        if self.settled != Some(generation) {
             self.owed = HashSet::new();
         }
     }
@@ -229,14 +232,16 @@ impl Memory {
         self.unwatched.is_some()
     }
 
-    /// A status waits to be written. Without room for it, all objects are looked at again then.
-    pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) {
+    /// A status waits to be written. Without room for it, it is returned, and the next pass looks at
+    /// all objects.
+    pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) -> Option<ManifestWorkStatus> {
         self.waiting = budget.take(budget::weighs(&status));
-        if self.waiting.is_some() {
-            self.status = Some(status);
-        } else {
+        if self.waiting.is_none() {
             self.settled = None;
+            return Some(status);
         }
+        self.status = Some(status);
+        None
     }
 
     /// What is to be written now.

@@ -382,7 +382,7 @@ impl Pass<'_> {
         waiting: &[(Tracked, Option<String>)],
     ) {
         let (sights, name) = (&self.target.sights, self.work.name());
-        if !self.make_room(memory, done.manifests) {
+        if memory.is_unwatched() {
             return;
         }
         let waiting = Self::remembered(memory, done.manifests, waiting);
@@ -438,7 +438,7 @@ impl Pass<'_> {
     }
 }
 
-fn number(text: &str) -> u64 {
+pub(super) fn number(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

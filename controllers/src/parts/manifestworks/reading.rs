@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 
 use delivery::condition;
+use delivery::manifests::Manifest;
 use delivery::ownership::Owner;
 use delivery::work::{is_complete, kind};
 
 use super::begun::Begun;
 use super::complete::told;
+use super::done::Done;
 use super::failure::Failure;
 use super::memory::Memory;
-use super::pass::Pass;
+use super::pass::{Pass, number};
 
 // === impl Pass ===
 
@@ -18,12 +20,16 @@ impl Pass<'_> {
     /// Reads what the work was told to have: what it wants by now, nobody applies.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
-        // As upstream: before it was applied, there is nothing to tell.
-        if condition::find(&before.conditions, kind::APPLIED).is_none() {
-            (memory.settled, memory.owed) = (Some(self.work.generation), HashSet::new());
+        // As upstream: before it was applied, there is nothing to report. Nor where the status of its
+        // manifests is missing, because the hub takes no status as large.
+        if condition::find(&before.conditions, kind::APPLIED).is_none() || before.resource_status.manifests.is_empty() {
+            self.make_room(memory, &[]);
+            self.see(&Done { manifests: &[], outcomes: Vec::new() }, memory, None, &[]);
+            (memory.settled, memory.owed, memory.removal) = (Some(self.work.generation), HashSet::new(), None);
             return Ok(());
         }
         let manifests = told(before);
+        begun.reads(number(&format!("{:?}", manifests.iter().map(Manifest::identity).collect::<Vec<_>>())));
         self.make_room(memory, &manifests);
         let (done, failure) = self.settle_all(&manifests, memory, (&nobody(), &[]), begun).await;
         if let Some(failure) = failure {

@@ -25,6 +25,10 @@ impl Pass<'_> {
     /// Makes room for what is remembered of the objects of these manifests. Without room they are
     /// not watched. Returns whether there is.
     pub(super) fn make_room(&self, memory: &mut Memory, manifests: &[Manifest]) -> bool {
+        // A pass over some objects learns nothing of the others, which nothing would look at then.
+        if memory.is_unwatched() && !self.is_whole {
+            return false;
+        }
         let (target, was_unwatched) = (self.target, memory.is_unwatched());
         let bytes = weighs(manifests.iter().map(of_manifest));
         let has_room = memory.make_room(bytes, &target.remembered, &self.part.metrics.delivery);

@@ -21,8 +21,14 @@ use crate::raw::RawObject;
 // === impl Part ===
 
 impl Part {
-    /// Tells of the work alone that nothing can be done.
-    pub(super) async fn refuse(&self, work: &mut Work, memory: &mut Memory, why: &str) -> Result<(), Failure> {
+    /// Reports of the work alone that nothing can be done, at the pace of its other statuses: another
+    /// client may write it too. Returns when its time comes.
+    pub(super) async fn refuse(
+        &self,
+        work: &mut Work,
+        memory: &mut Memory,
+        why: &str,
+    ) -> Result<Option<Duration>, Failure> {
         let mut status = work.status.clone();
         let message = format!("Failed to apply manifest work: {why}");
         let told = Condition::new(kind::APPLIED, Status::False, "AppliedManifestWorkFailed", message);
@@ -31,14 +37,24 @@ impl Part {
         // What was to be told before is not so any more.
         drop(memory.take_status());
         self.metrics.delivery.begin(&work.key, work.generation);
-        self.write_status(work, memory, status).await
+        if status == work.status {
+            memory.pace.rest();
+            return Ok(None);
+        }
+        let now = Instant::now();
+        if let Some(wait) = memory.pace.wait(now, true) {
+            return Ok(Some(wait));
+        }
+        self.write_status(work, memory, status).await?;
+        memory.pace.wrote(now);
+        Ok(None)
     }
 
     /// Writes what is to be told, when its time has come. Returns when it comes.
     pub(super) async fn tell_status(&self, work: &mut Work, memory: &mut Memory) -> Result<Option<Duration>, Failure> {
         let Some(status) = memory.take_status() else { return Ok(None) };
         self.metrics.delivery.settle(&work.key, WorkState::of(&status, work.generation, memory.contested()));
-        let status = fitting(status, memory, work.generation);
+        let mut status = fitting(status, memory, work.generation);
         if status == work.status {
             memory.pace.rest();
             memory.edits.told(&status);
@@ -49,14 +65,17 @@ impl Part {
         let is_first =
             applied.is_none_or(|one| one.observed_generation != work.generation) && !is_complete(&status.conditions);
         let now = Instant::now();
-        let wait = memory.pace.wait(now, completed(&status) > completed(&work.status));
-        if let Some(wait) = wait.filter(|_| !is_first) {
-            self.put_back(work, memory, status);
-            return Ok(Some(wait));
+        let is_urgent = completed(&status) > completed(&work.status);
+        if let Some(wait) = memory.pace.wait(now, is_urgent).filter(|_| !is_first) {
+            match self.put_back(work, memory, status) {
+                // What is complete may be gone by the next pass, which would create it again.
+                Some(left) if is_urgent => status = left,
+                _ => return Ok(Some(wait)),
+            }
         }
         let written = self.write_status(work, memory, status.clone()).await;
         if written.is_err() {
-            self.put_back(work, memory, status);
+            drop(self.put_back(work, memory, status));
         }
         written?;
         memory.pace.wrote(now);
@@ -86,6 +105,7 @@ impl Part {
         status: &ManifestWorkStatus,
     ) -> Result<(), Failure> {
         if *status == work.status {
+            memory.edits.told(status);
             return Ok(());
         }
         let _permit = self.writes.acquire().await;
@@ -98,11 +118,12 @@ impl Part {
     }
 
     /// It is to be written later. Without room for it, the next pass makes it anew.
-    fn put_back(&self, work: &Work, memory: &mut Memory, status: ManifestWorkStatus) {
-        match self.targets.known(work.cluster()) {
-            Some(target) => memory.put_back(status, &target.kept),
-            None => memory.settled = None,
-        }
+    fn put_back(&self, work: &Work, memory: &mut Memory, status: ManifestWorkStatus) -> Option<ManifestWorkStatus> {
+        let Some(target) = self.targets.known(work.cluster()) else {
+            memory.settled = None;
+            return Some(status);
+        };
+        memory.put_back(status, &target.kept)
     }
 
     /// Puts our finalizer on, or takes it off.

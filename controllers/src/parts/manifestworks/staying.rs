@@ -38,7 +38,7 @@ impl Pass<'_> {
         if !staying.later.is_empty() {
             let (name, count) = (&self.name, staying.later.len());
             staying.why.get_or_insert_with(|| {
-                format!("AppliedManifestWork {name} lists {count} more objects that are to be deleted: they are, later")
+                format!("AppliedManifestWork {name} lists {count} more objects to delete: the next passes delete them")
             });
         }
         Ok(staying)

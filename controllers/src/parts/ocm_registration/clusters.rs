@@ -81,8 +81,12 @@ impl Clusters {
             Standing::Accepted => {}
         }
         if let Some(why) = large::marked(object) {
-            // Whatever was given stays, and nothing more is: neither a yes nor a no follows.
+            // What was granted stays, and nothing more is granted. Silence is reported all the same.
             parts::tell_too_large(&self.events, object, &why);
+            if standing == Standing::Accepted && large::is_judged(object) {
+                self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
+                self.put_conditions(&name, &cluster, &conditions).await?;
+            }
             return Ok(Action::await_change());
         }
         let mut cluster = self.correct(&name, cluster, standing).await?;
@@ -155,7 +159,8 @@ impl Clusters {
         Ok(value(&self.hub.merge(&self.api, name, &change).await?))
     }
 
-    /// Before the condition that reports the acceptance: its absence marks the first one.
+    /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
+    /// that reports the acceptance is written: only at the first one is it missing.
     async fn choose_delivery(&self, name: &str, cluster: Value) -> Result<Value, CallError> {
         let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok(cluster) };
         let version = &cluster["metadata"]["resourceVersion"];

@@ -146,7 +146,9 @@ fn kept(kind: Kind, object: RawObject) -> DynamicObject {
         object.finalizers_mut().retain(|finalizer| finalizer == acceptance::WORK_FINALIZER);
     }
     if object.owner_references().len() > MOST_OWNERS {
-        object.owner_references_mut().clear();
+        let owners = object.owner_references_mut();
+        owners.retain(|owner| owner.kind == "ManagedCluster");
+        owners.truncate(MOST_OWNERS);
     }
     object
 }

@@ -13,7 +13,8 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 use net::words::causes;
-use serde_json::Value;
+use placement::objects::SET_LABEL;
+use serde_json::{Value, json};
 use telemetry::readiness::Readiness;
 use time::OffsetDateTime;
 use tokio::time::timeout;
@@ -29,6 +30,8 @@ use crate::parts::catch_up::{Followed, WATCH};
 use crate::raw::{self, RawObject, large};
 use crate::wakes::Key;
 
+/// Taints that count of a cluster that is too large.
+const MOST_TAINTS: usize = 64;
 /// Interval of the checks whether an optional kind is served.
 const LOOKS: Duration = Duration::from_secs(2);
 
@@ -191,21 +194,23 @@ impl Follower<'_> {
     }
 
     fn put(&self, object: &DynamicObject, put: fn(&mut World, Of, Value, OffsetDateTime) -> Woken) {
-        let small = if self.of == Of::Cluster { self.small(object) } else { Some(Cow::Borrowed(object)) };
-        let Some(object) = small else { return };
-        let mut object = value(&object);
+        let small = match small(object) {
+            Err(why) if self.of == Of::Cluster => {
+                parts::tell_too_large(&self.scheduler.events, object, &why);
+                let decided = decided(object);
+                let woken = self.change("", |world, now| world.put_large_cluster(decided, now));
+                return self.wake(woken);
+            }
+            Ok(small) if self.of == Of::Cluster => small,
+            _ => Cow::Borrowed(object),
+        };
+        let mut object = value(&small);
         if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
         let (namespace, _) = key(&object);
         let woken = self.change(&namespace, |world, now| put(world, self.of, object, now));
         self.wake(woken);
-    }
-
-    /// One that is more than is kept of a cluster stays as it is known: no decision changes by it.
-    fn small<'c>(&self, cluster: &'c DynamicObject) -> Option<Cow<'c, DynamicObject>> {
-        let told = |why: String| parts::tell_too_large(&self.scheduler.events, cluster, &why);
-        small(cluster).map_err(told).ok()
     }
 
     fn remove(&self, key: &Key, version: Option<&str>) {
@@ -257,6 +262,20 @@ fn small(cluster: &DynamicObject) -> Result<Cow<'_, DynamicObject>, String> {
     large::excess(&smaller).map_or(Ok(Cow::Owned(smaller)), Err)
 }
 
+/// What administrators decide about a cluster.
+fn decided(cluster: &DynamicObject) -> Value {
+    let taints = cluster.data.pointer("/spec/taints").and_then(Value::as_array);
+    let taints: Vec<&Value> = taints.into_iter().flatten().take(MOST_TAINTS).collect();
+    json!({
+        "metadata": {
+            "name": cluster.name_any(),
+            "deletionTimestamp": cluster.metadata.deletion_timestamp,
+            "labels": cluster.labels().get(SET_LABEL).map(|set| json!({SET_LABEL: set})),
+        },
+        "spec": {"taints": taints},
+    })
+}
+
 /// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it;
 /// upstream's do.
 fn forget_writers(object: &mut Value) {
@@ -267,8 +286,6 @@ fn forget_writers(object: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn cluster(bundle: usize, message: usize) -> DynamicObject {

@@ -195,7 +195,8 @@ impl<'a> MemberRequest<'a> {
     }
 }
 
-/// The resource, and whether the response ends. `watch` and `follow` are the query's flags.
+/// The resource, and why the response has no end, if it has none. `watch` and `follow` are the
+/// query's flags.
 fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -> (&'p str, Option<Endless>) {
     let Some(parts) = Parts::of(method, path) else { return ("", None) };
     let endless = if parts.verb(watch) == Verb::Watch && parts.subresource.is_empty() {

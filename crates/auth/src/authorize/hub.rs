@@ -201,7 +201,8 @@ fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {
 }
 
 /// Selectors are sent raw: the hub parses them by its own rules and ignores one that it cannot
-/// parse. Then the request counts as unlimited, so it never allows more than without a selector.
+/// parse. Then the request counts as unlimited, so the hub never allows more than without a
+/// selector.
 fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes {
     let selectable = matches!(resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     let selector =

@@ -28,7 +28,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 const AUTHENTICATED: &str = "system:authenticated";
 /// Prefix of the groups of clusters' agents, with or without `system:` before it.
 const CLUSTERS: &str = "open-cluster-management:";
-/// `Retry-After` for an agent when the hub did not answer.
+/// `Retry-After` for an agent whose review has no result.
 const HUB_AGAIN: Duration = Duration::from_secs(5);
 /// `Retry-After` for an agent when too many wait for the hub.
 const BUSY_AGAIN: Duration = Duration::from_secs(1);

@@ -48,7 +48,7 @@ pub enum Outcome {
     /// A limit on links was reached.
     Limit,
     Draining,
-    /// The hub did not answer the review.
+    /// The hub's review has no result.
     Hub,
     /// Closed before it was linked.
     Lost,
@@ -63,7 +63,7 @@ pub enum Ended {
     Lost,
     /// The credential or the permission is no longer valid.
     Revoked,
-    /// The hub did not answer reviews of it for too long.
+    /// Reviews of it had no result for too long.
     Unreviewed,
     /// This server shut down.
     Drained,

@@ -20,8 +20,8 @@ use crate::hub::{Collection, Hub, HubFailure, Line};
 
 /// Interval of checks whether a hub without the kind has it now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// The same for a hub that refuses a read that is only for display: ever longer, and never shorter,
-/// because each attempt is a refusal in the hub's audit log.
+/// The same for a hub that refuses a read that is only for display: growing to ten minutes, without
+/// jitter, because each attempt is a refusal in the hub's audit log.
 const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
 /// After failures: eventually half a minute on average. A hub that refuses also has each attempt in
 /// its audit log.
@@ -107,7 +107,8 @@ impl Following {
         Ok(version)
     }
 
-    /// Applies changes until the hub no longer accepts the version.
+    /// Applies changes until a new list is due: after an error event, an unreadable line, or a watch
+    /// without any event.
     async fn watch(&mut self, mut version: String) -> Result<(), HubFailure> {
         loop {
             let query =

@@ -7,8 +7,8 @@ use api::karmada::{ANNOTATION, CREATED_ANNOTATION, PROVIDER_LABEL, REGION_LABEL,
 use api::karmada_cluster::change::{Refused, Wanted};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY,
-    LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, FALLBACKS_KEY,
+    INSECURE_KEY, LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
 use api::selector::label::is_value;
 use api::status::Status;
@@ -21,8 +21,9 @@ use crate::clusters::View;
 use crate::error::Error;
 
 /// The contract's keys that define how a member is reached.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     ENDPOINT_KEY,
+    FALLBACKS_KEY,
     CA_KEY,
     LEGACY_CA_KEY,
     INSECURE_KEY,

@@ -39,8 +39,9 @@ use crate::upstream::Lost;
 pub type Lingers<'a> = &'a (dyn Fn() -> LoadPermits + Send + Sync);
 
 /// A kube-apiserver responds within a minute (`--request-timeout`) to all but watches, logs and
-/// proxied services, and to watches at once. A request without a response by then is reset, and if
-/// no later stream was answered either, the connection takes no more requests.
+/// proxied services, and to watches at once. A request without a response by then is reset. The
+/// connection takes no more requests if too many resets wait already, or if no later stream is
+/// answered within the same time after an upload that was reset.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
 /// Most interim responses (1xx) to one request. An API server relays those of a workload, which

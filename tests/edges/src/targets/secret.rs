@@ -10,15 +10,16 @@ use api::accept::Representation;
 use api::cluster_gateway::{ClusterGateway, Credentials};
 use api::health::Health;
 use api::secret::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY, EXEC_KEY, INSECURE_KEY,
-    LEGACY_CA_KEY, MissingCa, PROXY_URL_KEY, SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY,
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY, EXEC_KEY, FALLBACKS_KEY,
+    INSECURE_KEY, LEGACY_CA_KEY, MissingCa, PROXY_URL_KEY, SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY,
     TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
 use api::served::Form;
 use api::table::IncludeObject;
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     ENDPOINT_KEY,
+    FALLBACKS_KEY,
     TOKEN_KEY,
     CA_KEY,
     LEGACY_CA_KEY,
@@ -33,6 +34,7 @@ const KEYS: [&str; 10] = [
 pub const WORDS: &[&str] = &[
     "https://",
     "http://",
+    "[{\"url\": \"https://b:6443\"}]",
     "[::1]",
     ":6443",
     "@",

@@ -123,6 +123,24 @@ async fn what_is_about_to_be_told_complete_is_not_made_again() {
     assert_eq!(said(&hub.told()["status"], "Complete"), "True/ConditionRulesAggregated");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_complete_is_told_at_once_where_nothing_can_wait() {
+    let (hub, part, mut writer) = applied(&[job("a")]).await;
+    let memory = part.memories.of(&("c1".to_owned(), "w".to_owned()));
+    (0..20).for_each(|_| memory.try_lock().unwrap().pace.wrote(Instant::now()));
+    let (target, mut full, mut bytes) = (part.target("c1").unwrap(), Vec::new(), 64 << 20);
+    while bytes > 0 {
+        match target.kept.take(bytes) {
+            Some(charge) => full.push(charge),
+            None => bytes /= 2,
+        }
+    }
+    finish(&hub, A);
+    look_again(&part).await;
+    once(&part, &mut writer, &hub).await;
+    assert_eq!(said(&hub.told()["status"], "Complete"), "True/ConditionRulesAggregated");
+}
+
 /// Who deletes it when its time is over is on the hub.
 #[tokio::test(start_paused = true)]
 async fn a_complete_work_is_read_on_and_not_applied() {

@@ -58,3 +58,18 @@ async fn a_status_that_somebody_takes_away_is_put_back_and_not_in_a_loop() {
     go_over(&part, &mut writer, &hub).await;
     assert_eq!(hub.writes().len(), writes);
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_work_that_is_refused_the_status_is_not_written_in_a_loop_either() {
+    let hub = Hub::default();
+    hub.edit(|work| work["spec"]["workload"]["manifests"] = vec![json!({}); MOST_MANIFESTS + 1].into());
+    let (part, mut writer) = part(&hub);
+    let (begin, writes) = (Instant::now(), hub.writes().len());
+    while begin.elapsed() < Duration::from_mins(5) {
+        hub.edit(|work| work["status"] = json!({}));
+        once(&part, &mut writer, &hub).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    let writes = hub.writes().len() - writes;
+    assert!((5..=80).contains(&writes), "{writes}");
+}

@@ -248,7 +248,7 @@ async fn of_what_a_member_lists_so_many_are_looked_at_in_one_pass() {
     let looks = std::mem::take(&mut planes.0.lock().looks);
     assert!((MOST_AT_ONCE..MOST_AT_ONCE + 10).contains(&looks), "{looks}");
     let told = applied(&planes);
-    let why = "AppliedManifestWork h-w0 lists 5000 more objects that are to be deleted: they are, later";
+    let why = "AppliedManifestWork h-w0 lists 5000 more objects to delete: the next passes delete them";
     assert!(told.message.contains(why), "{}", told.message);
     assert_eq!(planes.0.lock().listed.len(), 5_000);
     // And then the others.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use placement::objects::{ManagedCluster, ManagedClusterSet};
+use placement::objects::{ManagedCluster, ManagedClusterSet, SET_LABEL};
 use placement::tree::{Entry, Tree};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -34,7 +34,22 @@ fn is_same_but(before: &[Entry], after: &[Entry], but: &[&str]) -> bool {
 
 impl World {
     pub(super) fn put_cluster(&mut self, object: Value, now: OffsetDateTime) -> Woken {
-        let cluster = Arc::new(ManagedCluster::from(object));
+        self.renew_cluster(Arc::new(ManagedCluster::from(object)), now)
+    }
+
+    /// A cluster that is too large stays as it is known, but for what administrators decide: its
+    /// set, its taints and its deletion, which `seen` has. One that is not known stays unknown.
+    pub fn put_large_cluster(&mut self, seen: Value, now: OffsetDateTime) -> Woken {
+        let seen = ManagedCluster::from(seen);
+        let Some(known) = self.clusters.get(&seen.name) else { return Woken::new() };
+        let mut cluster = ManagedCluster::clone(known);
+        (cluster.taints, cluster.is_deleting) = (seen.taints, seen.is_deleting);
+        cluster.labels = cluster.labels.with(SET_LABEL, seen.labels.get(SET_LABEL));
+        let woken = self.renew_cluster(Arc::new(cluster), now);
+        self.woken(woken)
+    }
+
+    fn renew_cluster(&mut self, cluster: Arc<ManagedCluster>, now: OffsetDateTime) -> Woken {
         let name = cluster.name.clone();
         if cluster.is_deleting && self.clusters.get(&name).is_some_and(|before| !before.is_deleting) {
             self.count_removal(Of::Cluster, &(String::new(), name.clone()), now);

@@ -34,7 +34,7 @@ pub struct ObservedPlacement {
     pub warned: String,
     /// Time of the last run that a change caused, for Placements with expressions.
     pub ran_at: Option<OffsetDateTime>,
-    /// The same of one without.
+    /// Limits the runs that changes elsewhere cause, for Placements without expressions.
     pub pace: Pace,
     /// Steps that its expressions took in its last run.
     pub steps: Option<u64>,

@@ -355,3 +355,17 @@ fn a_placement_is_looked_at_for_what_it_says_and_not_for_its_labels() {
 }
 
 mod hold;
+
+#[test]
+fn of_a_cluster_that_is_too_large_what_administrators_decide_counts() {
+    let mut hub = Hub::filled();
+    let mut put = |seen: Value| told(hub.world.put_large_cluster(seen, NOW));
+    assert!(put(cluster("c-a", "a")).is_empty() && put(cluster("unknown", "a")).is_empty());
+    let mut tainted = cluster("c-a", "a");
+    tainted["spec"]["taints"] = json!([{"key": "k", "effect": "NoSelect"}]);
+    assert_eq!(put(tainted), ["one/all", "two/all"]);
+    assert_eq!(put(cluster("c-a", "b")), ["one/all", "one/only-b", "two/all"]);
+    let mut going = cluster("c-a", "b");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(put(going), ["one/all", "one/only-b"]);
+}

@@ -1,4 +1,6 @@
 //! A table of kube-apiserver's readings of paths, and properties for all other paths.
+//!
+//! The rows were compared with the results of `RequestInfoFactory` of k8s.io/apiserver 0.37.
 
 use http::Method;
 use proptest::prelude::*;

@@ -209,7 +209,8 @@ async fn a_cordoned_cluster_keeps_its_secret() {
 #[tokio::test]
 async fn the_way_to_a_member_is_changed_by_those_alone_who_name_its_credential() {
     let of_source = readable("sourced").label("cluster.core.oam.dev/source", "capi");
-    let fixture = fixture([readable("a"), of_source]).await;
+    let elsewhere = br#"[{"url": "https://fallback.example:6443"}]"#;
+    let fixture = fixture([readable("a").data("fallback-endpoints", elsewhere), of_source]).await;
     let moved = json!({"spec": {"apiEndpoint": "https://elsewhere.example:6443"}});
     for (name, words) in [("a", "spec.secretRef"), ("sourced", "the source capi")] {
         let answer = send(&fixture, "PATCH", &path(name), MERGE, &moved).await;
@@ -227,6 +228,7 @@ async fn the_way_to_a_member_is_changed_by_those_alone_who_name_its_credential()
         (&data["token"], &data["endpoint"]),
         (&json!(base64("another")), &json!(base64("https://elsewhere.example:6443")))
     );
+    assert!(data.get("fallback-endpoints").is_none(), "the new credential would go to the old addresses: {data}");
 }
 
 /// Callers of a cluster would be sent elsewhere by whoever may only write Clusters.

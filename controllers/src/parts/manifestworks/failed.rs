@@ -1,0 +1,85 @@
+//! What follows a pass that failed: when the work is tried again, and what is reported of it.
+
+use kube::runtime::controller::Action;
+use net::backoff::Backoff;
+
+use super::failure::Failure;
+use super::memory::Memory;
+use super::target::Target;
+use super::work::Work;
+use super::{DEFINED, NAME, PATIENCE, Part, SLOT_AGAIN};
+use crate::events::Reason;
+use crate::metrics::WorkState;
+
+// === impl Part ===
+
+impl Part {
+    /// A pass did not come to its end. Returns when it is tried again.
+    pub(super) async fn failed(
+        &self,
+        work: &mut Work,
+        target: &Target,
+        memory: &mut Memory,
+        failure: Failure,
+    ) -> Action {
+        if failure.is_over() {
+            return Action::await_change();
+        }
+        if failure.is_for_slot() {
+            return Action::requeue(SLOT_AGAIN);
+        }
+        let is_unreachable = failure.away().is_some() || failure.is_closed();
+        // What the hub refuses is tried again with the rest.
+        if is_unreachable && self.goes_without(work, memory).await.unwrap_or(false) {
+            return Action::await_change();
+        }
+        let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
+        let failures = memory.failures;
+        memory.failures = failures.saturating_add(1);
+        if let Some(at_least) = failure.away() {
+            let (after, is_news) = target.is_away(at_least, &failure.to_string());
+            if is_news {
+                tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
+            } else {
+                tracing::debug!(cluster, work = name, ?after, "{failure}");
+            }
+            if work.is_ending {
+                let _ = self.tell_waiting(work, memory).await;
+            }
+            return Action::requeue(after);
+        }
+        if failure.is_conflict() {
+            return Action::requeue(Backoff::CONFLICT.wait(failures));
+        }
+        if matches!(failure, Failure::Defined) && failures < PATIENCE {
+            return Action::requeue(DEFINED.wait(failures));
+        }
+        let after = failure.after().unwrap_or_else(|| Backoff::OBJECT.wait(failures));
+        self.metrics.failed(NAME);
+        let text = failure.to_string();
+        if memory.said == text {
+            tracing::debug!(cluster, work = name, ?after, "{text}");
+        } else {
+            tracing::warn!(cluster, work = name, ?after, "{text}");
+        }
+        memory.said = text;
+        self.tell_failed(work, memory, &failure, failures).await;
+        Action::requeue(after)
+    }
+
+    /// Tells of the work why nothing can be done with it.
+    async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
+        if failure.is_kept_by_others() {
+            self.tell(work, Reason::ForeignAgent, failure.to_string());
+            self.metrics.delivery.settle(&work.key, WorkState::foreign());
+        }
+        // Once may be by chance.
+        let why = failure.forbidden().or_else(|| failure.of_work().filter(|_| failures > 0));
+        // What cannot be told is told the next time.
+        let _ = match why {
+            _ if work.is_ending => self.tell_deleting(work, memory, Some(&failure.to_string())).await,
+            Some(why) => self.refuse(work, memory, &why).await.map(drop),
+            None => Ok(()),
+        };
+    }
+}
