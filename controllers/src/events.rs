@@ -234,7 +234,7 @@ impl Events {
         note.truncate(end);
         let place = self.shares.enter(&object);
         let pending = place.map(|place| Pending { _place: place, object, related, reason, note });
-        if !pending.is_some_and(|pending| self.waiting.try_send(pending).is_ok()) {
+        if pending.is_none_or(|pending| self.waiting.try_send(pending).is_err()) {
             self.left_out.inc();
         }
     }

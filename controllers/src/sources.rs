@@ -181,8 +181,9 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
 }
 
 /// Leaves out what no reader looks at: annotations may have 256 KiB, and the rest of an object
-/// more. One that is still too large keeps its short fields, and is refused for its size.
-pub fn prune_metadata(object: &mut DynamicObject) {
+/// more. One that is still too large, or `is_cut` because its metadata was, keeps its short fields,
+/// and is refused for its size: a pause may have been among what was cut.
+pub fn prune_metadata(object: &mut DynamicObject, is_cut: bool) {
     object.managed_fields_mut().clear();
     object.annotations_mut().retain(|key, _| key == PAUSED);
     // Readers only check whether the annotation exists.
@@ -192,7 +193,7 @@ pub fn prune_metadata(object: &mut DynamicObject) {
     }
     object.metadata.owner_references = None;
     object.metadata.finalizers = None;
-    if object.data.to_string().len() > LARGEST {
+    if is_cut || object.data.to_string().len() > LARGEST {
         shorten(&mut object.data);
     }
 }

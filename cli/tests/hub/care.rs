@@ -105,6 +105,32 @@ fn checked(testbed: &Testbed) -> Result<()> {
     deployed(testbed)
 }
 
+/// What `check` says of what a chart installs.
+const OF_A_CHART: [&str; 10] = [
+    "✓ Deployment gateway: 2 of 2 replicas are ready",
+    "✓ the gateway's serving certificate expires in 3649d",
+    "✓ the gateway may create tokenreviews.authentication.k8s.io",
+    "✓ the gateway may watch secrets in",
+    "tunnel\n  ‼ Deployment tunnel-server: 1 of 2 replicas are ready\n    remedy: see `kubectl -n ",
+    "✓ the gateway's certificate for tunnel-servers expires in",
+    "✓ the CA by which tunnel-servers know gateways expires in",
+    "clusters\n  ✗ munich: CredentialRefused: ",
+    "remedy: `kubectl clusters rotate munich --member-context …`",
+    "1 failed, 1 warning",
+];
+/// The same with expired certificates, and without rights.
+const OF_ITS_RUIN: [&str; 9] = [
+    "✗ Deployment gateway: 0 of 2 replicas are ready",
+    "‼ Deployment gateway is of version 0.0.1, older than this program",
+    "✗ the gateway's serving certificate has expired",
+    "✗ the gateway's certificate for tunnel-servers has expired",
+    "✗ the CA by which the gateway knows tunnel-servers has expired",
+    "✗ the tunnel-servers' certificate for gateways has expired",
+    "✗ the CA by which tunnel-servers know gateways has expired",
+    "✗ the gateway may not list secrets in",
+    "remedy: `helm upgrade` the chart",
+];
+
 /// What a chart installs: Deployments behind the Service, and for the tunnel.
 fn deployed(testbed: &Testbed) -> Result<()> {
     let _alone = alone_with_agents();
@@ -132,18 +158,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     told("tunnel-server", "tunnel-server", 1, env!("CARGO_PKG_VERSION"))?;
     testbed.hub.register_member("munich", &MemberSecret::with_token(&testbed.member.server, "no-such-token"))?;
     let checked = ended(&program, "check munich", 1)?.stdout;
-    for part in [
-        "✓ Deployment gateway: 2 of 2 replicas are ready",
-        "✓ the gateway's serving certificate expires in 3649d",
-        "✓ the gateway may create tokenreviews.authentication.k8s.io",
-        "✓ the gateway may watch secrets in",
-        "tunnel\n  ‼ Deployment tunnel-server: 1 of 2 replicas are ready\n    remedy: see `kubectl -n ",
-        "✓ the gateway's certificate for tunnel-servers expires in",
-        "✓ the CA by which tunnel-servers know gateways expires in",
-        "clusters\n  ✗ munich: CredentialRefused: ",
-        "remedy: `kubectl clusters rotate munich --member-context …`",
-        "1 failed, 1 warning",
-    ] {
+    for part in OF_A_CHART {
         ensure!(checked.contains(part), "{part}: {checked}");
     }
     testbed.hub.forget_member("munich")?;
@@ -155,17 +170,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
         r#"patch deployment gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
     ))?;
     let bad = ended(&program, &format!("check {CLUSTER}"), 1)?.stdout;
-    for part in [
-        "✗ Deployment gateway: 0 of 2 replicas are ready",
-        "‼ Deployment gateway is of version 0.0.1, older than this program",
-        "✗ the gateway's serving certificate has expired",
-        "✗ the gateway's certificate for tunnel-servers has expired",
-        "✗ the CA by which the gateway knows tunnel-servers has expired",
-        "✗ the tunnel-servers' certificate for gateways has expired",
-        "✗ the CA by which tunnel-servers know gateways has expired",
-        "✗ the gateway may not list secrets in",
-        "remedy: `helm upgrade` the chart",
-    ] {
+    for part in OF_ITS_RUIN {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
     aged(testbed)?;

@@ -25,7 +25,7 @@ use super::Feed;
 use super::crd::{self, Presence};
 use super::follow::{self, Change};
 use crate::calls::paged;
-use crate::raw::{self, RawObject};
+use crate::raw::{self, RawObject, large};
 use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
 use crate::sources::prune_metadata;
@@ -147,8 +147,9 @@ fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
 
 fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut Seen) {
     let event = event.modify(|object| {
+        let is_cut = large::marked(object).is_some();
         feed.source.reader.prune(object);
-        prune_metadata(object);
+        prune_metadata(object, is_cut);
     });
     writer.apply_watcher_event(&event);
     match event {

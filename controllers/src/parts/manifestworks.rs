@@ -358,9 +358,10 @@ impl Part {
             Ok(readable) => readable,
             Err(why) => {
                 // What is reported of a complete work stays.
-                let told = match is_complete {
-                    true => self.tell_status(work, memory).await?,
-                    false => self.refuse(work, memory, &why).await?,
+                let told = if is_complete {
+                    self.tell_status(work, memory).await?
+                } else {
+                    self.refuse(work, memory, &why).await?
                 };
                 return Ok(told.map_or_else(Action::await_change, Action::requeue));
             }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 const FIRST_BUFFER: usize = 4 * 1024;
 const LARGEST_BUFFER: usize = 64 * 1024;
-/// Timeout for the close_notify of a TLS peer that no longer reads.
+/// Timeout for the `close_notify` of a TLS peer that no longer reads.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes moved in each direction, current while the pump runs.

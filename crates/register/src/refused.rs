@@ -8,7 +8,10 @@ use net::tls::keypair::KeyPairError;
 pub enum Refused {
     #[error("it is larger than {} KiB: leave one context in it", .0 >> 10)]
     TooLarge(usize),
-    #[error("the fields that are read of it have more than {} KiB: shorten its CA bundles, or list fewer addresses", .0 >> 10)]
+    #[error(
+        "it has more than {} KiB in the fields that are read, or very many labels or annotations: shorten its CA bundles, \
+         list fewer addresses, or remove some of these", .0 >> 10
+    )]
     LongFields(u64),
     #[error("it is not UTF-8 text")]
     NotText,

@@ -1,7 +1,7 @@
 //! Follows the `ManagedCluster`s of Open Cluster Management by one watch, if the hub has them, and
 //! keeps them in memory.
 //!
-//! Their CustomResourceDefinition may be installed later, and removed. A hub without it is asked
+//! Their `CustomResourceDefinition` may be installed later, and removed. A hub without it is asked
 //! again from time to time, and at once when a reader has seen the kind. A gateway without
 //! permission to read them works as if there were none, unless they decide where clusters are: to
 //! forget that would send credentials to outdated addresses. So a refusal changes nothing then, and

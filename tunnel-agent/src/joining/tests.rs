@@ -61,7 +61,7 @@ async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made
 #[tokio::test]
 async fn a_directory_for_one_run_goes_with_it() {
     let stub = Stub::start().await;
-    let agent = stub.run_with(JoinConfig {
+    let agent = Stub::run_with(JoinConfig {
         bootstrap: stub.kubeconfig("bootstrap"),
         state_dir: stub.path("state"),
         is_for_one_run: true,

@@ -204,7 +204,7 @@ mod tests {
         }
         let bindings = &mirror.stores.iter().find(|(kind, ..)| *kind == Kind::RoleBinding).unwrap().2;
         let kept: Vec<_> = bindings.state().iter().map(|object| object.name_any()).collect();
-        assert_eq!(kept, [own.key.name.clone()]);
+        assert_eq!(kept, [&*own.key.name]);
         assert_eq!(*woken.lock(), ["c1"]);
         let found = mirror.get(&own.key).unwrap();
         assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");

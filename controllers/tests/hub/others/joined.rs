@@ -1,5 +1,5 @@
 //! A cluster that Karmada's own command joins to a control plane elsewhere, as the command writes
-//! it, and Karmada's own server has it: without a CustomResourceDefinition.
+//! it, and Karmada's own server has it: without a `CustomResourceDefinition`.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;

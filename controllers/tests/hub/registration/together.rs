@@ -94,7 +94,7 @@ fn registered(testbed: &Testbed) -> Result<()> {
     OTHERS.iter().try_for_each(|name| wait_secret(testbed, CLUSTERS, name))
 }
 
-/// A ManagedServiceAccount is filled, a profile published, and Argo CD is told.
+/// A `ManagedServiceAccount` is filled, a profile published, and Argo CD is told.
 fn reached(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[accounts::account(NAME, "together-reader")])?;
     accounts::filled_one(testbed, NAME, "together-reader")?;
@@ -141,7 +141,7 @@ fn delivered(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// RBAC lets them create Secrets everywhere, for the part that fills ManagedServiceAccounts.
+/// RBAC lets them create Secrets everywhere, for the part that fills `ManagedServiceAccount`s.
 fn limited(testbed: &Testbed) -> Result<()> {
     let me = format!("--as=system:serviceaccount:{PLACE}:{ACCOUNT}");
     let owner = json!([{"apiVersion": "authentication.open-cluster-management.io/v1beta1",

@@ -92,7 +92,7 @@ fn without_addresses_and_through_tunnels_the_secret_decides() {
     assert_eq!(url(&spec), "tunnel");
 }
 
-/// A ManagedCluster without acceptance: explicitly refused, or not mentioned.
+/// A `ManagedCluster` without acceptance: explicitly refused, or not mentioned.
 fn strangers(said: Option<bool>) -> ManagedCluster {
     let configs = json!([{"url": "https://thief", "caBundle": bundle(CA)}, {"url": "nowhere"}]);
     let mut spec = json!({"managedClusterClientConfigs": configs});

@@ -123,8 +123,8 @@ async fn read(mut body: Peeked<HeldIncoming>, account: &Account) -> Result<Bytes
 /// Ends the client's connection after a refusal.
 ///
 /// hyper hands over a connection with a pending upgrade once its last response is sent, whatever
-/// that was. To drop the connection would end it without TLS's close_notify and without lingering,
-/// so it is shut down like any other.
+/// that was. To drop the connection would end it without TLS's `close_notify` and without
+/// lingering, so it is shut down like any other.
 pub async fn close(client: OnUpgrade) {
     let closing = async { TokioIo::new(client.await.ok()?).shutdown().await.ok() };
     let _ = timeout(CLOSE_WITHIN, closing).await;

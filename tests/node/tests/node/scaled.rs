@@ -108,8 +108,8 @@ impl Meter {
             }
             let (since, before) = looks.front().copied().context("there is one")?;
             let elapsed = u64::try_from(now.duration_since(since).as_millis())?;
-            if elapsed > 0 {
-                used.insert(pod, 1000 * millis.saturating_sub(before) / elapsed);
+            if let Some(share) = (1000 * millis.saturating_sub(before)).checked_div(elapsed) {
+                used.insert(pod, share);
             }
         }
         Ok(used)

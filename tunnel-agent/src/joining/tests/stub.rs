@@ -127,7 +127,7 @@ impl Stub {
 
     /// An agent that is told of a member by `member`.
     pub fn run(&self, member: Member, credential: Option<SecretName>) -> Running {
-        self.run_with(JoinConfig {
+        Self::run_with(JoinConfig {
             bootstrap: self.kubeconfig("bootstrap"),
             state_dir: self.path("state"),
             is_for_one_run: false,
@@ -138,7 +138,7 @@ impl Stub {
         })
     }
 
-    pub fn run_with(&self, config: JoinConfig) -> Running {
+    pub fn run_with(config: JoinConfig) -> Running {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let credentials = Arc::new(Credentials::new(ClientFiles::default(), None, metrics.clone()));

@@ -34,7 +34,7 @@ fn is_same_but(before: &[Entry], after: &[Entry], but: &[&str]) -> bool {
 
 impl World {
     pub(super) fn put_cluster(&mut self, object: Value, now: OffsetDateTime) -> Woken {
-        self.renew_cluster(Arc::new(ManagedCluster::from(object)), now)
+        self.renew_cluster(&Arc::new(ManagedCluster::from(object)), now)
     }
 
     /// A cluster that is too large stays as it is known, but for what administrators decide: its
@@ -45,17 +45,17 @@ impl World {
         let mut cluster = ManagedCluster::clone(known);
         (cluster.taints, cluster.is_deleting) = (seen.taints, seen.is_deleting);
         cluster.labels = cluster.labels.with(SET_LABEL, seen.labels.get(SET_LABEL));
-        let woken = self.renew_cluster(Arc::new(cluster), now);
+        let woken = self.renew_cluster(&Arc::new(cluster), now);
         self.woken(woken)
     }
 
-    fn renew_cluster(&mut self, cluster: Arc<ManagedCluster>, now: OffsetDateTime) -> Woken {
+    fn renew_cluster(&mut self, cluster: &Arc<ManagedCluster>, now: OffsetDateTime) -> Woken {
         let name = cluster.name.clone();
         if cluster.is_deleting && self.clusters.get(&name).is_some_and(|before| !before.is_deleting) {
             self.count_removal(Of::Cluster, &(String::new(), name.clone()), now);
         }
-        let before = self.clusters.put(&cluster);
-        let after = &*cluster;
+        let before = self.clusters.put(cluster);
+        let after = &**cluster;
         let Some(before) = &before else { return self.seeing(&[after], |_| true) };
         if differ(before, after) {
             return self.seeing(&[before, after], |_| true);
