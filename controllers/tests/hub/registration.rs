@@ -111,11 +111,7 @@ impl Registration {
         let is_policy =
             |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy"));
         let policies: Vec<Value> = objects.iter().filter(is_policy).cloned().collect();
-        let is_own = |object: &&Value| {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            admission::POLICIES.iter().any(|policy| name == format!("{NAME}-{policy}"))
-        };
-        let own = policies.iter().filter(is_own).count();
+        let own = policies.iter().filter(|policy| is_own(policy)).count();
         anyhow::ensure!(own == 6, "three policies and their bindings: {policies:?}");
         apply(testbed, &policies)?;
         let running = started(testbed, place, &objects)?;
@@ -128,6 +124,12 @@ impl Registration {
             Ok(is_told && (self.running.metric(name, "")? - value).abs() < 0.1)
         })
     }
+}
+
+/// Whether a policy is that of the part.
+fn is_own(policy: &Value) -> bool {
+    let name = policy["metadata"]["name"].as_str().unwrap_or_default();
+    admission::POLICIES.iter().any(|policy| name == format!("{NAME}-{policy}"))
 }
 
 /// Until it is dropped, nobody else stands in for Open Cluster Management's controllers, or has

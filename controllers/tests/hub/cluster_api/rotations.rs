@@ -13,6 +13,7 @@ use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use hyper::body::Bytes;
 use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::others::Moment;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,13 +28,15 @@ const ROUTES: [Route; 2] = [Route::Hub, Route::Gateway];
 /// With each credential, before the next.
 const REQUESTS: usize = 200;
 
-/// A second, by all callers: a ninth of what a machine with other work does.
+/// A second, by all callers, where nothing else runs: a ninth of what two busy cores do.
 const LEAST_RATE: f64 = 200.0;
 
 struct Load<'a> {
     testbed: &'a Testbed,
     authorization: String,
     stop: AtomicBool,
+    /// When it began.
+    machine: Moment,
     /// By each route.
     answers: [AtomicUsize; 2],
 }
@@ -56,7 +59,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     let token = testbed.hub.create_user("rotation-caller", &[NAME], &["*"])?;
     let authorization = format!("Bearer {token}");
     let (stop, answers) = (AtomicBool::new(false), Default::default());
-    let load = Load { testbed, authorization, stop, answers };
+    let load = Load { testbed, authorization, stop, machine: Moment::now()?, answers };
     for route in ROUTES {
         wait::until("the first answer", SOON, || load.ask(&mut testbed.client(route).keep()?))?;
     }
@@ -126,7 +129,9 @@ impl Load<'_> {
         ensure!(answers.iter().all(|answers| *answers >= REQUESTS), "not by each route: {answers:?}");
         let rate = f64::from(u32::try_from(answers.iter().sum::<usize>())?) / took.as_secs_f64();
         print(&format!("while a kubeconfig is rewritten: {answers:?} answers by {ROUTES:?}, {rate:.0} a second"));
-        ensure!(rate >= LEAST_RATE, "{rate:.0} requests a second are too few to say that none fails");
+        let others = self.machine.others()?;
+        let least = LEAST_RATE * (1.0 - others).powi(2);
+        ensure!(rate >= least, "{rate:.0} requests a second, not {least:.0}: others took {others:.2} of the machine");
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::{turns, wait};
 use serde_json::{Value, json};
 
-use super::{ALONE, Registration, accept, exists, get, managed, wait_condition};
+use super::{ALONE, Registration, accept, exists, get, is_own, managed, wait_condition};
 use crate::fixture::{
     SOON, apply, condition, kubeconfig_secret, member_kubeconfig, namespace, profile_kind, said, secret_field,
     wait_end, wait_gone, wait_secret,
@@ -40,8 +40,19 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     accounts::prepare(testbed)?;
     profile_kind(testbed)?;
     apply(testbed, &[namespace(FLEET), namespace(ARGO), argocd::account(ARGO)])?;
-    let mark = testbed.log()?.len();
     let mut registration = Registration::started(testbed, PLACE, VALUES, alone)?;
+    let done = lives(testbed);
+    // Other tests have works that this policy refuses.
+    for policy in registration.policies.iter().filter(|policy| !is_own(policy)) {
+        let (kind, name) = (text(&policy["kind"]), text(&policy["metadata"]["name"]));
+        testbed.hub.server.delete(&format!("{kind} {name}"))?;
+    }
+    done?;
+    registration.running.stop()
+}
+
+fn lives(testbed: &Testbed) -> Result<()> {
+    let mark = testbed.log()?.len();
     joins(testbed)?;
     registered(testbed)?;
     reached(testbed)?;
@@ -51,8 +62,11 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     ensure!(denied.is_none(), "{denied:?}");
     limited(testbed)?;
     leaves(testbed)?;
-    nothing_refused(testbed, PLACE)?;
-    registration.running.stop()
+    nothing_refused(testbed, PLACE)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// By `ocm-registration` and the source `ocm`.

@@ -239,7 +239,11 @@ pub fn crowded(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(why) && manifests("long")? == 0, "{told}");
     place.work("beside", &[config_map(cluster, "beside", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("beside")?;
+    for name in ["crowd", "long"] {
+        place.delete(&format!("{WORKS} {name} -n {cluster} --wait=false"))?;
+        wait::until_true(&format!("the end of {name}"), MANY, || Ok(place.read(name)?.is_null()))?;
+    }
     let left = format!("/api/v1/namespaces/{cluster}/configmaps");
     place.member().kubectl().args(["delete", "--raw", &left]).run()?.success()?;
-    place.end(&["crowd", "long", "beside"])
+    place.end(&["beside"])
 }

@@ -65,11 +65,6 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::many watches fit into the programs' memory", pods::crowded),
         installed(fixture, "renewal::clients notice no renewal of a certificate or a CA", renewal::renewed),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
-        installed(
-            fixture,
-            "scaled::a gateway more under load, and one less, and clients notice neither",
-            scaled::by_load,
-        ),
         installed(fixture, "agent::its own page, word for word", agent::installed),
         installed(fixture, "controllers::works are delivered, whoever leads", controllers::led),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
@@ -77,6 +72,11 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
         installed(fixture, "runbook::what the pages say of pods can be followed", runbook::followed),
+        installed(
+            fixture,
+            "scaled::a gateway more under load, and one less, and clients notice neither",
+            scaled::by_load,
+        ),
         trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
     ]

@@ -34,6 +34,14 @@ struct Meter(BTreeMap<String, VecDeque<(Instant, u64)>>);
 
 pub(crate) fn by_load(testbed: &Testbed) -> Result<()> {
     let operator = readme::operator(testbed)?;
+    let done = more_and_less(testbed, &operator);
+    if done.is_err() {
+        set(&operator, "enabled=false")?;
+    }
+    done
+}
+
+fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     let usage = Usage::start(&testbed.hub.server, NAMESPACE)?;
     let _autoscaler = testbed.start_autoscaler()?;
     let mut meter = Meter::default();
@@ -44,7 +52,7 @@ pub(crate) fn by_load(testbed: &Testbed) -> Result<()> {
         Ok(used)
     };
     set(
-        &operator,
+        operator,
         &format!("enabled=true,autoscaling.maxReplicas=3,autoscaling.targetCPUUtilizationPercentage={TARGET}"),
     )?;
     wait::until("the autoscaler to know what is used", LIMIT, || {
@@ -54,21 +62,21 @@ pub(crate) fn by_load(testbed: &Testbed) -> Result<()> {
         ensure!(told.contains("averageUtilization"), "{used:?}: {told}");
         Ok(())
     })?;
-    let idle = replicas(&operator)?;
+    let idle = replicas(operator)?;
     ensure!(idle == ["2", "2"], "{idle:?} of two gateways that nobody asks for anything");
 
     let load = Load::start(&testbed.hub, &[("berlin", &testbed.member)])?;
     let scaled = wait::until("a third gateway", LIMIT, || {
         let used = tell()?;
-        let now = replicas(&operator)?;
+        let now = replicas(operator)?;
         ensure!(now == ["3", "3"] && used.len() == 3, "{now:?} at {used:?}");
         Ok(())
     });
     scaled.with_context(|| operator.run(&format!("kubectl -n {NAMESPACE} describe hpa")).unwrap_or_default())?;
     load.wait_for_more(SOME)?;
-    set(&operator, "enabled=false")?;
+    set(operator, "enabled=false")?;
     wait::until("two gateways", LIMIT, || {
-        let (now, running) = (replicas(&operator)?, living(GATEWAY)?.len());
+        let (now, running) = (replicas(operator)?, living(GATEWAY)?.len());
         ensure!(now == ["2", "2"] && running == 2, "{now:?}, and {running} run");
         Ok(())
     })?;
