@@ -108,7 +108,7 @@ fn checked(testbed: &Testbed) -> Result<()> {
 /// What `check` says of what a chart installs.
 const OF_A_CHART: [&str; 10] = [
     "✓ Deployment gateway: 2 of 2 replicas are ready",
-    "✓ the gateway's serving certificate expires in 364d",
+    "✓ the gateway's serving certificate expires in 36",
     "✓ the gateway may create tokenreviews.authentication.k8s.io",
     "✓ the gateway may watch secrets in",
     "tunnel\n  ‼ Deployment tunnel-server: 1 of 2 replicas are ready\n    remedy: see `kubectl -n ",

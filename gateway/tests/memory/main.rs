@@ -41,7 +41,7 @@ const LOUD: usize = 8;
 const LEAST_ANSWERS: u64 = 10;
 /// What 99 of 100 events and answers of theirs take at most, where nothing else runs; where others
 /// take a part of the machine, with what they leave of it.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(5);
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 /// Of a member that reads nothing.
 const DEAF: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/deaf/proxy";
