@@ -115,9 +115,9 @@ pub struct Sources {
     /// repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
-    /// Namespaces in which a Lease of OCM's controllers makes a part stand by; repeatable. placement
-    /// and replica-sets look only there (default: everywhere); ocm-registration and availability
-    /// look there and in namespaces whose name begins with open-cluster-management
+    /// Namespaces in which a Lease of OCM's controllers makes a part stand by; repeatable.
+    /// placement and replica-sets look only there (default: everywhere); ocm-registration and
+    /// availability look there and in namespaces whose name begins with open-cluster-management
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
@@ -183,8 +183,8 @@ pub struct RuleFlags {
     /// Networks that no cluster may be in; repeatable
     #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = DENIED)]
     pub deny_endpoints: Vec<String>,
-    /// More URLs of the gateway, besides --gateway-url. Clusters at these are refused, because their
-    /// requests would return to the gateway; repeatable
+    /// More URLs of the gateway, besides --gateway-url. Clusters at these are refused, because
+    /// their requests would return to the gateway; repeatable
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     pub own_endpoints: Vec<String>,
 }

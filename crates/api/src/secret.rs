@@ -1,9 +1,9 @@
 //! The Secret contract: one Secret describes one member cluster.
 //!
 //! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name`,
-//! `insecure-skip-tls-verify` and `fallback-endpoints`. A Secret becomes either a complete [`ClusterSpec`] or a
-//! [`SecretError`]. The error names the wrong key and the fix, and never repeats the key's value,
-//! because these errors reach clients and logs.
+//! `insecure-skip-tls-verify` and `fallback-endpoints`. A Secret becomes either a complete
+//! [`ClusterSpec`] or a [`SecretError`]. The error names the wrong key and the fix, and never
+//! repeats the key's value, because these errors reach clients and logs.
 
 mod credential;
 mod endpoint;

@@ -59,8 +59,8 @@ impl Publisher {
     }
 
     async fn publish(&self, object: &DynamicObject, name: &str) -> Result<Action, Failure> {
-        // `removal` handles Secrets of clusters that are not accepted. Without a token, all clusters
-        // wait for one.
+        // `removal` handles Secrets of clusters that are not accepted. Without a token, all
+        // clusters wait for one.
         let Some(token) = self.inventory.token().filter(|_| self.inventory.is_accepted(name)) else {
             return Ok(Action::await_change());
         };

@@ -232,8 +232,8 @@ impl Memory {
         self.unwatched.is_some()
     }
 
-    /// A status waits to be written. Without room for it, it is returned, and the next pass looks at
-    /// all objects.
+    /// A status waits to be written. Without room for it, it is returned, and the next pass looks
+    /// at all objects.
     pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) -> Option<ManifestWorkStatus> {
         self.waiting = budget.take(budget::weighs(&status));
         if self.waiting.is_none() {

@@ -20,8 +20,8 @@ impl Pass<'_> {
     /// Reads what the work was told to have: what it wants by now, nobody applies.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
-        // As upstream: before it was applied, there is nothing to report. Nor where the status of its
-        // manifests is missing, because the hub takes no status as large.
+        // As upstream: before it was applied, there is nothing to report. Nor where the status of
+        // its manifests is missing, because the hub takes no status as large.
         if condition::find(&before.conditions, kind::APPLIED).is_none() || before.resource_status.manifests.is_empty() {
             self.make_room(memory, &[]);
             self.see(&Done { manifests: &[], outcomes: Vec::new() }, memory, None, &[]);

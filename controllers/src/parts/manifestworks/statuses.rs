@@ -21,8 +21,8 @@ use crate::raw::RawObject;
 // === impl Part ===
 
 impl Part {
-    /// Reports of the work alone that nothing can be done, at the pace of its other statuses: another
-    /// client may write it too. Returns when its time comes.
+    /// Reports of the work alone that nothing can be done, at the pace of its other statuses:
+    /// another client may write it too. Returns when its time comes.
     pub(super) async fn refuse(
         &self,
         work: &mut Work,

@@ -81,7 +81,8 @@ impl Clusters {
             Standing::Accepted => {}
         }
         if let Some(why) = large::marked(object) {
-            // What was granted stays, and nothing more is granted. Silence is reported all the same.
+            // What was granted stays, and nothing more is granted. Silence is reported all the
+            // same.
             parts::tell_too_large(&self.events, object, &why);
             if standing == Standing::Accepted && large::is_judged(object) {
                 self.heartbeat(&name, &cluster, standing, &mut conditions).await?;

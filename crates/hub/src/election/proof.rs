@@ -56,9 +56,9 @@ impl Proof {
     /// Processes the response to a write, which arrived at `now`.
     ///
     /// An acknowledged write counts from when it was sent, no matter when the response arrived: the
-    /// others read us as the holder from this write until the Lease's next change. A refusal only counts
-    /// for a write that was sent after the first acknowledgment. An earlier write may have reached
-    /// the hub before our claim did.
+    /// others read us as the holder from this write until the Lease's next change. A refusal only
+    /// counts for a write that was sent after the first acknowledgment. An earlier write may have
+    /// reached the hub before our claim did.
     ///
     /// # Errors
     /// Fails when the term is over. It is also over, permanently, if `now` is after

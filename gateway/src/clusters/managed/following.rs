@@ -107,8 +107,8 @@ impl Following {
         Ok(version)
     }
 
-    /// Applies changes until a new list is due: after an error event, an unreadable line, or a watch
-    /// without any event.
+    /// Applies changes until a new list is due: after an error event, an unreadable line, or a
+    /// watch without any event.
     async fn watch(&mut self, mut version: String) -> Result<(), HubFailure> {
         loop {
             let query =
