@@ -22,8 +22,8 @@ pub struct Reading<T> {
 }
 
 /// Most bytes until a response head is complete: those of the head itself, at most a quarter of
-/// this limit, and of interim responses (1xx), which hyper skips uncounted. Without a limit they could continue as long as the
-/// caller waits.
+/// this limit, and of interim responses (1xx), which hyper skips uncounted. Without a limit they
+/// could continue as long as the caller waits.
 const MOST_BEFORE_ANSWER: usize = 4 * super::HEADER_BYTES;
 
 /// hyper's buffer at its last read.
