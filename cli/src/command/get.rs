@@ -179,8 +179,9 @@ impl Get {
         match self.output {
             Some(Format::Name) => output::print(&names(&objects))?,
             Some(Format::Json | Format::Yaml) => {
-                let document = |(cluster, items): (&ClusterName, &Vec<Value>)| json!({"cluster": cluster.as_str(), "items": items});
-                let document = json!({"clusters": objects.iter().map(document).collect::<Vec<_>>()});
+                let clusters = objects.iter();
+                let clusters = clusters.map(|(cluster, items)| json!({"cluster": cluster.as_str(), "items": items}));
+                let document = json!({"clusters": clusters.collect::<Vec<_>>()});
                 output::print_document(&document, self.output == Some(Format::Yaml))?;
             }
             _ if parts.iter().all(|(_, part)| part.len() == 0) => {

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn nothing_of_the_persons_own_is_a_current_context() {
-        let own = r#"{"current-context": "hub", "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "jane"}}],
+        let own = r#"{"current-context": "hub",
+            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "jane"}}],
             "clusters": [{"name": "hub", "cluster": {"server": "https://hub", "certificate-authority": "ca.crt"}}],
             "users": [{"name": "jane", "user": {"token": "t", "tokenFile": "t.txt", "exec": {"command": "./login"}}},
                 {"name": "joe", "user": {"exec": {"command": "aws", "interactiveMode": "Never"}}}]}"#;
