@@ -73,12 +73,16 @@ pub async fn run(context: Context<'_>) {
     join_all(parts).await;
 }
 
-/// A `ManagedCluster` is more than is kept of one: nothing is decided about it.
+/// A `ManagedCluster` is too large: only what administrators decide, and silence, still count.
 fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
-    tracing::warn!(cluster = cluster.metadata.name, why, "a ManagedCluster is too large: what was decided of it stays");
+    tracing::warn!(
+        cluster = cluster.metadata.name,
+        why,
+        "a ManagedCluster is too large: nothing new is granted, and decisions keep it as it was"
+    );
     let note = format!(
         "{why}. Until it is smaller, the controllers grant this cluster nothing new, and decisions keep it as it was; \
-         taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, claims or conditions"
+         taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, addresses, taints, claims or conditions"
     );
     events.publish(cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
 }

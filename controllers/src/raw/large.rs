@@ -3,6 +3,7 @@
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use register::ocm::condition::{AVAILABLE, CLOCK_SYNCED, HUB_ACCEPTED, JOINED};
+use register::reading::TOO_LARGE as MARK;
 use serde_json::{Map, Value, json};
 
 use super::weight;
@@ -16,8 +17,6 @@ const HEAVIEST: usize = 512 << 10;
 const SHORT: usize = 16 << 10;
 /// Conditions of a `ManagedCluster` that stay then.
 const CONDITIONS: [&str; 4] = [HUB_ACCEPTED, JOINED, AVAILABLE, CLOCK_SYNCED];
-/// Beside an object's fields. No kind has one of that name.
-const MARK: &str = "tooLarge";
 
 /// Why an object is more than is kept of one, if it is. Its managed fields do not count.
 pub fn excess(object: &DynamicObject) -> Option<String> {
@@ -25,7 +24,9 @@ pub fn excess(object: &DynamicObject) -> Option<String> {
     if marked.is_some() {
         return marked;
     }
-    let text = json!([object.labels(), object.annotations(), object.data]).to_string();
+    let text = serde_json::to_string(&(object.labels(), object.annotations(), &object.data));
+    // Values with texts as keys cannot fail to be written.
+    let Ok(text) = text else { return Some("its size cannot be determined".to_owned()) };
     let is_large = text.len() > LARGEST;
     let is_heavy = || weight(text.as_bytes()) > HEAVIEST;
     (is_large || is_heavy()).then(|| {
@@ -54,12 +55,12 @@ pub fn mark(data: &mut Value, why: Option<String>) {
 }
 
 /// Reduces an object that is too large to these labels, these plain fields of its spec, its short
-/// annotations, and why. What is judged stays too, if all of it is known: its taints, and the
-/// conditions that controllers of clusters write. An agent must not escape that by what it writes.
+/// annotations, and why. What is judged stays too, unless its metadata was cut: the conditions that
+/// controllers of clusters write, and its taints. An agent must not escape that by what it writes.
 pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
     let was_marked = marked(object).is_some();
     let Some(why) = excess(object) else { return };
-    let judged = judged(&object.data).filter(|_| !was_marked);
+    let judged = (!was_marked).then(|| (taints(&object.data), conditions(&object.data)));
     let plain = |field: &&str| {
         let value = object.data.get("spec")?.get(*field)?;
         (value.is_boolean() || value.is_number()).then(|| ((*field).to_owned(), value.clone()))
@@ -67,8 +68,10 @@ pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
     let spec: Map<String, Value> = spec.iter().filter_map(plain).collect();
     object.data = json!({"spec": spec});
     if let Some((taints, conditions)) = judged {
-        object.data["spec"]["taints"] = taints;
         object.data["status"] = json!({"conditions": conditions});
+        if let Some(taints) = taints {
+            object.data["spec"]["taints"] = taints;
+        }
     }
     mark(&mut object.data, Some(why));
     object.labels_mut().retain(|key, _| labels.contains(&key.as_str()));
@@ -76,21 +79,27 @@ pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
     object.metadata.owner_references = None;
 }
 
-/// Whether what is judged of an object is there: all of it, unless the object is too large.
+/// Whether what is judged of an object is there: its conditions.
 pub fn is_judged(object: &DynamicObject) -> bool {
     marked(object).is_none() || object.data.get("status").is_some()
 }
 
-/// Taints and known conditions. `None` if the taints are too large: they are written as a list.
-fn judged(data: &Value) -> Option<(Value, Vec<Value>)> {
-    let list = |pointer: &str| data.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
-    let taints = Value::from(list("/spec/taints"));
-    let is_known = |condition: &Value| {
-        let is_kind = condition["type"].as_str().is_some_and(|kind| CONDITIONS.contains(&kind));
-        is_kind && condition.to_string().len() <= SHORT
-    };
-    let conditions = list("/status/conditions").into_iter().filter(is_known).take(CONDITIONS.len()).collect();
-    (taints.to_string().len() <= SHORT).then_some((taints, conditions))
+/// Whether the taints of an object, as JSON, are known: they are written as a list.
+pub fn has_taints(object: &Value) -> bool {
+    !is_marked(object) || object.pointer("/spec/taints").is_some()
+}
+
+/// None: they are too large.
+fn taints(data: &Value) -> Option<Value> {
+    let taints = data.pointer("/spec/taints").cloned().unwrap_or_else(|| json!([]));
+    (taints.is_array() && taints.to_string().len() <= SHORT).then_some(taints)
+}
+
+/// Of several conditions of one type, readers take the first.
+fn conditions(data: &Value) -> Vec<Value> {
+    let all = data.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let first = |kind: &&str| all.iter().find(|condition| condition["type"] == **kind);
+    CONDITIONS.iter().filter_map(first).filter(|one| one.to_string().len() <= SHORT).cloned().collect()
 }
 
 #[cfg(test)]

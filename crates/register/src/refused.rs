@@ -10,7 +10,7 @@ pub enum Refused {
     TooLarge(usize),
     #[error(
         "it has more than {} KiB in the fields that are read, or very many labels or annotations: shorten its CA bundles, \
-         list fewer addresses, or remove some of these", .0 >> 10
+         list fewer addresses, or remove labels or annotations", .0 >> 10
     )]
     LongFields(u64),
     #[error("it is not UTF-8 text")]

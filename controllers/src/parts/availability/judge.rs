@@ -197,11 +197,10 @@ impl Worker for Judge {
 impl Judge {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let (name, cluster) = (object.name_any(), value(object));
-        if let Some(why) = large::marked(object) {
-            parts::tell_too_large(&self.events, object, &why);
-            if !large::is_judged(object) {
-                return Ok(Action::await_change());
-            }
+        if !large::is_judged(object) {
+            // Its last answers must not hold up the loss of others.
+            self.known.forget(&name);
+            return Ok(Action::await_change());
         }
         // No other name can be registered.
         let Ok(member) = ClusterName::parse(&name) else { return Ok(Action::await_change()) };
@@ -309,13 +308,20 @@ impl Judge {
 
     async fn taint(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
         // A missing condition, or one that an agent wrote, is not ours.
-        if self.is_beside_registration || !is_by_answers(cluster) {
+        if self.is_beside_registration || !is_by_answers(cluster) || !large::has_taints(cluster) {
             return Ok(());
         }
         let Some(taints) = taints::corrected(cluster, &now_text()) else { return Ok(()) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
         self.hub.merge(&self.api, name, &change).await.map(drop)
+    }
+
+    /// Once for each change: a cluster that is too large is judged again and again.
+    pub fn tell_too_large(&self, cluster: &DynamicObject) {
+        if let Some(why) = large::marked(cluster) {
+            parts::tell_too_large(&self.events, cluster, &why);
+        }
     }
 
     /// Forgets a cluster that is gone, or that is not for this part to judge, even if its agent is

@@ -26,6 +26,7 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
         match event {
             Event::Init => {}
             Event::InitApply(cluster) | Event::Apply(cluster) => {
+                judge.tell_too_large(&cluster);
                 wakes.push("", &cluster.name_any());
                 known.insert(cluster.name_any());
             }
@@ -51,9 +52,10 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
 }
 
 /// Removes fields that are not read, because an agent may write a mebibyte into its own object. All
-/// conditions stay, because the list is written as a whole.
+/// conditions stay, because the list is written as a whole, unless the cluster is too large.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
+    (cluster.metadata.finalizers, cluster.metadata.owner_references) = (None, None);
     cluster.labels_mut().clear();
     cluster.annotations_mut().retain(|key, _| key == DELIVERY_ANNOTATION);
     let kept = |part: &str, fields: &[&str]| -> Value {
@@ -87,7 +89,8 @@ mod tests {
         assert_eq!((&cluster.data["status"]["conditions"], cluster.annotations().len()), (&json!([available]), 1));
         assert!(large::excess(&cluster).is_some() && large::is_judged(&cluster));
         // What was cut may hide how it is delivered to.
-        cluster.data = json!({"spec": {}, "tooLarge": "its annotations"});
+        cluster.data = json!({"spec": {}});
+        large::mark(&mut cluster.data, Some("its annotations".to_owned()));
         prune(&mut cluster);
         assert_eq!(large::excess(&cluster).as_deref(), Some("its annotations"));
         assert!(!large::is_judged(&cluster) && cluster.annotations().is_empty());

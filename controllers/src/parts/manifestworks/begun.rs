@@ -78,11 +78,13 @@ impl Begun {
     }
 
     /// A pass reads these objects, which a status lists. If another client changed that list since
-    /// the slot before, the outcomes are of other objects, and are dropped.
-    pub fn reads(&mut self, objects: u64) {
-        if self.read.replace(objects).is_some_and(|before| before != objects) {
+    /// the slot before, the outcomes are of other objects, and are dropped. Returns whether.
+    pub fn reads(&mut self, objects: u64) -> bool {
+        let is_other = self.read.replace(objects).is_some_and(|before| before != objects);
+        if is_other {
             self.outcomes.clear();
         }
+        is_other
     }
 
     /// Whether a slot before this one had begun it.

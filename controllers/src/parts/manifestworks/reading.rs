@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use delivery::condition;
+use delivery::identity::Identity;
 use delivery::manifests::Manifest;
 use delivery::ownership::Owner;
 use delivery::work::{is_complete, kind};
@@ -12,7 +13,8 @@ use super::complete::told;
 use super::done::Done;
 use super::failure::Failure;
 use super::memory::Memory;
-use super::pass::{Pass, number};
+use super::pass::Pass;
+use crate::parts::watched::number;
 
 // === impl Pass ===
 
@@ -29,7 +31,11 @@ impl Pass<'_> {
             return Ok(());
         }
         let manifests = told(before);
-        begun.reads(number(&format!("{:?}", manifests.iter().map(Manifest::identity).collect::<Vec<_>>())));
+        let identities: Vec<Identity> = manifests.iter().map(Manifest::identity).collect();
+        if begun.reads(number(&identities)) {
+            // What was dropped had been looked at, and would not be again.
+            memory.owed.extend(identities);
+        }
         self.make_room(memory, &manifests);
         let (done, failure) = self.settle_all(&manifests, memory, (&nobody(), &[]), begun).await;
         if let Some(failure) = failure {

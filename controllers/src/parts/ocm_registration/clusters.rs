@@ -85,8 +85,7 @@ impl Clusters {
             // same.
             parts::tell_too_large(&self.events, object, &why);
             if standing == Standing::Accepted && large::is_judged(object) {
-                self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
-                self.put_conditions(&name, &cluster, &conditions).await?;
+                self.judge_large(&name, &cluster).await?;
             }
             return Ok(Action::await_change());
         }
@@ -136,6 +135,21 @@ impl Clusters {
             return Ok(());
         }
         self.rights.grant(&missing).await
+    }
+
+    /// Reports the silence of an accepted cluster that is too large, and sets the taints that its
+    /// conditions ask for: first the conditions, whose event leads back here.
+    async fn judge_large(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
+        let mut conditions = Vec::new();
+        self.heartbeat(name, cluster, Standing::Accepted, &mut conditions).await?;
+        if condition::changed(cluster, &conditions, &now_text()).is_some() {
+            return self.put_conditions(name, cluster, &conditions).await;
+        }
+        let taints = taints::corrected(cluster, &now_text()).filter(|_| large::has_taints(cluster));
+        let Some(taints) = taints else { return Ok(()) };
+        let version = &cluster["metadata"]["resourceVersion"];
+        let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+        self.hub.merge(&self.api, name, &change).await.map(drop)
     }
 
     /// Adds a missing finalizer, set and taints, by one patch.

@@ -14,6 +14,7 @@ use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 use net::words::causes;
 use placement::objects::SET_LABEL;
+use register::ocm::taints::{UNAVAILABLE, UNREACHABLE};
 use serde_json::{Value, json};
 use telemetry::readiness::Readiness;
 use time::OffsetDateTime;
@@ -194,15 +195,15 @@ impl Follower<'_> {
     }
 
     fn put(&self, object: &DynamicObject, put: fn(&mut World, Of, Value, OffsetDateTime) -> Woken) {
-        let small = match small(object) {
-            Err(why) if self.of == Of::Cluster => {
+        let small = if self.of == Of::Cluster { small(object) } else { Ok(Cow::Borrowed(object)) };
+        let small = match small {
+            Ok(small) => small,
+            Err(why) => {
                 parts::tell_too_large(&self.scheduler.events, object, &why);
                 let decided = decided(object);
                 let woken = self.change("", |world, now| world.put_large_cluster(decided, now));
                 return self.wake(woken);
             }
-            Ok(small) if self.of == Of::Cluster => small,
-            _ => Cow::Borrowed(object),
         };
         let mut object = value(&small);
         if !matches!(self.of, Of::Decision | Of::Placement) {
@@ -262,15 +263,27 @@ fn small(cluster: &DynamicObject) -> Result<Cow<'_, DynamicObject>, String> {
     large::excess(&smaller).map_or(Ok(Cow::Owned(smaller)), Err)
 }
 
-/// What administrators decide about a cluster.
+/// What administrators, and the hub's controllers, decide about a cluster. Labels and taints that
+/// could not be read are null.
 fn decided(cluster: &DynamicObject) -> Value {
-    let taints = cluster.data.pointer("/spec/taints").and_then(Value::as_array);
-    let taints: Vec<&Value> = taints.into_iter().flatten().take(MOST_TAINTS).collect();
+    let taints = match cluster.data.pointer("/spec/taints") {
+        None | Some(Value::Null) => json!([]),
+        Some(Value::Array(all)) => {
+            // An agent must not push out that of the hub.
+            let is_hubs = |taint: &&Value| taint["key"] == UNREACHABLE || taint["key"] == UNAVAILABLE;
+            let (hubs, others): (Vec<&Value>, Vec<&Value>) = all.iter().partition(is_hubs);
+            hubs.into_iter().chain(others).take(MOST_TAINTS).cloned().collect()
+        }
+        Some(_) => Value::Null,
+    };
+    let is_labelled = large::marked(cluster).is_none() || !cluster.labels().is_empty();
+    let set = cluster.labels().get(SET_LABEL);
+    let labels = set.map_or_else(|| json!({}), |set| json!({SET_LABEL: set}));
     json!({
         "metadata": {
             "name": cluster.name_any(),
             "deletionTimestamp": cluster.metadata.deletion_timestamp,
-            "labels": cluster.labels().get(SET_LABEL).map(|set| json!({SET_LABEL: set})),
+            "labels": is_labelled.then_some(labels),
         },
         "spec": {"taints": taints},
     })

@@ -38,13 +38,20 @@ impl World {
     }
 
     /// A cluster that is too large stays as it is known, but for what administrators decide: its
-    /// set, its taints and its deletion, which `seen` has. One that is not known stays unknown.
+    /// set, its taints and its deletion, as far as `seen` has them. One that is not known stays
+    /// unknown.
     pub fn put_large_cluster(&mut self, seen: Value, now: OffsetDateTime) -> Woken {
+        let (has_labels, has_taints) = (seen["metadata"]["labels"].is_object(), seen["spec"]["taints"].is_array());
         let seen = ManagedCluster::from(seen);
         let Some(known) = self.clusters.get(&seen.name) else { return Woken::new() };
         let mut cluster = ManagedCluster::clone(known);
-        (cluster.taints, cluster.is_deleting) = (seen.taints, seen.is_deleting);
-        cluster.labels = cluster.labels.with(SET_LABEL, seen.labels.get(SET_LABEL));
+        cluster.is_deleting = seen.is_deleting;
+        if has_taints {
+            cluster.taints = seen.taints;
+        }
+        if has_labels {
+            cluster.labels = cluster.labels.with(SET_LABEL, seen.labels.get(SET_LABEL));
+        }
         let woken = self.renew_cluster(&Arc::new(cluster), now);
         self.woken(woken)
     }

@@ -360,7 +360,11 @@ mod hold;
 fn of_a_cluster_that_is_too_large_what_administrators_decide_counts() {
     let mut hub = Hub::filled();
     let mut put = |seen: Value| told(hub.world.put_large_cluster(seen, NOW));
-    assert!(put(cluster("c-a", "a")).is_empty() && put(cluster("unknown", "a")).is_empty());
+    let mut same = cluster("c-a", "a");
+    same["spec"]["taints"] = json!([]);
+    assert!(put(same).is_empty() && put(cluster("unknown", "a")).is_empty());
+    let unread = json!({"metadata": {"name": "c-a", "labels": null}, "spec": {"taints": null}});
+    assert!(put(unread).is_empty(), "what cannot be read changes nothing");
     let mut tainted = cluster("c-a", "a");
     tainted["spec"]["taints"] = json!([{"key": "k", "effect": "NoSelect"}]);
     assert_eq!(put(tainted), ["one/all", "two/all"]);
