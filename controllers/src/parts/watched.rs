@@ -1,5 +1,6 @@
 //! Objects of a kind, followed for as long as the hub serves it.
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +104,13 @@ pub fn name_only(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     object.annotations_mut().clear();
     object.data = Value::Null;
+}
+
+/// A number for `what`, to compare it with another.
+pub fn number(what: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a `resourceVersion` comes before one that is known. Where they are no numbers, that is

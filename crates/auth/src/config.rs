@@ -113,6 +113,14 @@ impl Default for Config {
     }
 }
 
+impl ReviewConfig {
+    /// One user's share of a cache with these limits. Decisions are kept for thousands of clusters,
+    /// and a caller without rights pushes out its own only.
+    pub(crate) fn of_one(self, all: Limits) -> Limits {
+        Limits { kept: all.kept / 4, pending: self.waiting_of_one }
+    }
+}
+
 impl Default for ReviewConfig {
     /// A quarter of all that may.
     fn default() -> Self {

@@ -78,11 +78,7 @@ pub async fn unbounded_client(kubeconfig: Option<&Path>, user_agent: &str) -> Re
 
 /// Where [`client`] would find the hub.
 pub async fn url(kubeconfig: Option<&Path>) -> Result<String, HubClientError> {
-    let config = match kubeconfig {
-        Some(path) => from_file(path).await?,
-        None => Config::incluster().map_err(HubClientError::InCluster)?,
-    };
-    Ok(config.cluster_url.to_string())
+    Ok(read(kubeconfig).await?.cluster_url.to_string())
 }
 
 /// Another server than the hub that believes the hub's credentials: the gateway itself.
@@ -232,16 +228,20 @@ fn ca(path: &Path) -> Result<Vec<Vec<u8>>, HubClientError> {
 }
 
 pub(super) async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
-    let mut config = match kubeconfig {
-        Some(path) => from_file(path).await?,
-        None => Config::incluster().map_err(HubClientError::InCluster)?,
-    };
+    let mut config = read(kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // The call site decides about retries: a hidden retry would multiply with its own.
     config.default_retry = false;
     let user_agent = HeaderValue::from_str(user_agent).map_err(|_| HubClientError::UserAgent)?;
     config.headers.push((USER_AGENT, user_agent));
     Ok(config)
+}
+
+async fn read(kubeconfig: Option<&Path>) -> Result<Config, HubClientError> {
+    match kubeconfig {
+        Some(path) => from_file(path).await,
+        None => Config::incluster().map_err(HubClientError::InCluster),
+    }
 }
 
 async fn from_file(path: &Path) -> Result<Config, HubClientError> {

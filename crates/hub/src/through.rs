@@ -54,7 +54,7 @@ struct Dialled(TokioIo<Transport>);
 /// read the proxy variables of the environment.
 pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: Dial) -> Result<Client, HubClientError> {
     let config = config(kubeconfig, user_agent).await?;
-    let proxy = kubeconfig.and_then(proxy_url);
+    let proxy = kubeconfig.and_then(|path| wording(path)?.1);
     with_cryptography();
     let connector = Connector { dial, proxy };
     let connector = config.rustls_https_connector_with_connector(connector).map_err(HubClientError::Client)?;
@@ -89,19 +89,16 @@ pub struct Wording {
     pub ca: Option<Vec<u8>>,
 }
 
-/// None: there is no such file, or no such cluster in it.
-pub fn wording(kubeconfig: &Path) -> Option<Wording> {
+/// The wording, and the `proxy-url`, which may hold a password, of the current context's cluster.
+/// `None` if there is no such file, or no such cluster in it.
+pub fn wording(kubeconfig: &Path) -> Option<(Wording, Option<String>)> {
     let (name, cluster) = current_cluster(kubeconfig)?;
     let has_no_user = |url: &String| {
         url.parse().is_ok_and(|url: Uri| url.authority().is_some_and(|authority| !authority.as_str().contains('@')))
     };
     let ca = cluster.certificate_authority_data.and_then(|data| STANDARD.decode(data).ok());
-    Some(Wording { name, server: cluster.server.filter(has_no_user), ca: ca.filter(|ca| !ca.is_empty()) })
-}
-
-/// The `proxy-url` of the current context's cluster, which may hold a password.
-pub fn proxy_url(kubeconfig: &Path) -> Option<String> {
-    current_cluster(kubeconfig)?.1.proxy_url.filter(|url| !url.is_empty())
+    let wording = Wording { name, server: cluster.server.filter(has_no_user), ca: ca.filter(|ca| !ca.is_empty()) };
+    Some((wording, cluster.proxy_url.filter(|url| !url.is_empty())))
 }
 
 fn current_cluster(kubeconfig: &Path) -> Option<(String, Cluster)> {

@@ -95,7 +95,7 @@ async fn list(gateway: &RequestNeeds, hub: &Hub, options: ListOptions, form: For
     // Both lists are complete, because merged pages would not be a page.
     let options = ListOptions { limit: None, ..options };
     let selectors = options.clone().from_memory().map_err(Error::List)?;
-    let sources = Sources::list(hub, &options).await?;
+    let mut sources = Sources::list(hub, &options).await?;
     if sources.has_managed()
         && let Some(known) = &gateway.managed
         && known.current().kind().is_none()

@@ -69,8 +69,9 @@ impl Sources {
         self.secrets.items.iter().filter_map(|secret| VirtualCluster::of_secret(&secret.view()).ok())
     }
 
-    pub fn managed(&self) -> impl Iterator<Item = VirtualCluster> {
-        self.managed.iter().flat_map(|managed| &managed.clusters).cloned()
+    /// Those of `ManagedCluster`s, once: there may be thousands, too many to copy.
+    pub fn take_managed(&mut self) -> impl Iterator<Item = VirtualCluster> {
+        self.managed.as_mut().map(|managed| std::mem::take(&mut managed.clusters)).into_iter().flatten()
     }
 
     /// A version from which a watch misses no change after either list. Both lists come from one
@@ -81,8 +82,9 @@ impl Sources {
         versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
     }
 
-    pub fn merged(&self, selectors: &Selectors) -> Vec<VirtualCluster> {
-        let all = std::iter::once(VirtualCluster::local()).chain(self.secrets()).chain(self.managed());
+    pub fn merged(&mut self, selectors: &Selectors) -> Vec<VirtualCluster> {
+        let managed: Vec<_> = self.take_managed().collect();
+        let all = std::iter::once(VirtualCluster::local()).chain(self.secrets()).chain(managed);
         let mut by_name = BTreeMap::new();
         for cluster in all {
             by_name.entry(cluster.name.clone()).or_insert(cluster);

@@ -188,9 +188,10 @@ impl VirtualWatch {
 }
 
 async fn known(hub: &Hub) -> Result<Known, Error> {
-    let sources = Sources::list(hub, &ListOptions::default()).await?;
-    let managed = sources.managed().map(|cluster| (cluster.name.clone(), cluster));
-    Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed: managed.collect() })
+    let mut sources = Sources::list(hub, &ListOptions::default()).await?;
+    let managed = sources.take_managed().map(|cluster| (cluster.name.clone(), cluster));
+    let managed = managed.collect();
+    Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed })
 }
 
 /// Whether a watch ended because the kind is gone: a client that just watches again would keep the

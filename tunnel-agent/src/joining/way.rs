@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::client::{Address, HubClientError, address};
-use hub::through::{Dial, DialTarget, Wording, proxy_url, wording};
+use hub::through::{Dial, DialTarget, Wording, wording};
 use net::dial;
 use net::opened::Opened;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -41,8 +41,8 @@ impl PartialEq for HubWay {
 impl HubWay {
     pub async fn read(kubeconfig: &Path) -> Result<Self, HubClientError> {
         let address = address(Some(kubeconfig)).await?;
-        let wording = wording(kubeconfig).unwrap_or_default();
-        Ok(Self { address, wording, proxy: proxy_url(kubeconfig).map(SecretString::from) })
+        let (wording, proxy) = wording(kubeconfig).unwrap_or_default();
+        Ok(Self { address, wording, proxy: proxy.map(SecretString::from) })
     }
 
     pub fn url(&self) -> &str {

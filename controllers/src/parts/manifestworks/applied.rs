@@ -1,6 +1,6 @@
 //! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
 
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::hash::Hash;
 use std::time::Duration;
 
 use delivery::identity::{Identity, Tracked};
@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::member::At;
 use super::target::Target;
 use super::work::Work;
+use crate::parts::watched::number;
 
 /// Its definition, which is installed where it is missing.
 const DEFINITION: &str = include_str!("definition.json");
@@ -94,9 +95,7 @@ impl Writes {
 impl Undone {
     /// How long a write waits: the same again is a repair. None: it is written now.
     fn begin(&mut self, what: &impl Hash, now: Instant) -> Option<Duration> {
-        let mut hasher = DefaultHasher::new();
-        what.hash(&mut hasher);
-        let what = Some(hasher.finish());
+        let what = Some(number(what));
         if self.wrote == what {
             if let Some(wait) = self.contest.wait(now) {
                 return Some(wait);

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use delivery::condition::Condition;
 use delivery::work::{ManifestWorkStatus, is_made};
-use serde::Serialize as _;
 use tokio::time::Instant;
 
 use super::contest::Contest;
+use crate::parts::watched::is_older;
 
 /// Of one work.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Edits {
     /// What the hub was told, as a number.
     told: Option<u64>,
     /// The newest version of the work that was looked at, or written.
-    version: Option<u64>,
+    version: Option<String>,
     contest: Contest,
     again: Option<Instant>,
 }
@@ -42,12 +42,12 @@ struct Print(DefaultHasher);
 impl Edits {
     /// The work was looked at, or written, in that version.
     pub fn know(&mut self, version: &str) {
-        self.version = version.parse().ok();
+        self.version = Some(version.to_owned());
     }
 
     /// Whether that version is newer (KEP-5504). What is no number is not.
     pub fn are_behind(&self, version: &str) -> bool {
-        matches!((self.version, version.parse()), (Some(known), Ok::<u64, _>(version)) if version > known)
+        self.version.as_deref().is_some_and(|known| is_older(Some(known), version))
     }
 
     /// The hub has this status.
@@ -82,7 +82,7 @@ fn print(status: &ManifestWorkStatus) -> u64 {
     let mut print = Print::default();
     let told = (ours, &status.resource_status);
     // Nothing is written that could fail.
-    let _ = told.serialize(&mut serde_json::Serializer::new(&mut print));
+    let _ = serde_json::to_writer(&mut print, &told);
     print.0.finish()
 }
 

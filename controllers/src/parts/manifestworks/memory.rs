@@ -23,6 +23,7 @@ use super::pace::{Heat, Pace};
 use super::sights::{Scope, Sights};
 use super::work::Work;
 use crate::metrics::{Delivery, Unwatched};
+use crate::parts::watched::is_older;
 use crate::wakes::Key;
 
 /// Between looks at what is being deleted.
@@ -95,7 +96,7 @@ impl Memory {
             *self = Self { uid: work.uid.clone(), ..Self::default() };
         }
         match &self.written {
-            Some(written) if is_newer(&written.version, &work.version) => {
+            Some(written) if is_older(Some(&work.version), &written.version) => {
                 work.version.clone_from(&written.version);
                 work.finalizers.clone_from(&written.finalizers);
                 work.status.clone_from(&written.status);
@@ -147,7 +148,7 @@ impl Memory {
     /// The watch tells that version: what this process wrote before is known by it. Returns whether
     /// somebody else wrote it since this process looked at the work last.
     pub fn saw(&mut self, version: &str) -> bool {
-        self.written.take_if(|written| !is_newer(&written.version, version));
+        self.written.take_if(|written| !is_older(Some(version), &written.version));
         self.edits.are_behind(version)
     }
 
@@ -279,12 +280,6 @@ impl Memory {
         let timers = [self.resync, self.removal, self.applied_again, self.edits.again()];
         objects.chain(timers.into_iter().flatten()).min()
     }
-}
-
-/// Versions of one object grow (KEP-5504). What is no number is not newer.
-fn is_newer(one: &str, other: &str) -> bool {
-    let number = |text: &str| text.parse::<u64>();
-    matches!((number(one), number(other)), (Ok(one), Ok(other)) if one > other)
 }
 
 // === impl Memories ===

@@ -2,7 +2,6 @@
 //! written, on the member and on the hub.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use delivery::deletion::untracked;
@@ -37,6 +36,7 @@ use super::unlisted::{Identities, is_to_be_listed};
 use super::work::Work;
 use super::{Part, telling};
 use crate::events::Reason;
+use crate::parts::watched::number;
 
 /// What a pass is for.
 pub struct Pass<'a> {
@@ -436,12 +436,6 @@ impl Pass<'_> {
         };
         telling.status(OffsetDateTime::now_utc())
     }
-}
-
-pub(super) fn number(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Group, version and kind of a manifest, if it says any.

@@ -48,6 +48,10 @@ impl Pass<'_> {
         manifests: &[Manifest],
         waiting: &'w [(Tracked, Option<String>)],
     ) -> &'w [(Tracked, Option<String>)] {
+        // Room for the manifests is taken already.
+        if waiting.is_empty() {
+            return waiting;
+        }
         let names = manifests.iter().map(of_manifest).chain(waiting.iter().map(|(one, _)| of_tracked(one)));
         if memory.grow(weighs(names)) { waiting } else { &[] }
     }

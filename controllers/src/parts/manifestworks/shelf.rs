@@ -3,7 +3,6 @@
 //! metadata, and read from the hub when its turn comes.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -15,6 +14,7 @@ use serde_json::Value as Json;
 
 use super::work::{self, find, holding, is_held_by_us, key};
 use crate::metrics::Delivery;
+use crate::parts::watched::number;
 
 /// Bytes of works that are kept. Twice as much is there for the moment in which the hub is listed
 /// again, and a standby has as much: together with all else, it has to fit into 512 MiB.
@@ -59,9 +59,7 @@ pub fn mark(object: &DynamicObject) -> u64 {
     if let Some(instead) = object.data.as_u64() {
         return instead >> WEIGHT;
     }
-    let mut hasher = DefaultHasher::new();
-    (object.finalizers(), object.labels()).hash(&mut hasher);
-    hasher.finish() >> WEIGHT
+    number(&(object.finalizers(), object.labels())) >> WEIGHT
 }
 
 /// How much memory working on it takes, roughly; if it is not kept, as the watch told it.

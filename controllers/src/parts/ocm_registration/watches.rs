@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -63,10 +64,11 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
     let (mut known, mut judged_otherwise) = (HashSet::new(), HashSet::new());
     let apply = |event: Event<DynamicObject>| {
         let event = event.modify(prune);
-        if moves(shared, &event) {
+        let before = before(shared, &event);
+        if moves(before.as_deref(), &event) {
             shared.sets.look();
         }
-        judged_otherwise.extend(judges_otherwise(shared, &event));
+        judged_otherwise.extend(judges_otherwise(before.as_deref(), &event));
         writer.apply_watcher_event(&event);
         match event {
             Event::Init => {}
@@ -92,10 +94,15 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
     follow::each(raw::watcher(api, config), "ManagedClusters to register", apply).await;
 }
 
+/// The cluster of an event as it was known.
+fn before(shared: &Shared, event: &Event<DynamicObject>) -> Option<Arc<DynamicObject>> {
+    let (Event::Apply(cluster) | Event::InitApply(cluster)) = event else { return None };
+    shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()))
+}
+
 /// Whether an event may change which clusters are in which sets.
-fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
+fn moves(before: Option<&DynamicObject>, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(cluster) = event else { return !matches!(event, Event::Init | Event::InitApply(_)) };
-    let before = shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()));
     before.is_none_or(|before| before.labels() != cluster.labels())
 }
 
@@ -107,11 +114,9 @@ fn saw(shared: &Shared, known: &mut HashSet<String>, cluster: &DynamicObject) {
 
 /// The cluster, if requests for it are judged otherwise by that: it is new, or its acceptance
 /// is another or was carried out.
-fn judges_otherwise(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
+fn judges_otherwise(before: Option<&DynamicObject>, event: &Event<DynamicObject>) -> Option<String> {
     let (Event::Apply(cluster) | Event::InitApply(cluster)) = event else { return None };
-    let name = cluster.name_any();
-    let before = shared.clusters.get(&ObjectRef::new_with(&name, shared.cluster_resource.clone()));
-    before.is_none_or(|before| judgement(&before) != judgement(cluster)).then_some(name)
+    before.is_none_or(|before| judgement(before) != judgement(cluster)).then(|| cluster.name_any())
 }
 
 fn judgement(cluster: &DynamicObject) -> (Option<&str>, bool, Option<&str>) {

@@ -27,9 +27,6 @@ const MAX_CACHED_BYTES: usize = 10_000;
 /// thousand clusters in turn would cause a review for each request. This holds some 50,000 pairs of
 /// user and cluster, or 6,000 of the longest requests.
 const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
-/// Of these, one owner's: decisions are kept for thousands of clusters, and a caller without rights
-/// pushes out its own only.
-const OF_ONE: usize = USERS.kept / 4;
 /// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
 /// adds.
 const ENTRY: usize = 512;
@@ -88,8 +85,7 @@ impl HubAuthorizer {
         runtime: &Handle,
         metrics: Metrics,
     ) -> Self {
-        let of_one = Limits { kept: OF_ONE, pending: sharing.waiting_of_one };
-        let users = Cache::weighing(runtime.clone(), USERS, of_one, bytes);
+        let users = Cache::weighing(runtime.clone(), USERS, sharing.of_one(USERS), bytes);
         let anonymous = Cache::new(runtime.clone(), ANONYMOUS);
         Self { users, anonymous, reviewer, lifetimes, sharing, metrics }
     }

@@ -50,7 +50,7 @@ pub(crate) enum Line {
 pub(crate) struct ReviewPermits {
     outstanding: Semaphore,
     owners: Mutex<Owners>,
-    new_tokens: Semaphore,
+    new_tokens: Arc<Semaphore>,
     anonymous: Semaphore,
 }
 
@@ -66,7 +66,7 @@ struct Owners {
 /// May ask the hub. Dropping it lets the next one ask.
 #[derive(Debug)]
 pub(crate) struct ReviewPermit<'a> {
-    _permits: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>, Option<OwnedSemaphorePermit>),
+    _permits: (SemaphorePermit<'a>, Option<OwnedSemaphorePermit>),
 }
 
 /// Owners that may be known before the first look for those who have no review here.
@@ -79,7 +79,7 @@ impl ReviewPermits {
         Self {
             outstanding: Semaphore::new(MAX_OUTSTANDING),
             owners: Mutex::default(),
-            new_tokens: Semaphore::new(MAX_NEW_TOKENS),
+            new_tokens: Arc::new(Semaphore::new(MAX_NEW_TOKENS)),
             anonymous: Semaphore::new(MAX_ANONYMOUS),
         }
     }
@@ -88,19 +88,16 @@ impl ReviewPermits {
     /// semaphores stay open.
     pub(crate) async fn take(&self, line: &Line) -> Option<ReviewPermit<'_>> {
         // In this order: only those that have one of the few permits stand in the users' queue.
-        let permits = match line {
-            Line::Users(owner) => {
-                let places = self.owners.lock().places_of(owner);
-                let own = places.acquire_owned().await.ok()?;
-                (self.outstanding.acquire().await.ok()?, None, Some(own))
-            }
-            Line::NewTokens => {
-                let own = self.new_tokens.acquire().await.ok()?;
-                (own, Some(self.outstanding.acquire().await.ok()?), None)
-            }
-            Line::Anonymous => (self.anonymous.acquire().await.ok()?, None, None),
+        let (own, all) = match line {
+            Line::Users(owner) => (Some(self.owners.lock().places_of(owner)), &self.outstanding),
+            Line::NewTokens => (Some(Arc::clone(&self.new_tokens)), &self.outstanding),
+            Line::Anonymous => (None, &self.anonymous),
         };
-        Some(ReviewPermit { _permits: permits })
+        let own = match own {
+            Some(places) => Some(places.acquire_owned().await.ok()?),
+            None => None,
+        };
+        Some(ReviewPermit { _permits: (all.acquire().await.ok()?, own) })
     }
 }
 

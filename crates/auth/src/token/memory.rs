@@ -37,7 +37,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(runtime: &Handle, sharing: ReviewConfig) -> Self {
-        let of_one = Limits { kept: Limits::USERS.kept / 4, pending: sharing.waiting_of_one };
+        let of_one = sharing.of_one(Limits::USERS);
         Self {
             users: Cache::shared(runtime.clone(), Limits::USERS, of_one),
             strangers: Cache::new(runtime.clone(), STRANGERS),
