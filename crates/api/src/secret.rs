@@ -56,6 +56,21 @@ pub const TOKEN_KEY: &str = "token";
 pub const EXEC_KEY: &str = "exec";
 /// Data key: forward proxy on the way to the member.
 pub const PROXY_URL_KEY: &str = "proxy-url";
+/// All keys that define how a member is reached: a write of some replaces all, or a
+/// credential would be sent to an old address.
+pub const DATA_KEYS: [&str; 11] = [
+    ENDPOINT_KEY,
+    TOKEN_KEY,
+    CA_KEY,
+    LEGACY_CA_KEY,
+    INSECURE_KEY,
+    TLS_SERVER_NAME_KEY,
+    TLS_CERT_KEY,
+    TLS_PRIVATE_KEY_KEY,
+    PROXY_URL_KEY,
+    EXEC_KEY,
+    FALLBACKS_KEY,
+];
 
 /// Annotation: `true` or `false`, the last reported health of the member.
 pub const HEALTHY_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy";

@@ -6,10 +6,7 @@ use api::hub_object::SecretObject;
 use api::karmada::{ANNOTATION, CREATED_ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use api::karmada_cluster::change::{Refused, Wanted};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
-use api::secret::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, FALLBACKS_KEY,
-    INSECURE_KEY, LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
-};
+use api::secret::{CREDENTIAL_TYPE_LABEL, ClusterSecret, DATA_KEYS, ENDPOINT_TYPE_LABEL};
 use api::selector::label::is_value;
 use api::status::Status;
 use register::labels::{MOST, taken};
@@ -19,21 +16,6 @@ use super::registration::SOURCE_LABEL;
 use super::{refused, status};
 use crate::clusters::View;
 use crate::error::Error;
-
-/// The contract's keys that define how a member is reached.
-const KEYS: [&str; 11] = [
-    ENDPOINT_KEY,
-    FALLBACKS_KEY,
-    CA_KEY,
-    LEGACY_CA_KEY,
-    INSECURE_KEY,
-    TLS_SERVER_NAME_KEY,
-    TLS_CERT_KEY,
-    TLS_PRIVATE_KEY_KEY,
-    TOKEN_KEY,
-    EXEC_KEY,
-    PROXY_URL_KEY,
-];
 
 /// The Secret of a new cluster.
 pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<Vec<u8>, Error> {
@@ -102,7 +84,7 @@ fn others(labels: &BTreeMap<String, String>) -> Vec<String> {
 
 fn reached(secret: &mut Value, document: &Value) -> Option<()> {
     let data = map(&mut secret["data"])?;
-    data.retain(|key, _| !KEYS.contains(&key.as_str()));
+    data.retain(|key, _| !DATA_KEYS.contains(&key.as_str()));
     data.extend(document["data"].as_object()?.clone());
     let labels = map(&mut secret["metadata"]["labels"])?;
     for key in [CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL] {

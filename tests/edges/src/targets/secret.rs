@@ -1,7 +1,7 @@
 //! Any Secret: it becomes a cluster whose endpoint is a URL, or an error that repeats nothing of
 //! its data.
 //!
-//! Input: values separated by zero bytes, in the order of [`KEYS`]; the first byte picks the
+//! Input: values separated by zero bytes, in the order of [`DATA_KEYS`]; the first byte picks the
 //! credential type and the rules.
 
 use std::collections::BTreeMap;
@@ -10,26 +10,10 @@ use api::accept::Representation;
 use api::cluster_gateway::{ClusterGateway, Credentials};
 use api::health::Health;
 use api::secret::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY, EXEC_KEY, FALLBACKS_KEY,
-    INSECURE_KEY, LEGACY_CA_KEY, MissingCa, PROXY_URL_KEY, SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY,
-    TLS_SERVER_NAME_KEY, TOKEN_KEY,
+    CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, DATA_KEYS, MissingCa, SecretRules, SecretView,
 };
 use api::served::Form;
 use api::table::IncludeObject;
-
-const KEYS: [&str; 11] = [
-    ENDPOINT_KEY,
-    FALLBACKS_KEY,
-    TOKEN_KEY,
-    CA_KEY,
-    LEGACY_CA_KEY,
-    INSECURE_KEY,
-    TLS_SERVER_NAME_KEY,
-    TLS_CERT_KEY,
-    TLS_PRIVATE_KEY_KEY,
-    PROXY_URL_KEY,
-    EXEC_KEY,
-];
 
 pub const WORDS: &[&str] = &[
     "https://",
@@ -62,7 +46,7 @@ pub fn check(input: &[u8]) {
     let missing_ca = if first & 2 == 0 { MissingCa::SystemRoots } else { MissingCa::Insecure };
     let rules = SecretRules { allow_http: first & 4 != 0, missing_ca };
     let labels = BTreeMap::from([(CREDENTIAL_TYPE_LABEL.to_owned(), kind.to_owned())]);
-    let values = KEYS.iter().zip(rest.split(|byte| *byte == 0));
+    let values = DATA_KEYS.iter().zip(rest.split(|byte| *byte == 0));
     let data: BTreeMap<String, Vec<u8>> = values.map(|(key, value)| ((*key).to_owned(), value.to_vec())).collect();
     let secret = SecretView {
         name: "c1",
