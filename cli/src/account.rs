@@ -1,8 +1,9 @@
-//! What a join makes on a member: a ServiceAccount, its rights and its token.
+//! What a join creates on a member: a ServiceAccount, its rights and its token.
 //!
-//! The `ClusterRoleBinding` owns everything else, so that deleting it is all of a detach: one
-//! request, which a credential can also make that ends by it. The garbage collector does the rest.
-//! The Namespace is the exception: a detach lets the binding own it when nothing else is in it.
+//! The `ClusterRoleBinding` owns everything else. So a detach only deletes the binding, and the
+//! garbage collector deletes the rest. That is one request, which can also be sent with the very
+//! credential that it ends. The Namespace is the exception: a detach makes the binding its owner if
+//! it contains nothing else.
 
 use api::cluster_name::ClusterName;
 use serde_json::{Value, json};
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 use crate::rights::Rights;
 use crate::trouble::{Result, Trouble};
 
-/// On everything that this program makes.
+/// Label of this program's objects.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kubectl-clusters");
-/// Longest name of a cluster whose account can be named after it: names of objects have 253
-/// characters at most.
+/// Longest cluster name after which an account can be named: names of objects have at most 253
+/// characters.
 const LONGEST: usize = 220;
 
 /// A ServiceAccount on a member.
@@ -26,7 +27,7 @@ pub struct Account {
 // === impl Account ===
 
 impl Account {
-    /// The one of the cluster `name`, in `namespace`.
+    /// The account of the cluster `name`, in `namespace`.
     pub fn of(name: &ClusterName, namespace: &str) -> Result<Self> {
         if name.as_str().len() > LONGEST {
             return Err(Trouble::usage(
@@ -37,7 +38,7 @@ impl Account {
         Ok(Self { namespace: namespace.to_owned(), name: name.to_string() })
     }
 
-    /// Reads `NAMESPACE/NAME`, as an annotation has it.
+    /// Parses `NAMESPACE/NAME`, the form in annotations.
     pub fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
         let whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
@@ -49,7 +50,7 @@ impl Account {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// As API servers call it.
+    /// The user name that API servers give it.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
@@ -59,7 +60,7 @@ impl Account {
         format!("cluster-gateway:{}", self.name)
     }
 
-    /// Name of the role that `rights` are.
+    /// Name of the role that grants `rights`.
     pub fn role(&self, rights: &Rights) -> String {
         match rights {
             Rights::Role(role) => (*role).to_owned(),
@@ -78,14 +79,14 @@ impl Account {
         })
     }
 
-    /// The `ClusterRole`, if `rights` are not a role that is there.
+    /// The `ClusterRole` for `rights`, unless they are an existing role.
     pub fn role_document(&self, rights: &Rights, owner: &str) -> Option<Value> {
         let Rights::Rules(rules) = rights else { return None };
         let metadata = json!({"name": self.binding(), "labels": labels(), "ownerReferences": [self.owner(owner)]});
         Some(json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules}))
     }
 
-    /// The Namespace, without an owner until it is to go.
+    /// The Namespace. It gets an owner only when it is to be deleted.
     pub fn namespace_document(&self, owner: Option<&str>) -> Value {
         let mut metadata = json!({"name": self.namespace, "labels": labels()});
         if let Some(owner) = owner {
@@ -103,7 +104,8 @@ impl Account {
             "automountServiceAccountToken": false})
     }
 
-    /// A Secret for the member to put a token into, which lives as long as the Secret does.
+    /// A Secret into which the member writes a token. The token is valid as long as the Secret
+    /// exists.
     pub fn token_document(&self, owner: &str) -> Value {
         json!({
             "apiVersion": "v1",
@@ -119,7 +121,7 @@ impl Account {
         })
     }
 
-    /// A reference to its binding with `uid`.
+    /// An owner reference to its binding, whose uid is `uid`.
     pub fn owner(&self, uid: &str) -> Value {
         json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "name": self.binding(), "uid": uid})
     }
@@ -127,7 +129,7 @@ impl Account {
 
 /// Type of Secrets that hold tokens.
 pub const TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
-/// Annotation of such a Secret: whose token it holds.
+/// Annotation of such a Secret: the ServiceAccount whose token it holds.
 pub const ACCOUNT_ANNOTATION: &str = "kubernetes.io/service-account.name";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 

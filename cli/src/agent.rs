@@ -1,4 +1,4 @@
-//! A tunnel-agent: its identity on the hub, and what runs on the member.
+//! A tunnel-agent: its identity on the hub, and its objects on the member.
 
 use api::cluster_name::ClusterName;
 use secrecy::ExposeSecret as _;
@@ -9,20 +9,20 @@ use crate::member::Token;
 use crate::rights::Rights;
 use crate::trouble::Result;
 
-/// Name of the release, and of the Secret with the agent's token.
+/// Name of the Helm release, and of the Secret with the agent's token.
 pub const RELEASE: &str = "tunnel-agent";
 /// Keys of that Secret.
 pub const TOKEN: &str = "token";
 const SERVER_CA: &str = "server-ca.crt";
 
-/// Where agents link to.
+/// The servers that agents link to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
     /// `HOST:PORT`.
     pub addresses: Vec<String>,
-    /// In their certificate; `None`: the host dialled.
+    /// Name in their certificate. `None`: the dialled host.
     pub name: Option<String>,
-    /// PEM; `None`: the system's roots.
+    /// CA of their certificate, in PEM. `None`: the system's roots.
     pub authority: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub fn account(cluster: &ClusterName, namespace: &str) -> Result<Account> {
     Ok(Account { name: format!("{RELEASE}-{cluster}"), ..account })
 }
 
-/// To link this cluster and nothing else.
+/// The right to link this cluster, and nothing else.
 pub fn rights(cluster: &ClusterName) -> Rights {
     let resource = "clustergateways/tunnel";
     let rule = json!({"apiGroups": [api::GROUP], "resources": [resource], "resourceNames": [cluster.as_str()],
@@ -40,7 +40,7 @@ pub fn rights(cluster: &ClusterName) -> Rights {
     Rights::Rules(vec![rule])
 }
 
-/// That Secret's kind and name alone.
+/// The agent's Secret, with only its kind and name.
 pub fn named(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": RELEASE, "namespace": namespace}})
 }
@@ -57,7 +57,7 @@ pub fn secret(namespace: &str, token: &Token, servers: &Servers) -> Value {
     document
 }
 
-/// Values for the agent's chart. The token is not among them.
+/// Values for the agent's chart, without the token.
 pub fn values(cluster: &ClusterName, servers: &Servers, image: Option<&str>) -> Value {
     let mut values =
         json!({"cluster": cluster.as_str(), "servers": servers.addresses, "credential": {"existingSecret": RELEASE}});
@@ -74,18 +74,20 @@ pub fn values(cluster: &ClusterName, servers: &Servers, image: Option<&str>) -> 
     values
 }
 
-/// The same object, which goes when the binding of `account` with `uid` does.
+/// Makes the binding of `account`, whose uid is `uid`, the owner of the object: both are deleted
+/// together.
 pub fn owned(mut document: Value, account: &Account, uid: &str) -> Value {
     document["metadata"]["ownerReferences"] = json!([account.owner(uid)]);
     if document["metadata"]["labels"][MANAGED_BY.0] == "Helm" {
-        // No release of helm's has it.
+        // The object belongs to no Helm release.
         document["metadata"]["labels"][MANAGED_BY.0] = json!(MANAGED_BY.1);
     }
     document
 }
 
-/// The agent's image beside one of the hub's programs: of the same registry, folder and tag.
-/// `None`: it is none of them, or of one build alone.
+/// The agent's image from the same registry and folder, and with the same tag, as `image`, the
+/// image of a program of the hub. `None`: `image` is of no such program, or has a digest, which
+/// only one build has.
 pub fn image_beside(image: &str) -> Option<String> {
     if image.contains('@') {
         return None;
@@ -100,7 +102,7 @@ pub fn image_beside(image: &str) -> Option<String> {
     Some(format!("{folder}{RELEASE}{tag}"))
 }
 
-/// A port is no tag.
+/// Splits an image into repository and tag. A port is not a tag.
 fn split_image(image: &str) -> (&str, &str) {
     match image.rsplit_once(':') {
         Some((repository, tag)) if !tag.contains('/') => (repository, tag),

@@ -1,5 +1,5 @@
-//! The charts of this version: the program holds them, so that it takes none from the current
-//! directory.
+//! The charts of this version. They are compiled into the program, so that it takes none from the
+//! current directory.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,8 @@ pub struct Chart {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// A chart where helm can read it: the user's own, or one in a directory that goes with this.
+/// A chart where helm can read it: the user's own, or one in a directory that is deleted with this
+/// value.
 pub struct Placed {
     pub place: String,
     _directory: Option<TempDir>,
@@ -29,7 +30,7 @@ macro_rules! chart {
     };
 }
 
-/// Of the gateway.
+/// The gateway's chart.
 pub const GATEWAY: Chart = chart!(
     "cluster-gateway",
     ".helmignore",
@@ -74,7 +75,7 @@ pub const GATEWAY: Chart = chart!(
     "values.yaml",
 );
 
-/// Of the tunnel-agent.
+/// The tunnel-agent's chart.
 pub const AGENT: Chart = chart!(
     "tunnel-agent",
     ".helmignore",
@@ -96,7 +97,7 @@ pub const AGENT: Chart = chart!(
 // === impl Chart ===
 
 impl Chart {
-    /// The chart that the user `named`, or this one.
+    /// The chart that the user `named`, or this one, unpacked.
     pub fn or(&self, named: Option<&str>) -> Result<Placed> {
         match named {
             Some(named) => Ok(Placed { place: named.to_owned(), _directory: None }),
@@ -109,12 +110,12 @@ impl Chart {
         }
     }
 
-    /// One of its files; empty: it has none of that name.
+    /// The text of one of its files. Empty if it has no such file.
     pub fn text(&self, file: &str) -> &'static str {
         self.files.iter().find(|(name, _)| *name == file).map_or("", |(_, text)| *text)
     }
 
-    /// Name and version, as its `Chart.yaml` has them.
+    /// Its name, and its version from `Chart.yaml`.
     pub fn name_and_version(&self) -> String {
         let version = self.text("Chart.yaml").lines().find_map(|line| line.strip_prefix("version: "));
         format!("{} {}", self.name, version.unwrap_or_default())
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// What is in a directory, but for what only people read.
+    /// The files in a directory, except the README, which only people read.
     fn read(root: &Path, directory: &Path, into: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

@@ -1,7 +1,8 @@
-//! Whose an object is that a join made: which hub's, and which account's.
+//! The owner of an object that a join created: one hub, and one account.
 //!
-//! A label says which program made it. That is not enough to change or delete it: two hubs may join
-//! a member by one name, and each would find the other's account for its own.
+//! A label names the program that created the object. That does not suffice to change or delete it:
+//! two hubs may join a member under the same name, and each would take the other's account for its
+//! own.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,11 @@ use serde_json::{Value, json};
 
 use crate::account::{Account, MANAGED_BY};
 
-/// `UID OF THE HUB/NAME OF THE ACCOUNT`, on everything that is made for the account.
+/// Annotation of everything that is created for an account, except the Namespace: `UID OF THE
+/// HUB/NAME OF THE ACCOUNT`.
 pub const ANNOTATION: &str = "cluster.core.oam.dev/joined-by";
 
-/// What says it. A hub is known by the uid of its Namespace `kube-system`.
+/// The value of that annotation. A hub is identified by the uid of its Namespace `kube-system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim(String);
 
@@ -24,22 +26,23 @@ impl Claim {
         Self(format!("{hub}/{}", account.name))
     }
 
-    /// Whether the object was made for this account by this hub.
+    /// Whether this program created the object, for this hub and this account.
     pub fn is_on<K: ResourceExt>(&self, object: &K) -> bool {
         is_ours(object) && self.is_named_by(object)
     }
 
-    /// The same of what has labels of its own, as a chart's objects do.
+    /// The same for objects with labels of their own, such as a chart's: only the annotation
+    /// counts.
     pub fn is_named_by<K: ResourceExt>(&self, object: &K) -> bool {
         self.is_among(object.annotations())
     }
 
-    /// Whether it is one of an object's annotations.
+    /// Whether `annotations` contain the claim.
     pub fn is_among(&self, annotations: &BTreeMap<String, String>) -> bool {
         annotations.get(ANNOTATION) == Some(&self.0)
     }
 
-    /// Says it on the document of an object.
+    /// Adds the annotation to an object's document.
     pub fn put_on(&self, document: &mut Value) {
         let annotations = &mut document["metadata"]["annotations"];
         if !annotations.is_object() {
@@ -48,7 +51,7 @@ impl Claim {
         annotations[ANNOTATION] = json!(self.0);
     }
 
-    /// Why the object is not this account's; `None`: it is.
+    /// Why the object does not belong to this account. `None`: it does.
     pub fn refusal<K: ResourceExt>(&self, object: &K) -> Option<&'static str> {
         match object.annotations().get(ANNOTATION) {
             _ if self.is_on(object) => None,
@@ -58,7 +61,7 @@ impl Claim {
     }
 }
 
-/// Whether this program made it.
+/// Whether this program created the object.
 pub fn is_ours<K: ResourceExt>(object: &K) -> bool {
     object.labels().get(MANAGED_BY.0).map(String::as_str) == Some(MANAGED_BY.1)
 }

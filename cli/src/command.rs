@@ -1,4 +1,4 @@
-//! The command line, and what runs for it.
+//! The command line, and the commands that it runs.
 
 mod check;
 mod completion;
@@ -43,7 +43,8 @@ pub struct Cli {
     command: Command,
 }
 
-/// What each does stands at its options: what stood here would take the place of the longer text.
+/// The docstring of a command's options is its help. A docstring here would replace that longer
+/// text.
 #[derive(Debug, Subcommand)]
 enum Command {
     List(list::List),
@@ -67,24 +68,24 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
-    /// To be cancelled at Ctrl-C.
+    /// The token to cancel at Ctrl-C.
     pub fn interrupted(&self) -> CancellationToken {
         self.options.interrupted.clone()
     }
 
-    /// Whether the command makes or removes anything in more than one step.
+    /// Whether the command creates or removes anything in more than one step.
     pub fn changes(&self) -> bool {
         use Command::{Detach, Install, Join, Rename, Rotate};
         matches!(self.command, Join(_) | Rename(_) | Rotate(_) | Detach(_) | Install(_))
     }
 
-    /// Whether the command ends by itself, and soon, when it is interrupted.
+    /// Whether the command ends by itself, and soon, after an interrupt.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self.command, Command::Install(_))
     }
 }
 
-/// Runs a command; what it returns is what the process ends with.
+/// Runs a command. Returns the exit code of the process.
 pub async fn run(cli: Cli) -> Result<ExitCode> {
     let Cli { options, command } = cli;
     match &command {

@@ -1,22 +1,22 @@
-//! What may stand at the cursor: for kubectl, which asks the program itself and shows what it
-//! prints (cobra's `__complete`).
+//! Completes the word at the cursor, for kubectl: it asks the program itself and shows the output
+//! (cobra's `__complete`).
 
 use clap::{Arg, Command};
 
-/// What a line is completed by.
+/// What completes a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Words, each with what it means.
+    /// Words, each with its description.
     Words(Vec<(String, String)>),
-    /// A cluster's name; `before` stands before it in the same word.
+    /// A cluster's name. `before` is the text before it in the same word.
     Cluster { before: String },
-    /// What the shell knows: files, and programs.
+    /// Files and programs, which the shell knows.
     Files,
-    /// Nobody else knows it.
+    /// A word that only the user knows.
     Nothing,
 }
 
-/// Commands, and what their place for names of clusters is called.
+/// Commands, each with the id of its positional argument for clusters.
 const CLUSTERS: [(&str, &str); 10] = [
     ("get", "clusters"),
     ("exec-each", "clusters"),
@@ -30,7 +30,7 @@ const CLUSTERS: [(&str, &str); 10] = [
     ("detach", "name"),
 ];
 
-/// What the last of `words` may be, of a line of `root`, a built command.
+/// What completes the last of `words`, a command line of `root`. `root` must be built.
 pub fn wanted(root: &Command, words: &[String]) -> Wanted {
     let Some((last, before)) = words.split_last() else { return Wanted::Nothing };
     let (mut command, mut place, mut awaited) = (root, 0, None);
@@ -61,7 +61,7 @@ pub fn wanted(root: &Command, words: &[String]) -> Wanted {
     command.get_positionals().nth(place).map_or(Wanted::Nothing, |arg| at(command, arg, last))
 }
 
-/// What a place that is no option's takes.
+/// What completes the positional argument `arg`.
 fn at(command: &Command, arg: &Arg, last: &str) -> Wanted {
     if let Some(values) = values(arg) {
         return Wanted::Words(beginning(values, last));
@@ -74,7 +74,7 @@ fn at(command: &Command, arg: &Arg, last: &str) -> Wanted {
     Wanted::Cluster { before: listed.map_or("", |comma| &last[..=comma]).to_owned() }
 }
 
-/// The option that a word names, if its value is the next word.
+/// The option that a word names, unless the word contains its value, too.
 fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| match word.strip_prefix("--") {
         Some(name) => arg.get_long() == Some(name),
@@ -87,7 +87,7 @@ fn values(arg: &Arg) -> Option<Vec<(String, String)>> {
     let told = |value: &clap::builder::PossibleValue| {
         (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
     };
-    // Of flags they are true and false.
+    // For flags, these are `true` and `false`.
     let any = !values.is_empty() && arg.get_action().takes_values();
     any.then(|| values.iter().filter(|value| !value.is_hide_set()).map(told).collect())
 }

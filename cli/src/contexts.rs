@@ -1,6 +1,7 @@
-//! Kubeconfigs: which context is meant, and contexts that go through a hub to its clusters.
+//! Kubeconfigs: finds the context to use, and creates contexts that lead through a hub to its
+//! clusters.
 //!
-//! Contexts for clusters name the user of the hub's context. Its credential stays where it is.
+//! Contexts for clusters name the user of the hub's context. Its credential is not copied.
 
 use api::cluster_name::ClusterName;
 use api::{GROUP, VERSION};
@@ -21,14 +22,14 @@ pub fn read(file: Option<&Path>) -> Result<Kubeconfig> {
     })
 }
 
-/// Which of the files that kubectl reads is to blame.
+/// The file that cannot be read, of those that kubectl reads.
 fn unreadable() -> Option<PathBuf> {
     let files: Vec<_> = std::env::var_os("KUBECONFIG").iter().flat_map(std::env::split_paths).collect();
     let is_broken = |file: &PathBuf| file.exists() && Kubeconfig::read_from(file).is_err();
     if files.is_empty() { hub::client::first_kubeconfig() } else { files.into_iter().find(is_broken) }
 }
 
-/// Reads one file as it is, to be written again: paths in it stay relative to it. An absent one is
+/// Reads one file in order to write it again: its paths stay relative to it. An absent file is
 /// empty.
 pub fn read_alone(file: &Path) -> Result<Kubeconfig> {
     let broken = |what: String| {
@@ -76,8 +77,7 @@ pub fn path(cluster: &str) -> String {
     format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}/proxy")
 }
 
-/// Contexts for `clusters`, called as `call` says, that go through the hub of `context` as its
-/// user. The first is the current one if `current`.
+/// Contexts for `clusters`, named by `call`, that lead through the hub of `context` as its user.
 pub fn through(
     kubeconfig: &Kubeconfig,
     context: &NamedContext,
@@ -93,7 +93,7 @@ pub fn through(
     Ok(leading(places, inner.user.as_deref()))
 }
 
-/// Contexts of these names that lead to these places, as `user`.
+/// One context for each of `places`, which are names and clusters, as `user`.
 pub fn leading(places: impl IntoIterator<Item = (String, Cluster)>, user: Option<&str>) -> Kubeconfig {
     let mut made =
         Kubeconfig { api_version: Some("v1".to_owned()), kind: Some("Config".to_owned()), ..Kubeconfig::default() };
@@ -105,8 +105,8 @@ pub fn leading(places: impl IntoIterator<Item = (String, Cluster)>, user: Option
     made
 }
 
-/// Where a member is, as its `ClusterGateway` says it; `None`: it has no address, its agents dial
-/// out.
+/// A member's address and CA from its `ClusterGateway`. `None`: it has no address, because its
+/// agents dial out.
 pub fn place(object: &Value) -> Option<Cluster> {
     let fixed = &object["spec"]["access"]["endpoint"]["const"];
     Some(Cluster {
@@ -117,8 +117,8 @@ pub fn place(object: &Value) -> Option<Cluster> {
     })
 }
 
-/// The first entry of `made` for which `known` has another of the same name: one that does not lead
-/// to the same place is the user's own.
+/// The first entry of `made` that would replace an entry of the user's own: one of `known` with the
+/// same name that leads elsewhere.
 pub fn shadowed<'a>(known: &Kubeconfig, made: &'a Kubeconfig) -> Option<&'a str> {
     let server = |cluster: &NamedCluster| cluster.cluster.as_ref().and_then(|cluster| cluster.server.clone());
     let foreign = made.clusters.iter().find(|new| {
@@ -130,7 +130,7 @@ pub fn shadowed<'a>(known: &Kubeconfig, made: &'a Kubeconfig) -> Option<&'a str>
     foreign.map(|new| new.name.as_str())
 }
 
-/// Puts `made` into `into`, in place of entries of the same names.
+/// Adds `made` to `into`, and replaces entries with the same names.
 pub fn merge(into: &mut Kubeconfig, made: Kubeconfig) {
     into.clusters.retain(|old| made.clusters.iter().all(|new| new.name != old.name));
     into.contexts.retain(|old| made.contexts.iter().all(|new| new.name != old.name));

@@ -1,4 +1,4 @@
-//! How long the hops of the tunnel took, as the gateway measured when it last opened a stream.
+//! The time that each hop of the tunnel took, measured by the gateway when it last opened a stream.
 
 use std::time::Duration;
 
@@ -12,26 +12,27 @@ use crate::hops::Hop;
 use crate::session::{self, Session};
 use crate::span;
 
-/// Of a hop without further details.
+/// Text for a hop without further details.
 const PASSED: &str = "passed";
-/// What a hop is called that opened the stream.
+/// Outcome of a hop that opened the stream.
 const OPENED: &str = "opened";
-/// Refusals that only a tunnel-server answers, without an agent (`docs/protocol.md`). An agent
-/// answers `limit` too.
+/// Refusals that come only from tunnel-servers, without an agent (`docs/protocol.md`). `limit` is
+/// not among them, because agents answer it too.
 const OF_SERVERS: [&str; 3] = ["no-link", "unknown-cluster", "draining"];
 
-/// The last way through the tunnel to one cluster.
+/// The gateway's last stream through the tunnel to one cluster.
 pub enum Crossing {
     /// It was not measured, or the user may not see it.
     Untimed(&'static str),
-    /// Of the hop that the gateway asked last, and how long ago that was, in seconds.
+    /// The hop that the gateway asked last, and how long ago that was, in seconds.
     Timed { hop: TunnelHop, ago: i64 },
 }
 
 // === impl Crossing ===
 
 impl Crossing {
-    /// As the replica knows it that the hub asks; it is the one that was asked before, most often.
+    /// As known to the gateway's replica that the hub asks. Most often, the hub asked the same one
+    /// before.
     pub async fn last(session: &Session, name: &ClusterName) -> Self {
         let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}/traffic");
         match session.bounded(session::get(session.hub(), &path, session::JSON)).await {
@@ -52,7 +53,7 @@ impl Crossing {
         hops.pop().map_or(Self::Untimed(PASSED), |hop| Self::Timed { hop, ago })
     }
 
-    /// The hop's own share, without those before it, and what is known of it.
+    /// The time of the hop itself, without the hops behind it, and what is known of it.
     pub fn step(&self, hop: Hop) -> (Option<Duration>, String) {
         match self {
             Self::Untimed(told) => (None, (*told).to_owned()),
@@ -137,7 +138,7 @@ mod tests {
         for of_either in ["unreachable", "limit"] {
             assert_eq!(refused(of_either).map(|step| step.0), [None, None], "{of_either}");
         }
-        // No share is larger than the whole, whatever others say.
+        // No share is larger than the whole, whatever other programs report.
         assert_eq!(steps(opened(Some(9_000), Some(99_000))).map(|step| step.0), [Some(0), Some(0)]);
         let (took, told) = Crossing::of(None).step(Hop::TunnelServer);
         assert_eq!((took, &*told), (None, PASSED));

@@ -1,8 +1,9 @@
-//! The page: all clusters, and each of them, in the browser of the user that started it.
+//! The dashboard: one page for all clusters and one for each, in the browser of the user that
+//! started it.
 //!
-//! Nothing is served to other users ([`access`]), and hub and clusters are asked only with the
-//! user's own kubeconfig. Each page is whole as it is sent; what changes afterwards comes as a
-//! stream of events, and is no more than what changed.
+//! It serves nothing to other users ([`access`]), and asks the hub and the clusters only with the
+//! user's own kubeconfig. Each page is complete when it is sent. Later changes come as a stream of
+//! events, which contain only what changed.
 
 mod access;
 mod answer;
@@ -42,9 +43,9 @@ use self::traffic::History;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// Streams of events at a time: tabs of one person.
+/// Most concurrent streams of events: the tabs of one person.
 const STREAMS: usize = 32;
-/// Clusters whose pages were opened that are remembered.
+/// Most clusters that are remembered because their pages were opened.
 const PAGES: usize = 64;
 
 /// What all pages share.
@@ -52,22 +53,22 @@ pub struct Dashboard {
     session: Session,
     door: Door,
     board: Board,
-    /// Of the clusters whose pages were opened.
+    /// The clusters whose pages were opened.
     pages: Mutex<BTreeMap<ClusterName, Page>>,
     streams: Arc<Semaphore>,
     interval: Duration,
 }
 
-/// What is remembered of a cluster's page.
+/// What is remembered about a cluster's page.
 #[derive(Debug, Default)]
 struct Page {
-    /// `None`: just made.
+    /// When the page was last used. `None`: it is new.
     used: Option<Instant>,
     history: History,
     parts: Parts,
 }
 
-/// The pages, and where they are served.
+/// The dashboard, and the socket that it listens on.
 pub struct Listening {
     dashboard: Arc<Dashboard>,
     listener: TcpListener,
@@ -100,7 +101,7 @@ pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<
 // === impl Listening ===
 
 impl Listening {
-    /// What to open in a browser.
+    /// The URL to open in a browser.
     pub fn address(&self) -> String {
         self.dashboard.door.address()
     }
@@ -116,12 +117,12 @@ impl Listening {
 // === impl Dashboard ===
 
 impl Dashboard {
-    /// Whose pages they are.
+    /// The hub that the pages show, and their seal.
     fn server(&self) -> Server<'_> {
         Server { hub: &self.session.context, seal: self.door.seal() }
     }
 
-    /// Changes what is remembered of a cluster's page.
+    /// Changes what is remembered about a cluster's page.
     fn page<T>(&self, name: &ClusterName, change: impl FnOnce(&mut Page) -> T) -> T {
         let mut pages = self.pages.lock();
         if pages.len() >= PAGES && !pages.contains_key(name) {

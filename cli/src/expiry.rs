@@ -1,4 +1,4 @@
-//! When a registered credential ends, as far as it says itself.
+//! When a registered credential expires, as far as the credential itself says.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ pub use register::expiry::Expiry;
 
 use crate::span;
 
-/// Of the credential in a cluster's Secret.
+/// The expiry of the credential in a cluster's Secret.
 pub fn registered(data: &BTreeMap<String, ByteString>) -> Expiry {
     if let Some(token) = data.get(TOKEN_KEY) {
         return Expiry::of_token(&token.0);
@@ -16,7 +16,7 @@ pub fn registered(data: &BTreeMap<String, ByteString>) -> Expiry {
     data.get(TLS_CERT_KEY).map_or(Expiry::Unknown, |pem| Expiry::of_certificate(&pem.0))
 }
 
-/// What is left of a credential at `now`, in a word.
+/// The time that a credential has left at `now`, in one word.
 pub fn left(expiry: Expiry, now: i64) -> String {
     match expiry {
         Expiry::Never => "never".to_owned(),

@@ -11,27 +11,27 @@ use serde::Serialize;
 use crate::expiry::{self, Expiry};
 use crate::row::{Agents, Row};
 
-/// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
+/// Credentials and certificates that expire sooner than this get a warning. In seconds: two weeks.
 pub const SOON: i64 = 14 * 86_400;
-/// Of what a chart installed: its version.
+/// Label of what a chart installed: its version.
 pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
-/// Whether something is as it should be, in one character.
+/// Whether something is as it should be. Shown as one character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
     Good,
-    /// It works, but will not for long, or could not be looked at.
+    /// It works, but not for long, or it could not be checked.
     Warning,
     Bad,
 }
 
-/// Something that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub mark: Mark,
     pub what: String,
-    /// What to do; empty for what is good.
+    /// What to do. Empty if the mark is good.
     pub remedy: String,
 }
 
@@ -67,7 +67,7 @@ impl Finding {
     }
 }
 
-/// Of the registration of the gateway's API group.
+/// Findings about the APIService that registers the gateway's API group.
 pub fn api_service(service: &APIService, now: i64) -> Vec<Finding> {
     let name = service.name_any();
     let spec = service.spec.clone().unwrap_or_default();
@@ -114,7 +114,7 @@ fn unavailable(reason: &str) -> &'static str {
     }
 }
 
-/// Of the ConfigMap by which the gateway knows the hub's front proxy.
+/// Findings about the ConfigMap from which the gateway learns the CA of the hub's front proxy.
 pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
     let remedy = "start the hub's API servers with --requestheader-client-ca-file and --proxy-client-cert-file";
     match data.get("requestheader-client-ca-file").filter(|pem| !pem.is_empty()) {
@@ -128,7 +128,7 @@ pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
     }
 }
 
-/// Of a Deployment.
+/// Finding about the replicas of a Deployment.
 pub fn replicas(deployment: &Deployment) -> Finding {
     let name = deployment.name_any();
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -148,13 +148,14 @@ pub fn replicas(deployment: &Deployment) -> Finding {
     }
 }
 
-/// Whether a Deployment has a container of one of these names, as our charts call them.
+/// Whether a Deployment has a container with one of these names, which our charts give.
 pub fn has_container(deployment: &Deployment, names: &[&str]) -> bool {
     let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     pod.is_some_and(|pod| pod.containers.iter().any(|container| names.contains(&container.name.as_str())))
 }
 
-/// Of the age of a Deployment, against this program's: what it was installed with says its version.
+/// Warns of a Deployment that is older than this program. Its version label comes from the chart
+/// that installed it.
 pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
     let told = deployment.labels().get(VERSION_LABEL)?;
     let parts = |text: &str| -> Option<Vec<u64>> {
@@ -166,7 +167,7 @@ pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
     older.then(|| Finding::warning(what, "`helm upgrade` the chart, or use the program of that version"))
 }
 
-/// Of a cluster, which is `insecure` if its certificate is not verified.
+/// Findings about a cluster. `insecure`: its certificate is not verified.
 pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding> {
     let name = &row.name;
     let mut found = vec![match row.status {
@@ -204,7 +205,8 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
     found
 }
 
-/// What gives a cluster another credential: only accounts that `join` made have tokens to rotate.
+/// How to give a cluster another credential: only accounts that `join` created have tokens to
+/// rotate.
 pub fn renewal(name: &str, rotates: bool) -> String {
     if rotates {
         return format!("`kubectl clusters rotate {name}`");
@@ -215,7 +217,7 @@ pub fn renewal(name: &str, rotates: bool) -> String {
     )
 }
 
-/// Of something that ends.
+/// Finding about something that expires.
 pub fn ending(what: &str, expiry: Expiry, now: i64, remedy: &str) -> Finding {
     let left = expiry::left(expiry, now);
     match expiry {
@@ -227,8 +229,8 @@ pub fn ending(what: &str, expiry: Expiry, now: i64, remedy: &str) -> Finding {
     }
 }
 
-/// Of the CAs in a PEM file, which are trusted side by side: while one takes the place of another
-/// there are two. One that has expired is only in the way while another is good.
+/// Finding about the CAs in a PEM file. All of them are trusted: there are two while one replaces
+/// the other. An expired CA is only a leftover while another is valid.
 pub fn bundle(what: &str, pem: &[u8], now: i64, remedy: &str) -> Finding {
     let Some(ends) = Expiry::of_bundle(pem) else { return ending(what, Expiry::Unknown, now, remedy) };
     let expired = ends.iter().filter(|end| **end <= now).count();

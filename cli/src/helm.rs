@@ -1,4 +1,4 @@
-//! helm as a child process: charts are rendered and installed by helm alone.
+//! Runs helm as a child process. Only helm renders and installs charts.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::trouble::{Exit, Result, Trouble};
 use crate::{span, text_table};
 
-/// For helm to render, and to end beyond the time that it has itself.
+/// Time for helm to render, and to end after its own time limit.
 pub const LIMIT: Duration = Duration::from_mins(2);
-/// For helm to end when it is interrupted: it writes down how far it came, without which the
-/// release is locked.
+/// Time for helm to end after an interrupt. It records how far it came; without that record, the
+/// release stays locked.
 pub const GRACE: Duration = Duration::from_secs(30);
 
 /// Where helm is.
@@ -31,9 +31,9 @@ pub struct Options {
 // === impl Options ===
 
 impl Options {
-    /// What helm prints for `arguments`, with `input` as its standard input, within `limit`. After
-    /// that, and when `interrupted` is cancelled, it is interrupted and waited for. After an
-    /// interrupt it is not started at all: its orderly end would find no waiter.
+    /// Runs helm with `arguments` and with `input` as its standard input. Returns its output. After
+    /// `limit`, or when `interrupted` is cancelled, interrupts helm and waits for its end. Does not
+    /// start it at all after an interrupt: nothing would wait for its orderly end.
     pub async fn output(
         &self,
         arguments: &[String],
@@ -50,7 +50,7 @@ impl Options {
         let id = child.id();
         let mut run = Box::pin(async move {
             if let Some(mut pipe) = child.stdin.take() {
-                // helm may end before it has read everything; its words tell why.
+                // helm may end before it has read everything. Its output tells why.
                 drop(pipe.write_all(input.as_bytes()).await);
             }
             child.wait_with_output().await
@@ -87,16 +87,16 @@ fn told(ended: io::Result<Output>) -> Result<String> {
     }
 }
 
-/// What it says of a failure.
+/// helm's own message about a failure.
 fn words(output: &Output) -> String {
     text_table::tame(String::from_utf8_lossy(&output.stderr).trim())
 }
 
-/// As the terminal does at Ctrl-C.
+/// Sends the signal that the terminal sends at Ctrl-C.
 fn interrupt(id: Option<u32>) {
     #[cfg(unix)]
     if let Some(id) = id.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
-        // It may have ended, which is what is wanted.
+        // It may have ended already, which is just as well.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
     }
 }
@@ -106,7 +106,7 @@ fn failed(what: &str) -> Trouble {
     if trouble.is_forbidden() { Trouble { exit: Exit::Hub, ..trouble } } else { trouble }
 }
 
-/// What to do about what helm says.
+/// What to do about a failure that helm reports.
 fn remedy(what: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| what.contains(word));
     if says(&["another operation"]) {

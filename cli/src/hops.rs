@@ -1,11 +1,11 @@
-//! The hops between a person and a member, and which of them a failure is of.
+//! The hops between a person and a member, and the hop at which a request failed.
 
 use api::side::Side;
 use fleet::{EndpointType, Failure, Kind};
 
 use crate::trouble;
 
-/// A hop, from here on.
+/// A hop, in order from here to the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
     Hub,
@@ -21,7 +21,7 @@ pub enum Hop {
 // === impl Hop ===
 
 impl Hop {
-    /// Those on the way to a cluster of this kind.
+    /// The hops on the way to a cluster of this kind.
     pub fn to(kind: Option<&EndpointType>) -> Vec<Self> {
         let tunnelled = kind == Some(&EndpointType::ClusterProxy);
         let all = [
@@ -36,7 +36,7 @@ impl Hop {
         all.into_iter().filter(|hop| tunnelled || !matches!(hop, Self::TunnelServer | Self::TunnelAgent)).collect()
     }
 
-    /// As people call it.
+    /// The name that people know it by.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hub => "hub",
@@ -49,7 +49,8 @@ impl Hop {
         }
     }
 
-    /// Where a request for a cluster failed. Within the tunnel only the text says which end.
+    /// The hop at which a request for a cluster failed. Within the tunnel, only the text says which
+    /// end failed.
     pub fn of(failure: &Failure) -> Self {
         let told = format!("{} {}", failure.message, failure.cause);
         let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
@@ -75,13 +76,13 @@ impl Hop {
         }
     }
 
-    /// The same of one that came after the hub had taken the person's credential. The Go
-    /// cluster-gateway passes on what members answer: theirs is a 401, then.
+    /// The same for a failure after the hub accepted the person's credential. The Go
+    /// cluster-gateway passes on members' responses, so a 401 is then the member's.
     pub fn admitted(failure: &Failure) -> Self {
         if is_passed_on(failure) { Self::Credential } else { Self::of(failure) }
     }
 
-    /// What to look at, where the failure itself does not say.
+    /// What to check if the failure itself does not say.
     pub fn remedy(self, cluster: &str) -> String {
         match self {
             Self::Hub => "check that `kubectl version` works with this context".to_owned(),
@@ -106,7 +107,8 @@ impl Hop {
     }
 }
 
-/// Whether a member refused the registered credential, if the hub had taken the person's.
+/// Whether a member rejected the registered credential, provided that the hub has accepted the
+/// person's.
 pub fn is_passed_on(failure: &Failure) -> bool {
     failure.side == Some(Side::Caller) && failure.kind == Kind::Answered(401)
 }
@@ -114,7 +116,7 @@ pub fn is_passed_on(failure: &Failure) -> bool {
 /// What to do about a failure of a request for a cluster, at `hop`.
 pub fn remedy(hop: Hop, failure: &Failure, cluster: &str) -> String {
     let told = trouble::remedy(failure);
-    // The hop that refused it does not know what this program can do about it.
+    // A hop that refuses a request does not know what this program can do about it.
     let is_known_here = matches!(hop, Hop::Credential | Hop::TunnelServer | Hop::TunnelAgent);
     if told.is_empty() || is_known_here { hop.remedy(cluster) } else { told }
 }

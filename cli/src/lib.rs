@@ -1,7 +1,7 @@
 //! `kubectl clusters`: join, see and use the clusters behind a gateway.
 //!
-//! It talks to the hub with the person's own kubeconfig and knows the gateway by its API only. What
-//! is decided is decided in modules without IO; commands read, ask them, and write.
+//! It talks to the hub with the person's own kubeconfig, and uses only the API of the gateway.
+//! Modules without IO make the decisions; commands read, ask these modules, and write.
 
 mod account;
 mod agent;
@@ -50,10 +50,10 @@ use tokio::time::timeout;
 
 use crate::command::Cli;
 
-/// How a shell tells of a program that Ctrl-C ended.
+/// Exit code that shells give to a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Runs what the command line says, and returns what the process ends with.
+/// Runs the command line. Returns the exit code of the process.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -61,7 +61,7 @@ pub fn run() -> ExitCode {
         Err(error) => return output::fail(&trouble::Trouble::failed(format!("cannot start: {error}"), "")),
     };
     let code = runtime.block_on(until_interrupted(cli));
-    // Reads of standard input and lookups of names cannot be cancelled, and are not waited for.
+    // Does not wait for reads of standard input and lookups of names, which cannot be cancelled.
     runtime.shutdown_background();
     code
 }
@@ -75,7 +75,7 @@ async fn until_interrupted(cli: Cli) -> ExitCode {
         None => {
             interrupted.cancel();
             if ends_by_itself && let Ok(Err(trouble)) = timeout(2 * helm::GRACE, command).await {
-                // Below what the terminal shows for Ctrl-C.
+                // Starts a new line below the terminal's own output for Ctrl-C.
                 output::say("");
                 output::fail(&trouble);
             }
@@ -84,10 +84,10 @@ async fn until_interrupted(cli: Cli) -> ExitCode {
     }
 }
 
-/// What `command` ends with; `None`: Ctrl-C came first.
+/// The outcome of `command`. `None`: Ctrl-C came first.
 ///
-/// Ctrl-C is polled first, each time: a command may do much before it first waits, and one that
-/// came before this listened would be lost or would end the process with its files left behind.
+/// Polls for Ctrl-C first, each time: a command may do much before it first waits. A Ctrl-C before
+/// this listens would be lost, or would end the process and leave its files behind.
 async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
     tokio::select! {
         biased;
@@ -96,10 +96,10 @@ async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
     }
 }
 
-/// A command that `changes` something may have done half of it.
+/// Returns the exit code. A command that `changes` something may have done half of it.
 fn told_interrupted(changes: bool) -> ExitCode {
     if changes {
-        // Below what the terminal shows for Ctrl-C.
+        // Starts a new line below the terminal's own output for Ctrl-C.
         output::say("");
         output::say("interrupted: what was created stays; run the same command again to complete it");
     }
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Each, for a select without an order takes one of two ways.
+    /// Number of runs: without a fixed order, `select!` passes some of them by chance.
     const TRIES: usize = 16;
 
     #[tokio::test]

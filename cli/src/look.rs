@@ -1,4 +1,4 @@
-//! What a look at the hub and at each cluster shows.
+//! Reads what the hub's Secrets and the members themselves say about clusters.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::text_table::cut;
 use crate::trouble::Result;
 use crate::{agent, namespace, registration};
 
-/// Secrets in one page, as client-go asks for them.
+/// Secrets per page, as many as client-go asks for.
 const PAGE: u32 = 500;
-/// Pages of them.
+/// Most pages that are read.
 const PAGES: usize = 1000;
 /// Longest version that is shown, in characters: `v1.35.4-gke.1234567` has 19.
 const LONGEST_VERSION: usize = 64;
-/// Longest answer with the agents' Deployments, in bytes: etcd takes none of more than 1.5 MiB, and
-/// an agent's has a few KiB.
+/// Largest response with the agents' Deployments, in bytes: etcd accepts no object above 1.5 MiB,
+/// and an agent's Deployment has a few KiB.
 const LARGEST_ANSWER: usize = 2 << 20;
-/// As the agent's chart labels its Deployment.
+/// Label that the agent's chart gives its Deployment.
 const AGENTS: &str = "app.kubernetes.io/name=tunnel-agent";
-/// Deployments of agents that are looked at on one member.
+/// Most Deployments of agents that are read on one member.
 const MOST_RELEASES: u32 = 8;
 /// Longest alias that is shown, in characters.
 const LONGEST_ALIAS: usize = 256;
@@ -54,17 +54,17 @@ pub fn each<'a>(
     })
 }
 
-/// What its API server says of its version, and how long that took.
+/// The version that the API server reports, and how long the request took.
 pub type Answer = std::result::Result<(String, Duration), Failure>;
 /// The same, with its agents.
 pub type Asked = std::result::Result<((String, Duration), Option<Agents>), Failure>;
 
-/// What the API server says of its version, and how long that took.
+/// The version that the API server reports, and how long the request took.
 pub async fn version(client: &Client) -> Answer {
     let start = Instant::now();
     let unsaid = || Failure::own("the server reports no version: is it a Kubernetes API server?");
     let body = match session::get_small(client, "/version").await {
-        // What it does not have is not the gateway.
+        // Here, a 404 does not mean that the hub has no gateway.
         Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),
         answer => answer?,
     };
@@ -72,8 +72,8 @@ pub async fn version(client: &Client) -> Answer {
     Ok((cut(&version.git_version, LONGEST_VERSION), start.elapsed()))
 }
 
-/// The agents of a member, as it sees them itself: a request through one of them needs no other
-/// source. `None`: it has none, or they are unknown.
+/// The agents of a member, as the member itself sees them: the request goes through one of them, so
+/// no other source is needed. `None`: it has none, or they are unknown.
 pub async fn agents(client: &Client, name: &ClusterName, registered: Option<&Registered>) -> Option<Agents> {
     let registered = registered?;
     let client = bounded(client.clone(), LARGEST_ANSWER);
@@ -87,7 +87,7 @@ pub async fn agents(client: &Client, name: &ClusterName, registered: Option<&Reg
     }
 }
 
-/// Agents that were installed otherwise, in whatever namespace.
+/// Agents that were installed without a join, in any namespace.
 async fn installed(client: Client, name: &ClusterName) -> Option<Agents> {
     let params = ListParams::default().labels(AGENTS).limit(MOST_RELEASES);
     let found = Api::<Deployment>::all(client).list(&params).await.ok()?;
@@ -98,7 +98,7 @@ async fn installed(client: Client, name: &ClusterName) -> Option<Agents> {
     })
 }
 
-/// Whether its pods link `name`: a member may be registered under other names, too.
+/// Whether its pods link the cluster `name`: a member may be registered under other names, too.
 fn links(deployment: &Deployment, name: &ClusterName) -> bool {
     let flag = format!("--cluster={name}");
     let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
@@ -111,7 +111,7 @@ fn counted(deployment: &Deployment) -> Agents {
     Agents { linked: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0), wanted }
 }
 
-/// What the clusters' Secrets say beside the credentials, which go no further.
+/// What the clusters' Secrets say apart from the credentials, which are not kept.
 pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<String, Registered>> {
     let namespace = namespace::of_clusters(session).await?;
     let secrets: Api<Secret> = Api::namespaced(session.hub().clone(), &namespace);
@@ -133,7 +133,7 @@ pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<Str
     Ok(found)
 }
 
-/// What a cluster's Secret says beside the credential.
+/// What a cluster's Secret says apart from the credential.
 pub fn said(secret: Secret) -> Registered {
     let agents_in =
         registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);

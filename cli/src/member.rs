@@ -1,4 +1,4 @@
-//! A member's API server, for a user that may make accounts on it.
+//! A member's API server, for a user that may create accounts on it.
 
 mod accounts;
 mod acting;
@@ -23,7 +23,7 @@ use crate::contexts;
 use crate::session::{self, Session};
 use crate::trouble::{Result, Trouble};
 
-/// For the member's controller to put a token into a Secret.
+/// Time for the member's controller to write a token into a Secret.
 const TOKEN_LIMIT: Duration = Duration::from_secs(30);
 const MANAGER: &str = "kubectl-clusters";
 
@@ -48,11 +48,11 @@ pub struct Member {
     hub: String,
 }
 
-/// A token of an account, and what it is kept in.
+/// A token of an account, and the Secret that holds it.
 pub struct Token {
     pub secret: String,
     pub value: SecretString,
-    /// PEM of the authority of the member's API server, as pods see it.
+    /// CA of the member's API server as pods see it, in PEM.
     pub authority: Vec<u8>,
 }
 
@@ -78,18 +78,18 @@ impl Options {
 // === impl Member ===
 
 impl Member {
-    /// By a context of the person.
+    /// Reaches the member with one of the person's contexts.
     pub async fn by(session: &Session, kubeconfig: &Kubeconfig, context: &str) -> Result<Self> {
         let (client, _) = session::client(kubeconfig, context, session.options.request_timeout).await?;
         Self::with(session, client).await
     }
 
-    /// The hub itself: it has accounts of agents as a member has those of hubs.
+    /// The hub itself: it has accounts of agents, as a member has accounts of hubs.
     pub async fn hub(session: &Session) -> Result<Self> {
         Self::with(session, session.hub().clone()).await
     }
 
-    /// Through the gateway, as the registered credential.
+    /// Reaches the member through the gateway, with the registered credential.
     pub async fn through(session: &Session, cluster: &api::cluster_name::ClusterName) -> Result<Self> {
         Self::with(session, session.fleet.client(cluster)).await
     }
@@ -98,7 +98,7 @@ impl Member {
         Ok(Self { client, within: session.options.request_timeout, hub: session.hub_uid().await?.to_owned() })
     }
 
-    /// What tells it from every other cluster.
+    /// Identifies the cluster: the uid of its Namespace `kube-system`.
     pub async fn uid(&self) -> Result<String> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let namespace = self.ask(namespaces.get("kube-system")).await?;
@@ -107,7 +107,7 @@ impl Member {
             .ok_or_else(|| Trouble::failed("its Namespace kube-system has no uid", "is it a Kubernetes API server?"))
     }
 
-    /// As its API server says it: `v1.35.4`.
+    /// The version that its API server reports: `v1.35.4`.
     pub async fn version(&self) -> Result<String> {
         Ok(self.ask(self.client.apiserver_version()).await?.git_version)
     }
@@ -129,7 +129,7 @@ impl Member {
         self.ask(outcome).await
     }
 
-    /// What was asked, within the time for one request.
+    /// Awaits `asked`, within the time limit of one request.
     pub async fn ask<T>(&self, asked: impl Future<Output = kube::Result<T>>) -> Result<T> {
         match tokio::time::timeout(self.within, asked).await {
             Ok(outcome) => outcome.map_err(on_member),
@@ -141,7 +141,7 @@ impl Member {
     }
 }
 
-/// The failure of a request to a member: nothing in it is about the hub.
+/// The failure of a request to a member. Its remedy is about the member, never the hub.
 fn on_member(error: kube::Error) -> Trouble {
     let trouble = Trouble::from(error);
     let remedy = if trouble.is_forbidden() {

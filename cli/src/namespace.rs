@@ -1,7 +1,7 @@
-//! Where the clusters' Secrets are.
+//! Finds the namespace of the clusters' Secrets.
 //!
-//! The gateway does not tell. Its flag does, in the Deployment behind its Service; without one, it
-//! is the namespace of that Service, which is the charts' default.
+//! The gateway's API does not report it. The gateway's flag does, in the Deployment behind its
+//! Service. Without the flag, it is the namespace of that Service, which is the charts' default.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -10,13 +10,13 @@ use kube::api::{Api, ListParams};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// How the gateway's API group is registered on the hub.
+/// The APIService that registers the gateway's API group on the hub.
 pub const API_SERVICE: &str = "v1alpha1.cluster.core.oam.dev";
 const FLAG: &str = "--secret-namespace";
-/// Deployments looked at.
+/// Most Deployments that are read.
 const MOST: u32 = 100;
 
-/// The namespace, as the option says or as it is found.
+/// The namespace that the option gives, or else the one found.
 pub async fn of_clusters(session: &Session) -> Result<String> {
     if let Some(namespace) = &session.options.clusters_namespace {
         return Ok(namespace.clone());
@@ -30,7 +30,7 @@ pub async fn of_clusters(session: &Session) -> Result<String> {
         }
     })?;
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &own);
-    // A user that may not read them may still be right about the default.
+    // If the user may not read them, the default may still be right.
     let found = session.within(deployments.list(&ListParams::default().limit(MOST))).await;
     Ok(found.ok().and_then(|list| of_flags(&list.items)).unwrap_or(own))
 }
@@ -56,7 +56,7 @@ fn unknown(trouble: Trouble) -> Trouble {
     trouble.remedied(format!("you need `get` of the APIService {API_SERVICE}"))
 }
 
-/// The flags of a gateway among `deployments`.
+/// The value of the gateway's flag, from the first of `deployments` that has it.
 fn of_flags(deployments: &[Deployment]) -> Option<String> {
     let containers = deployments
         .iter()

@@ -1,4 +1,4 @@
-//! What the gateway and a person have to be allowed on the hub.
+//! The rights that the gateway and a person need on the hub.
 
 use crate::findings::Finding;
 
@@ -9,7 +9,7 @@ pub struct Need {
     pub group: &'static str,
     pub resource: &'static str,
     pub subresource: &'static str,
-    /// In the clusters' namespace, and not in all.
+    /// Needed in the clusters' namespace, not in all namespaces.
     pub namespaced: bool,
 }
 
@@ -34,7 +34,7 @@ pub const OF_GATEWAY: [Need; 5] = [
     Need { verb: "watch", group: "", resource: "secrets", subresource: "", namespaced: true },
 ];
 
-/// What a person needs, to see clusters, to use them and to register others.
+/// What a person needs to see clusters, to use them and to register others.
 pub const OF_PERSON: [Need; 3] = [
     Need { verb: "list", group: api::GROUP, resource: "clustergateways", subresource: "", namespaced: false },
     Need { verb: "get", group: api::GROUP, resource: "clustergateways", subresource: "proxy", namespaced: false },
@@ -51,7 +51,7 @@ impl Need {
     }
 }
 
-/// Of a right of the user `who`.
+/// Finding about a right of the user `who`.
 pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding {
     let place = match namespace {
         _ if !need.namespaced => String::new(),

@@ -1,4 +1,4 @@
-//! Where words go: results to standard output, everything else to standard error.
+//! Output: results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub enum Format {
     Name,
 }
 
-/// Writes results. A reader that stopped has what it wanted.
+/// Writes results. A reader that closed the pipe has what it wanted.
 pub fn print(text: &str) -> Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -29,7 +29,7 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes the sentence that a command ends with, in which servers choose some of the words.
+/// Writes the last sentence of a command. Servers choose some of its words.
 pub fn done(sentence: &str) -> Result<()> {
     print(&format!("{}\n", tame(sentence)))
 }
@@ -40,7 +40,7 @@ pub fn print_document(document: &Value, yaml: bool) -> Result<()> {
     print(&text)
 }
 
-/// As YAML, with a newline at its end.
+/// YAML, with a newline at the end.
 pub fn to_yaml(document: &Value) -> Result<String> {
     // URLs and certificates stay on their lines, as kubectl writes them.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
@@ -48,20 +48,20 @@ pub fn to_yaml(document: &Value) -> Result<String> {
     text.map_err(|error| Trouble::failed(format!("cannot write YAML: {error}"), ""))
 }
 
-/// Says something to the person. Servers choose some of the words: none of them is a command for a
-/// terminal. A failure has no reader left. In one piece: what a pipe prints meanwhile comes before
-/// or after it, not in between.
+/// Writes a line for the person. Servers choose some of the words: none of them reaches the
+/// terminal as a command. Ignores failures, because they have no reader left. Writes the line in
+/// one piece: concurrent output comes before or after it, not in between.
 pub fn say(line: &str) {
     drop(io::stderr().lock().write_all(format!("{}\n", tame(line)).as_bytes()));
 }
 
-/// Tells of the trouble that ends the command.
+/// Reports the trouble that ends the command. Returns the exit code.
 pub fn fail(trouble: &Trouble) -> ExitCode {
     trouble.to_string().lines().for_each(say);
     ExitCode::from(trouble.exit as u8)
 }
 
-/// Asks for a line, if a person is there to answer; `None` if not.
+/// Asks for a line. `None` if no person is there to answer.
 pub fn ask(question: &str) -> Option<String> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return None;
@@ -72,7 +72,7 @@ pub fn ask(question: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// So many of them: `1 warning`, `2 warnings`.
+/// A number and its noun: `1 warning`, `2 warnings`.
 pub fn count(number: usize, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
@@ -82,7 +82,7 @@ pub fn is_coloured() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The same for text that brings its own line ends.
+/// Writes text that has its own line ends to standard error, unchanged.
 pub fn say_lines(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }

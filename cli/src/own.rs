@@ -1,4 +1,4 @@
-//! What a kubeconfig says of a member that can be registered: its trust, and the person's own
+//! What can be registered of a member from a kubeconfig: its trust, and the person's own
 //! credential.
 
 use std::path::Path;
@@ -12,8 +12,9 @@ use secrecy::ExposeSecret;
 use crate::contexts;
 use crate::trouble::{Result, Trouble};
 
-/// What the member's certificate is verified against. That a person does not verify it is not
-/// passed on to the gateway, and to everybody there, unless they said so: `insecure`.
+/// What the gateway verifies the member's certificate against. A kubeconfig that skips verification
+/// is refused, unless the person also asks for it with `insecure`: it would apply to the gateway,
+/// and to everybody that uses it.
 pub fn trust(cluster: &Cluster, insecure: bool) -> Result<Trust> {
     if insecure {
         return Ok(Trust::Insecure);
@@ -71,7 +72,7 @@ fn unstorable(what: &str) -> Trouble {
     )
 }
 
-/// What stands in a kubeconfig as base64, or in a file that it names.
+/// A value of a kubeconfig, which holds it in base64 or names its file.
 fn given(data: Option<&str>, file: Option<&str>, key: &str) -> Result<Option<Vec<u8>>> {
     match (data, file) {
         (Some(data), _) => STANDARD.decode(data).map(Some).map_err(|_| {

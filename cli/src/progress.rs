@@ -1,4 +1,4 @@
-//! How far an operation over many clusters is: one line on standard error, if that is a terminal.
+//! Progress of an operation over many clusters: one line on standard error, if that is a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -19,14 +19,14 @@ impl Line {
         Self { shown: io::stderr().is_terminal(), doing }
     }
 
-    /// Takes it away, before something else is shown.
+    /// Clears the line, before something else is shown.
     pub fn clear(&mut self) {
         if self.shown {
             drop(write!(io::stderr().lock(), "\r\x1b[K"));
         }
     }
 
-    /// Shows it, if there is anything new.
+    /// Updates the line when a cluster has finished.
     pub fn tell<T>(&mut self, progress: Progress, event: &Event<T>) {
         if self.shown && matches!(event, Event::Finished(_)) {
             let Progress { all, finished, failed, .. } = progress;

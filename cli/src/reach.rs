@@ -1,4 +1,4 @@
-//! Whether a cluster answers through the gateway, and as which user.
+//! Whether a cluster answers through the gateway, and as which user it sees the gateway.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::session::{self, LOOK_AGAIN, Session};
 use crate::text_table::cut;
 use crate::trouble::{Result, Trouble};
 
-/// Longest name of a user that is kept, in characters: that of a ServiceAccount has 306 at most,
-/// `system:serviceaccount:`, a namespace of 63 and a name of 220 (`account`).
+/// Longest user name that is kept, in characters. That of a ServiceAccount has at most 306:
+/// `system:serviceaccount:`, a namespace of 63, a colon, and a name of 220 (`account`).
 const LONGEST_USER: usize = 320;
 
-/// The user that the member takes the gateway for.
+/// The user as which the member authenticates the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub user: String,
@@ -55,7 +55,7 @@ struct Metadata {
     resource_version: String,
 }
 
-/// Asks the member through the gateway which user asks.
+/// Asks the member, through the gateway, which user it sees.
 pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Result<Seen, Failure> {
     let client = session.fleet.client(cluster);
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
@@ -64,7 +64,7 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     let unsaid =
         || Failure::own("the member does not report the caller: is it a Kubernetes API server of 1.28 or later?");
     let body = match session.bounded(asked).await {
-        // What it does not have is not the gateway.
+        // Here, a 404 does not mean that the hub has no gateway.
         Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),
         answer => answer?,
     };
@@ -72,14 +72,14 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     Ok(Seen { user: cut(&review.status.user_info.username, LONGEST_USER), took: start.elapsed() })
 }
 
-/// Whether the hub refused to ask the member: read rights do not suffice, for it is a POST.
+/// Whether the hub refused to forward [`whoami`]: it is a POST, so read rights do not suffice.
 pub fn is_refused_by_hub(failure: &Failure) -> bool {
     failure.side == Some(Side::Caller) && failure.kind == Kind::Answered(403)
 }
 
-/// Waits until the gateway has read the cluster's Secret as it is since `version`, a
-/// resourceVersion, for `span` at most: before that, an answer tells of the old one. Does not wait
-/// for a gateway that does not say which it has read, or not to this user.
+/// Waits, for at most `span`, until the gateway has read the cluster's Secret at `version`, a
+/// resourceVersion, or later. Before that, its answers are about the old Secret. Does not wait if
+/// the gateway does not report what it has read, or not to this user.
 pub async fn until_read(session: &Session, cluster: &ClusterName, version: &str, span: Duration) -> Result<()> {
     let end = Instant::now() + span;
     let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}");
@@ -113,8 +113,8 @@ fn is_since(known: &str, version: &str) -> bool {
         || number(known).zip(number(version)).is_some_and(|(known, version)| known >= version)
 }
 
-/// Asks until the member answers the gateway as `user` (`None`: as any), for `span` at most. The
-/// person's own lack of rights does not pass: it ends the wait.
+/// Asks, for at most `span`, until the member sees the gateway as `user` (`None`: as any). If the
+/// person lacks a right, the wait ends at once: that does not pass.
 pub async fn until_answered(
     session: &Session,
     cluster: &ClusterName,

@@ -16,9 +16,9 @@ use crate::namespace;
 use crate::session::Session;
 use crate::trouble::{Exit, Result, Trouble};
 
-/// Secrets in one page, as client-go asks for them.
+/// Secrets per page, as many as client-go asks for.
 const PAGE: u32 = 500;
-/// Pages of them.
+/// Most pages that are read.
 const PAGES: usize = 1000;
 
 /// The clusters' Secrets.
@@ -28,29 +28,29 @@ pub struct Registrations {
     pub namespace: String,
 }
 
-/// The owner of a name, for a user that wants to register a member by it.
+/// The owner of a name, for a user that wants to register a member under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     Free,
-    /// The same member's.
+    /// The name belongs to the same member.
     Own,
-    /// A cluster's whose Secret does not say which member it is.
+    /// The name belongs to a cluster whose Secret does not identify its member.
     Unsaid,
-    /// Another's: in a sentence.
+    /// The name belongs to another. The sentence says to what.
     Taken(String),
 }
 
 // === impl Registrations ===
 
 impl Registrations {
-    /// Those of the hub.
+    /// The Secrets of the session's hub.
     pub async fn of(session: &Session) -> Result<Self> {
         let namespace = namespace::of_clusters(session).await?;
         let secrets = Api::namespaced(session.hub().clone(), &namespace);
         Ok(Self { secrets, session: session.clone(), namespace })
     }
 
-    /// The Secret called so, a cluster's or not.
+    /// The Secret with this name, whether or not it is a cluster's.
     pub async fn find(&self, name: &ClusterName) -> Result<Option<Secret>> {
         self.session.within(self.secrets.get_opt(name.as_str())).await.map_err(|trouble| self.refused(trouble, "get"))
     }
@@ -60,7 +60,7 @@ impl Registrations {
         self.find(name).await?.filter(is_cluster).ok_or_else(|| self.absent(name))
     }
 
-    /// That it is not registered.
+    /// The trouble that the cluster is not registered.
     pub fn absent(&self, name: &ClusterName) -> Trouble {
         Trouble::failed(
             format!("no cluster {name} is registered in the namespace {}", self.namespace),
@@ -68,7 +68,8 @@ impl Registrations {
         )
     }
 
-    /// Refuses a user that may not write Secrets, before anything is made elsewhere for one.
+    /// Refuses a user that may not write the Secret, before a command creates anything elsewhere
+    /// for it.
     pub async fn may_write(&self, existing: Option<&Secret>) -> Result<()> {
         let verb = if existing.is_some() { "update" } else { "create" };
         let asked = ResourceAttributes {
@@ -90,8 +91,8 @@ impl Registrations {
         Err(Trouble { exit: Exit::Hub, ..Trouble::failed(what, self.missing_right(verb)) })
     }
 
-    /// Refuses an account on the member with `uid` that another cluster than `name` names too:
-    /// giving it rights or taking it away would affect both.
+    /// Refuses an account on the member with `uid` that a cluster other than `name` also names:
+    /// giving it rights or deleting it would affect both.
     pub async fn refuse_shared(&self, name: &str, account: &Account, uid: &str) -> Result<()> {
         let mut params = ListParams::default().labels(CREDENTIAL_TYPE_LABEL).limit(PAGE);
         for _ in 0..PAGES {
@@ -121,8 +122,8 @@ impl Registrations {
         ))
     }
 
-    /// Writes `document` as the cluster's Secret: a new one, or in place of `old`, whose other
-    /// labels and annotations stay.
+    /// Creates the cluster's Secret from `document`, or replaces `old` by it. Other labels and
+    /// annotations of `old` stay.
     pub async fn write(&self, document: &Value, old: Option<&Secret>) -> Result<Secret> {
         let mut secret: Secret = serde_json::from_value(document.clone())
             .map_err(|_| Trouble::failed("cannot create the cluster's Secret", ""))?;
@@ -152,16 +153,16 @@ impl Registrations {
         self.session.within(patched).await.map_err(|trouble| self.refused(trouble, "patch"))
     }
 
-    /// The same, if the Secret is still as it was at `version`.
+    /// The same, if the Secret has not changed since `version`.
     pub async fn patch_at(&self, name: &ClusterName, version: &str, patch: &Value) -> Result<Secret> {
         let mut patch = patch.clone();
-        // Given in a patch, it is a condition: another one is answered 409
+        // In a patch, this is a precondition: any other version is answered with 409
         // (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
         patch["metadata"]["resourceVersion"] = version.into();
         self.patch(name, &patch).await
     }
 
-    /// Deletes this very Secret, if it did not change since it was read.
+    /// Deletes this very Secret, if it has not changed since it was read.
     pub async fn delete_unchanged(&self, secret: &Secret) -> Result<()> {
         self.delete_if(secret, secret.resource_version()).await
     }
@@ -190,22 +191,22 @@ impl Registrations {
     }
 }
 
-/// Whether the gateway takes it for a cluster.
+/// Whether the gateway takes the Secret for a cluster.
 pub fn is_cluster(secret: &Secret) -> bool {
     secret.labels().contains_key(CREDENTIAL_TYPE_LABEL)
 }
 
-/// What tells the cluster's member from others; `None`: unknown.
+/// The uid that identifies the cluster's member. `None`: unknown.
 pub fn member_uid(secret: &Secret) -> Option<&str> {
     secret.annotations().get(MEMBER_UID_ANNOTATION).map(String::as_str)
 }
 
-/// The ServiceAccount on the member that it names.
+/// The ServiceAccount on the member that the Secret names.
 pub fn account(secret: &Secret) -> Option<Account> {
     Account::parse(secret.annotations().get(MEMBER_ACCOUNT_ANNOTATION)?)
 }
 
-/// The ServiceAccount of its agent on the hub that it names.
+/// The ServiceAccount on the hub of the cluster's agents, which the Secret names.
 pub fn agent_account(secret: &Secret) -> Option<Account> {
     Account::parse(secret.annotations().get(AGENT_ACCOUNT_ANNOTATION)?)
 }
@@ -216,7 +217,7 @@ fn is_named_by(annotations: &BTreeMap<String, String>, account: &Account, uid: &
         && annotations.get(MEMBER_UID_ANNOTATION).is_some_and(|known| known == uid)
 }
 
-/// Whose the name of `existing` is, for the member with `uid`.
+/// The owner of the name of `existing`, for the member with `uid`.
 pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
     let Some(secret) = existing else { return Standing::Free };
     if !is_cluster(secret) {
@@ -229,7 +230,7 @@ pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
     }
 }
 
-/// That it is another member's, and which.
+/// Says that the name is another member's, and where that member is.
 pub fn another(secret: &Secret) -> String {
     let endpoint = secret.data.as_ref().and_then(|data| data.get(ENDPOINT_KEY));
     let place = endpoint

@@ -1,27 +1,28 @@
-//! What a member calls a resource: found in its discovery documents, as kubectl finds it.
+//! Finds a resource in a member's discovery documents, as kubectl does.
 
 use serde::Deserialize;
 
-/// The forms of `/api` and `/apis` that say everything at once (KEP-3352), newest first.
+/// Media types of aggregated discovery, the form of `/api` and `/apis` that contains everything
+/// (KEP-3352). Newest first.
 pub const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
 /// Where the objects of a resource are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Of its group and version: `/api/v1` or `/apis/apps/v1`.
+    /// Path of its group and version: `/api/v1` or `/apis/apps/v1`.
     pub root: String,
     /// Plural name.
     pub name: String,
     pub namespaced: bool,
 }
 
-/// What a person calls it: `pods`, `po`, `Deployment`, `deploy.apps`, `deployments.v1.apps`, with
-/// `/NAME` for one object.
+/// A resource as a person names it: `pods`, `po`, `Deployment`, `deploy.apps`,
+/// `deployments.v1.apps`, with `/NAME` for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     name: String,
-    /// What stands behind the first dot.
+    /// The text after the first dot.
     group: Option<String>,
     pub object: Option<String>,
 }
@@ -80,7 +81,7 @@ struct ResponseKind {
 // === impl Wanted ===
 
 impl Wanted {
-    /// Reads it; `None` if there is a part missing.
+    /// Parses it. `None` if a part is empty, or has characters that a path must not have.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, object) = text.split_once('/').map_or((text, None), |(kind, object)| (kind, Some(object)));
         let (name, group) = kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
@@ -93,8 +94,8 @@ impl Wanted {
         })
     }
 
-    /// The first that is called so and can be listed, in the order of the documents: the core
-    /// group's before the others'.
+    /// The first resource with this name that can be listed, in the order of the documents: the
+    /// core group comes before the others.
     pub fn find(&self, documents: &[Groups]) -> Option<Resource> {
         let groups = documents.iter().flat_map(|document| &document.items);
         let versions =
@@ -104,7 +105,7 @@ impl Wanted {
         let (group, version, listed) = all.find(|(group, version, listed)| {
             let versioned = format!("{}.{group}", version.version);
             let right_group = self.group.as_ref().is_none_or(|wanted| wanted == group || *wanted == versioned);
-            // They become a path.
+            // These names become a path.
             let plain = is_plain(group) && is_name(&version.version) && is_name(&listed.resource);
             plain && right_group && listed.is_called(&self.name) && listed.verbs.iter().any(|verb| verb == "list")
         })?;
@@ -114,7 +115,7 @@ impl Wanted {
     }
 }
 
-/// What the names of groups, versions and resources are made of.
+/// Whether the text has only characters of the names of groups, versions and resources.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'))
 }
@@ -126,7 +127,7 @@ fn is_name(text: &str) -> bool {
 // === impl Groups ===
 
 impl Groups {
-    /// Whether the server knows this form: those before 1.27 answer with another.
+    /// Whether the server knows aggregated discovery: servers before 1.27 answer in another form.
     pub fn is_complete(&self) -> bool {
         self.kind == "APIGroupDiscoveryList"
     }
@@ -147,7 +148,7 @@ impl Listed {
 // === impl Resource ===
 
 impl Resource {
-    /// Of the objects in `namespace` (`None`: all), or of one of them.
+    /// Path of the objects in `namespace` (`None`: all), or of one of them.
     pub fn path(&self, namespace: Option<&str>, object: Option<&str>) -> String {
         let mut path = self.root.clone();
         if let Some(namespace) = namespace.filter(|_| self.namespaced) {

@@ -1,4 +1,4 @@
-//! What a hub may do on a member: the rights of the ServiceAccount that a join makes.
+//! What a hub may do on a member: the rights of the ServiceAccount that a join creates.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 20;
 pub enum Rights {
     /// One of [`ROLES`].
     Role(&'static str),
-    /// RBAC rules of a role of its own.
+    /// RBAC rules of a custom role.
     Rules(Vec<Value>),
 }
 
@@ -60,7 +60,7 @@ impl Rights {
         }
     }
 
-    /// In a few words.
+    /// A short description.
     pub fn describe(&self) -> String {
         match self {
             Self::Role(role) => format!("the rights of the ClusterRole {role}"),

@@ -1,4 +1,4 @@
-//! How much of what clusters say is kept, of all of them together.
+//! Bounds the memory for what clusters send, for all of them together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ impl Room {
         })
     }
 
-    /// They were shown and are no longer kept.
+    /// Returns bytes that were shown and are no longer kept.
     pub fn give_back(&self, bytes: usize) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }

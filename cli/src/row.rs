@@ -1,4 +1,4 @@
-//! What `list` says of a cluster.
+//! One cluster in the output of `list`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use crate::expiry::{self, Expiry};
 use crate::hops::{self, Hop};
 use crate::{span, text_table, trouble};
 
-/// What was learned of a cluster.
+/// What is known about a cluster.
 #[derive(Debug)]
 pub struct Facts {
     pub cluster: Cluster,
-    /// What its API server said of its version, and how long that took; `None`: it was not asked.
+    /// The version that its API server reported, and how long the request took. `None`: it was not
+    /// asked.
     pub answer: Option<Result<(String, Duration), Failure>>,
-    /// Of a member behind the tunnel; `None`: unknown.
+    /// Agents of a member behind the tunnel. `None`: unknown.
     pub agents: Option<Agents>,
-    /// What its Secret says; `None`: the person may not read it.
+    /// What its Secret says. `None`: the person may not read it.
     pub registered: Option<Registered>,
 }
 
@@ -29,18 +30,18 @@ pub struct Registered {
     pub expiry: Expiry,
     pub alias: Option<String>,
     pub labels: BTreeMap<String, String>,
-    /// Namespace of its agents on the member, if a join put them there.
+    /// Namespace of its agents on the member, if a join installed them.
     pub agents_in: Option<String>,
-    /// It is reached through agents.
+    /// The cluster is reached through agents.
     pub tunnelled: bool,
-    /// Its credential is the token of an account that a join made.
+    /// Its credential is the token of an account that a join created.
     pub rotates: bool,
 }
 
 /// Agents of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Agents {
-    /// Those that are linked: an agent without a link is not ready.
+    /// Agents that are linked: an agent without a link is not ready.
     pub linked: i32,
     pub wanted: i32,
 }
@@ -55,22 +56,22 @@ pub struct Row {
     pub reason: String,
     /// As in `v1.35.0`; empty if unknown.
     pub version: String,
-    /// Of one request from here, through hub and gateway, in milliseconds.
+    /// Time of one request from here, through hub and gateway, in milliseconds.
     pub latency_millis: Option<u64>,
     #[serde(skip)]
     pub latency: String,
     pub endpoint_type: String,
-    /// Empty for those without a fixed URL.
+    /// Empty for clusters without a fixed URL.
     pub endpoint: String,
     pub credential_type: String,
     /// Seconds since 1970; `None`: never, or unknown.
     pub credential_expires_at: Option<i64>,
     /// The same in a word: `90d`, `never`, `expired`; `-` if unknown.
     pub credential_expires_in: String,
-    /// `rotate` can renew it.
+    /// `rotate` can renew its credential.
     #[serde(skip)]
     pub rotates: bool,
-    /// `None`: it has none, or it is unknown.
+    /// `None`: it has none, or they are unknown.
     pub agents: Option<Agents>,
     pub alias: String,
     pub labels: BTreeMap<String, String>,
@@ -79,7 +80,7 @@ pub struct Row {
 // === impl Agents ===
 
 impl Agents {
-    /// In words, if some of them are not linked.
+    /// A message, if some of them are not linked.
     pub fn lacking(self) -> Option<String> {
         let Self { linked, wanted } = self;
         (linked < wanted).then(|| format!("{linked} of {wanted} agents are linked"))
@@ -147,7 +148,7 @@ pub fn table(rows: &[Row], wide: bool) -> String {
     text_table::lay_out(&heads, &rows.iter().map(|row| row.cells(wide)).collect::<Vec<_>>())
 }
 
-/// In a word whether the cluster can be used, and why not.
+/// The status of the cluster in one word, and why it cannot be used.
 fn standing(facts: &Facts) -> (&'static str, String) {
     let reported = facts.cluster.health.as_ref().filter(|health| !health.healthy && !health.healthy_reason.is_empty());
     match (&facts.answer, reported) {
@@ -160,10 +161,10 @@ fn standing(facts: &Facts) -> (&'static str, String) {
     }
 }
 
-/// What a failure means for a user of the cluster.
+/// The status that a failure means for a user of the cluster.
 fn word(failure: &Failure) -> &'static str {
     match (failure.side, failure.kind) {
-        // The hub has just listed the clusters for the same person.
+        // The hub has accepted the person's credential: it has just listed the clusters.
         _ if hops::is_passed_on(failure) => "CredentialRefused",
         (Some(Side::Caller), Kind::Answered(403)) => "Forbidden",
         (Some(Side::Caller), _) => "Unregistered",

@@ -19,7 +19,7 @@ pub struct Selection {
 // === impl Selection ===
 
 impl Selection {
-    /// The clusters meant, by name. Those that are named are not looked up.
+    /// The names of the selected clusters. Clusters selected by name are not looked up.
     pub async fn resolve(&self, session: &Session, named: Option<&str>) -> Result<Vec<ClusterName>> {
         match (named, &self.selector, self.all) {
             (Some(_), None, false) => names(named.unwrap_or_default()),
@@ -45,7 +45,7 @@ impl Selection {
     }
 }
 
-/// Reads `NAME,NAME`, sorted, each once.
+/// Parses `NAME,NAME`. Returns each name once, sorted.
 fn names(list: &str) -> Result<Vec<ClusterName>> {
     let mut names = list.split(',').map(name).collect::<Result<Vec<_>>>()?;
     names.sort_unstable();
@@ -53,7 +53,7 @@ fn names(list: &str) -> Result<Vec<ClusterName>> {
     Ok(names)
 }
 
-/// Reads one name.
+/// Parses one name.
 pub fn name(text: &str) -> Result<ClusterName> {
     ClusterName::parse(text)
         .map_err(|error| Trouble::usage(format!("{text:?} is not a cluster name"), error.to_string()))

@@ -1,4 +1,4 @@
-//! Where agents link to: what the gateway's chart installed for them on the hub.
+//! The servers that agents link to: what the gateway's chart installed for agents on the hub.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,20 +11,21 @@ use crate::agent;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// Services looked at.
+/// Most Services, and most Deployments, that are read.
 const MOST: u32 = 500;
-/// Of the chart's Service for agents: of tunnel-servers, or of gateways that are their own.
+/// Name suffix of the chart's Service for agents: of tunnel-servers, or of gateways that accept
+/// agents themselves.
 const SUFFIX: &str = "-tunnel-agents";
 const PORT: i32 = 8091;
 
-/// The Service that agents dial, in the gateway's `namespace`; `None`: the hub takes no agents.
+/// The Service that agents dial, in the gateway's `namespace`. `None`: the hub accepts no agents.
 pub async fn service(session: &Session, namespace: &str) -> Result<Option<Service>> {
     let services = Api::<Service>::namespaced(session.hub().clone(), namespace);
     let listed = session.within(services.list(&ListParams::default().limit(MOST))).await?;
     Ok(listed.items.into_iter().find(|service| service.name_any().ends_with(SUFFIX)))
 }
 
-/// `HOST:PORT` where it can be dialled from elsewhere.
+/// The `HOST:PORT` at which members can dial the Service.
 pub fn addresses(service: &Service) -> Result<Vec<String>> {
     let port =
         service.spec.as_ref().and_then(|spec| spec.ports.as_ref()?.first().map(|port| port.port)).unwrap_or(PORT);
@@ -39,7 +40,8 @@ pub fn addresses(service: &Service) -> Result<Vec<String>> {
     Ok(hosts.into_iter().map(bracketed).collect())
 }
 
-/// What agents verify: the Secret with the certificate and its CA; `None`: it is kept elsewhere.
+/// The Secret with the certificate that agents verify, and with its CA. `None`: it is kept
+/// elsewhere.
 pub async fn certificate(session: &Session, service: &Service) -> Result<Option<BTreeMap<String, ByteString>>> {
     let (name, namespace) = (service.name_any(), service.namespace().unwrap_or_default());
     let secrets = Api::<Secret>::namespaced(session.hub().clone(), &namespace);
@@ -52,8 +54,8 @@ pub async fn certificate(session: &Session, service: &Service) -> Result<Option<
     Ok(None)
 }
 
-/// The agent's image where the programs of the hub have theirs from, in the gateway's `namespace`;
-/// `None`: unknown.
+/// The agent's image from the registry of the hub's programs in the gateway's `namespace`. `None`:
+/// unknown.
 pub async fn agents_image(session: &Session, namespace: &str) -> Option<String> {
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), namespace);
     let listed = session.within(deployments.list(&ListParams::default().limit(MOST))).await.ok()?;

@@ -1,4 +1,4 @@
-//! Files of a Deployment's flags: the Secrets that they are from.
+//! Files that flags of a Deployment name, read from their Secrets.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PodSpec, Secret, SecretVolumeSource, VolumeMount};
@@ -8,11 +8,11 @@ use kube::api::Api;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// Of the gateway's serving certificate.
+/// Flag for the gateway's serving certificate.
 pub const CERTIFICATE: &str = "--tls-cert-file";
 
-/// What is in the file that `flag` names; `None`: there is no such flag, or it is kept elsewhere
-/// than in a Secret.
+/// The content of the file that `flag` names. `None`: there is no such flag, or the file does not
+/// come from a Secret.
 pub async fn file(session: &Session, deployment: &Deployment, flag: &str) -> Result<Option<Vec<u8>>> {
     let Some((secret, key)) = place(deployment, flag) else { return Ok(None) };
     let secrets = Api::<Secret>::namespaced(session.hub().clone(), &deployment.namespace().unwrap_or_default());
@@ -20,7 +20,7 @@ pub async fn file(session: &Session, deployment: &Deployment, flag: &str) -> Res
     Ok(found.and_then(|secret| Some(secret.data?.remove(&key)?.0)))
 }
 
-/// Name of the Secret, and the key in it: that of the volume which has the file that a flag names.
+/// Name and key of the Secret whose volume has the file that `flag` names.
 fn place(deployment: &Deployment, flag: &str) -> Option<(String, String)> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
     pod.containers.iter().find_map(|container| {

@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use crate::trouble::{Result, Trouble};
 use crate::{contexts, span};
 
-/// Clusters asked at the same moment.
+/// Most clusters asked at the same time.
 pub const AT_ONCE: usize = 16;
-/// Between two looks at what takes some seconds to become true.
+/// Interval between two checks of something that takes seconds to become true.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(300);
-/// Longest answer to one request, in bytes.
+/// Largest response to one request, in bytes.
 const LARGEST: usize = 64 << 20;
-/// Longest answer that says one thing, in bytes: 16 clusters are asked for it at a time.
+/// Largest response that holds one fact, in bytes: 16 clusters are asked for it at a time.
 const SMALL: usize = 64 << 10;
 const NAME: &str = concat!("kubectl-clusters/", env!("CARGO_PKG_VERSION"));
 
@@ -51,12 +51,12 @@ pub struct Options {
     pub interrupted: CancellationToken,
 }
 
-/// The hub, as the person whose kubeconfig it is.
+/// The hub, as the user of the person's kubeconfig.
 #[derive(Clone)]
 pub struct Session {
     pub fleet: Fleet,
     pub kubeconfig: Kubeconfig,
-    /// Name of the hub's context in it.
+    /// Name of the hub's context in the kubeconfig.
     pub context: String,
     pub options: Options,
     hub_uid: Arc<OnceCell<String>>,
@@ -65,7 +65,7 @@ pub struct Session {
 // === impl Session ===
 
 impl Session {
-    /// Reads the kubeconfig. Nothing is sent.
+    /// Reads the kubeconfig. Sends nothing.
     pub async fn open(options: Options) -> Result<Self> {
         let kubeconfig = contexts::read(options.kubeconfig.as_deref())?;
         let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
@@ -79,7 +79,7 @@ impl Session {
         self.fleet.hub()
     }
 
-    /// What tells the hub from every other: the uid of its Namespace `kube-system`.
+    /// Identifies the hub: the uid of its Namespace `kube-system`.
     pub async fn hub_uid(&self) -> Result<&str> {
         let ask = || async {
             let namespaces: Api<Namespace> = Api::all(self.hub().clone());
@@ -89,12 +89,12 @@ impl Session {
         self.hub_uid.get_or_try_init(ask).await.map(String::as_str)
     }
 
-    /// For operations over many clusters: one request each.
+    /// Limits of operations over many clusters, with one request for each.
     pub fn limits(&self) -> Limits {
         Limits { at_once: AT_ONCE, within: self.options.request_timeout }
     }
 
-    /// `asked`, within the time for one request and until Ctrl-C.
+    /// Awaits `asked`, within the time limit of one request and until Ctrl-C.
     pub async fn within<T, E: Into<Trouble>>(
         &self,
         asked: impl Future<Output = std::result::Result<T, E>>,
@@ -109,7 +109,8 @@ impl Session {
         outcome.map_err(Into::into)
     }
 
-    /// The same for what tells of a failure where it was.
+    /// Awaits `asked`, within the time limit of one request. Its failures name the side that
+    /// failed.
     pub async fn bounded<T>(
         &self,
         asked: impl Future<Output = std::result::Result<T, Failure>>,
@@ -119,7 +120,7 @@ impl Session {
     }
 }
 
-/// Without it this hub's accounts on members cannot be told from others'.
+/// Without its uid, this hub's accounts on members cannot be told from those of other hubs.
 fn unidentified(trouble: Trouble) -> Trouble {
     let trouble = trouble.when("cannot identify this hub");
     if !trouble.is_forbidden() {
@@ -134,7 +135,7 @@ pub async fn client(kubeconfig: &Kubeconfig, context: &str, connecting: Duration
     Ok((connected(config.clone(), context)?, config))
 }
 
-/// No answer of a server fills the memory: each has an end.
+/// Limits the size of responses, so that no server can fill the memory.
 fn connected(config: Config, context: &str) -> Result<Client> {
     let client = Client::try_from(config).map_err(|error| unusable(context, &Failure::from(error).message))?;
     Ok(bounded(client, LARGEST))
@@ -145,7 +146,7 @@ async fn config(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) ->
     let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
     let mut config = config.map_err(|error| unusable(context, &hub::client::mistake(&error)))?;
     config.connect_timeout = Some(connecting);
-    // It would repeat each request to a member that is away, up to 15 times.
+    // By default, kube repeats each request to an unreachable member, up to 15 times.
     config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     Ok(config)
@@ -158,17 +159,17 @@ fn unusable(context: &str, what: &str) -> Trouble {
     )
 }
 
-/// The answer to a GET of `path`, in the form that `accept` asks for.
+/// The response to a GET of `path`, in the form that `accept` asks for.
 pub async fn get(client: &Client, path: &str, accept: &str) -> std::result::Result<Bytes, Failure> {
     send(client, Request::get(path).header(ACCEPT, accept).body(Body::empty()), LARGEST).await
 }
 
-/// The answer to a GET of `path`, in JSON and of 64 KiB at most.
+/// The response to a GET of `path`, in JSON and of at most 64 KiB.
 pub async fn get_small(client: &Client, path: &str) -> std::result::Result<Bytes, Failure> {
     send(client, Request::get(path).header(ACCEPT, JSON).body(Body::empty()), SMALL).await
 }
 
-/// The answer to a POST of a JSON document to `path`, of 64 KiB at most.
+/// The response to a POST of a JSON document to `path`, of at most 64 KiB.
 pub async fn post(client: &Client, path: &str, document: &serde_json::Value) -> std::result::Result<Bytes, Failure> {
     let request = Request::builder().method(Method::POST).uri(path).header(ACCEPT, JSON).header(CONTENT_TYPE, JSON);
     send(client, request.body(Body::from(document.to_string().into_bytes())), SMALL).await

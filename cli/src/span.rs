@@ -1,4 +1,4 @@
-//! Lengths of time, as people write and read them.
+//! Durations, as people write and read them.
 
 use std::time::Duration;
 

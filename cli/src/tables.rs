@@ -1,4 +1,4 @@
-//! Tables of many clusters (`meta.k8s.io/v1 Table`), made one.
+//! Merges the tables of many clusters (`meta.k8s.io/v1 Table`) into one.
 
 use api::cluster_name::ClusterName;
 use serde::Deserialize;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::text_table;
 
-/// Asks for a Table; what cannot be one comes as it is.
+/// Asks for a Table. Objects that cannot become one come as they are.
 pub const ACCEPT: &str = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
 
-/// A page of a table, as a server writes it.
+/// A page of a table, as a server sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Page {
@@ -17,7 +17,7 @@ pub struct Page {
     metadata: Metadata,
     column_definitions: Vec<Column>,
     rows: Vec<Row>,
-    /// Of a list that is no table.
+    /// Objects of a list that is not a table.
     items: Vec<Object>,
 }
 
@@ -59,7 +59,7 @@ pub struct Part {
 // === impl Page ===
 
 impl Page {
-    /// Where the next one begins; empty: this is the last.
+    /// The token for the next page. Empty: this is the last page.
     pub fn next(&self) -> &str {
         &self.metadata.r#continue
     }
@@ -95,12 +95,12 @@ impl Part {
         self.rows.extend(objects.into_iter().map(row));
     }
 
-    /// Whether any of its rows is in a namespace.
+    /// Whether any row is in a namespace.
     pub fn has_namespaces(&self) -> bool {
         self.rows.iter().any(|(namespace, _)| !namespace.is_empty())
     }
 
-    /// Rows in it.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -115,8 +115,8 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// One table of all parts: by cluster, namespace and name. Servers of different ages have different
-/// columns: each column of any of them is there once, in the order in which it first comes.
+/// Merges all parts into one table, sorted by cluster, namespace and name. Servers of different
+/// versions have different columns: each column appears once, in the order of first appearance.
 pub fn merged(mut parts: Vec<(ClusterName, Part)>, wide: bool, namespaces: bool) -> String {
     parts.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut columns: Vec<String> = Vec::new();

@@ -1,7 +1,8 @@
-//! Whether a cluster's Secret names what is the cluster's own, before anything is done by it.
+//! Checks that a cluster's Secret names only what belongs to the cluster, before a command acts on
+//! it.
 //!
-//! A user that may change one Secret may write another cluster's account into it, and an
-//! administrator who rotates or detaches has rights on all of them.
+//! A user that may change one Secret can write another cluster's account into it. An administrator
+//! that rotates or detaches has rights on all accounts.
 
 use api::cluster_name::ClusterName;
 use api::secret::{AGENT_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};
@@ -15,7 +16,7 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{agent, namespace};
 
-/// Refuses a member that is not the registered one, and an account that another cluster has too.
+/// Refuses a member other than the registered one, and an account that another cluster also uses.
 pub async fn verify(registrations: &Registrations, secret: &Secret, account: &Account, member: &Member) -> Result<()> {
     let uid = member.uid().await?;
     let name = secret.name_any();
@@ -34,7 +35,7 @@ fn refuse_another(secret: &Secret, uid: &str) -> Result<()> {
     }
 }
 
-/// The account on the hub of the cluster's agents; `None`: it has none.
+/// The account of the cluster's agents on the hub. `None`: it has none.
 pub async fn agent_account(session: &Session, secret: &Secret, name: &ClusterName) -> Result<Option<Account>> {
     let Some(told) = registration::agent_account(secret) else { return Ok(None) };
     let own = agent::account(name, &namespace::of_gateway(session).await?)?;

@@ -4,10 +4,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 pub use net::words::{is_command, tame};
 
-/// Between two columns.
+/// Blanks between two columns.
 const GAP: usize = 3;
 
-/// Rows below their headings; trailing blanks are left out.
+/// Lays out rows below their headings, without trailing blanks.
 pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = heads.iter().map(|head| width(head)).collect();
     for row in rows {
@@ -23,7 +23,7 @@ pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The beginning of a foreign text, of `most` characters; a mark stands for what is left out.
+/// The first `most` characters of a text that others wrote. `…` stands for what is cut off.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -31,7 +31,7 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// What it takes of a line; colours take nothing.
+/// The width of a cell on a terminal. Colours take none.
 fn width(cell: &str) -> usize {
     let mut parts = cell.split("\x1b[");
     let first = parts.next().unwrap_or_default().width();

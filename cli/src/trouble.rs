@@ -7,22 +7,22 @@ use fleet::{Failure, Kind};
 
 use crate::{span, text_table};
 
-/// A command that did not do what it was asked to.
+/// Why a command did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     pub exit: Exit,
     /// What happened, in a sentence.
     pub what: String,
-    /// What to do next; empty where `what` is all there is to say.
+    /// What to do next. Empty where `what` is all there is to say.
     pub remedy: String,
 }
 
-/// What the process ends with.
+/// Exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// An operation failed, of one cluster or more.
+    /// An operation failed for at least one cluster.
     Failed = 1,
-    /// The command line, a file or a name is wrong: nothing was done. clap ends with the same.
+    /// The command line, a file or a name is wrong: nothing was done. clap uses the same code.
     Usage = 2,
     /// The hub could not be asked: not reached, no answer in time, no gateway, or it refused the
     /// person.
@@ -51,7 +51,7 @@ impl Trouble {
         Self::failed("it was interrupted", "")
     }
 
-    /// The hub has not answered for so long.
+    /// The hub did not answer within this time.
     pub fn late(within: Duration) -> Self {
         let what = format!("the hub does not answer within {}", span::took(within));
         let remedy = "give it more time with --request-timeout, or check that `kubectl version` works with this \
@@ -87,14 +87,14 @@ impl Trouble {
         self.what.contains("is forbidden")
     }
 
-    /// The same with another thing to do, where that is known better here.
+    /// The same with another remedy, where the caller knows a better one.
     #[must_use]
     pub fn remedied(self, remedy: impl Into<String>) -> Self {
         Self { remedy: remedy.into(), ..self }
     }
 }
 
-/// What failed in one line, without the next step. Members, real or not, choose the words: none of
+/// What failed, in one line, without the remedy. Members, genuine or not, choose the words: none of
 /// them reaches a terminal as a command.
 pub fn cause(failure: &Failure) -> String {
     let mut text = failure.message.clone();
@@ -104,7 +104,7 @@ pub fn cause(failure: &Failure) -> String {
     text_table::tame(&text)
 }
 
-/// What the reader can do; empty where the message is all there is to say.
+/// What the reader can do. Empty where the message is all there is to say.
 pub fn remedy(failure: &Failure) -> String {
     let step = match failure.kind {
         Kind::Answered(401) if failure.cluster.is_some() => {
@@ -129,20 +129,22 @@ pub fn remedy(failure: &Failure) -> String {
     step.to_owned()
 }
 
-/// Whether the hub has no gateway to ask: so API servers answer for paths of an API that they do
-/// not have (kube-apiserver, `http.NotFound`). A failure of one cluster may be the member's own.
+/// Whether the hub has no gateway to ask: API servers respond like this to paths of an API that
+/// they do not have (kube-apiserver, `http.NotFound`). A failure of one cluster does not count,
+/// because it may be the member's own.
 pub fn is_without_gateway(failure: &Failure) -> bool {
     failure.kind == Kind::Plain(404) && failure.cluster.is_none()
 }
 
-/// Whether the Go cluster-gateway could not use what is registered: it answers before it asks the
-/// member (apiserver's `responsewriters.InternalError`), and names a path that no member sees.
+/// Whether the Go cluster-gateway could not use the cluster's registration. It then responds before
+/// it asks the member (apiserver's `responsewriters.InternalError`), and names a path that no
+/// member sees.
 pub fn is_of_registration(failure: &Failure) -> bool {
     failure.kind == Kind::Plain(500)
         && failure.message.contains(&format!("\"/apis/{}/{}/clustergateways/", api::GROUP, api::VERSION))
 }
 
-/// Of a request for the gateway's API.
+/// For requests to the gateway's API.
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         if is_without_gateway(&failure) {
@@ -152,7 +154,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Of a request for Kubernetes' own APIs.
+/// For requests to Kubernetes' own APIs.
 impl From<kube::Error> for Trouble {
     fn from(error: kube::Error) -> Self {
         Self::of(&error.into())

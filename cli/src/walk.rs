@@ -1,4 +1,4 @@
-//! The way to one cluster, walked hop by hop.
+//! Checks the way to one cluster, hop by hop.
 
 use std::time::Duration;
 
@@ -27,15 +27,15 @@ pub struct Step {
     pub told: String,
 }
 
-/// Where the way ended.
+/// The hop at which the way ended, and why.
 pub struct End {
     pub hop: Hop,
     pub failure: Failure,
 }
 
-/// Of who may only read.
+/// Text for a person that may only read.
 const UNASKED: &str = "user unknown: that needs the verb create on clustergateways/proxy";
-/// Of a hub that nobody installed one on.
+/// Text for a hub on which no gateway is installed.
 const ABSENT: &str = "this hub has no gateway";
 
 #[derive(Deserialize, Default)]
@@ -44,7 +44,7 @@ struct Object {
     spec: Value,
 }
 
-/// Each hop in turn. On the way of one request, the hops before the one that fails have worked.
+/// Checks each hop in turn. When a request fails at a hop, the hops before it have worked.
 pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) -> Result<(), End> {
     let mut good = |hop, took, told: String| steps.push(Step { mark: Mark::Good, hop, took, told });
     let at = |hop| move |failure| End { hop, failure };
@@ -84,8 +84,8 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
     Ok(())
 }
 
-/// Where the way ends if the gateway does not tell of the cluster. The Go cluster-gateway says 404
-/// of the Secret, and no side.
+/// The hop that failed, if the gateway does not describe the cluster. The Go cluster-gateway
+/// responds with 404 about the Secret, and names no side.
 fn unread(failure: &Failure) -> Hop {
     match failure.kind {
         Kind::Answered(404) => Hop::Registration,
@@ -107,7 +107,7 @@ async fn registered(session: &Session, name: &ClusterName) -> Result<(Option<End
     let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}");
     let body = match session.bounded(session::get(session.hub(), &path, session::JSON)).await {
         Ok(body) => body,
-        // The right to use it is another one than the right to see it.
+        // The right to use a cluster is separate from the right to see it.
         Err(failure) if failure.kind == Kind::Answered(403) => {
             return Ok((None, "unknown: you may not get clustergateways".to_owned()));
         }
@@ -121,7 +121,7 @@ async fn registered(session: &Session, name: &ClusterName) -> Result<(Option<End
     Ok((Some(EndpointType::of(kind.to_owned())), told))
 }
 
-/// When the credential ends, if the person may read it.
+/// When the credential expires, if the person may read it.
 async fn ends(session: &Session, name: &ClusterName) -> String {
     let secret = async { Registrations::of(session).await?.get(name).await }.await;
     let expiry = secret.map_or(Expiry::Unknown, |secret| expiry::registered(&secret.data.unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! `check`: hub, gateway, tunnel and members, with a remedy for what is wrong.
+//! `check`: checks hub, gateway, tunnel and members, and gives a remedy for what is wrong.
 
 mod clusters;
 mod gateway;
@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::trouble::{Exit, INSTALL, Result, Trouble};
 use crate::{namespace, selection, span};
 
-/// A heading, and what was found below it.
+/// A heading, and the findings below it.
 type Section = (&'static str, Vec<Finding>);
 
 /// Check hub, gateway, tunnel and clusters.
@@ -95,7 +95,8 @@ fn text(sections: &[Section], coloured: bool) -> String {
     text
 }
 
-/// What is registered of the gateway, and how the gateway knows its callers.
+/// Adds findings about the gateway's registration, and about the CA by which it authenticates its
+/// callers. Returns the gateway, if there is one.
 async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gateway> {
     let client = session.hub();
     let service = session.within(Api::<APIService>::all(client.clone()).get_opt(namespace::API_SERVICE)).await;
@@ -129,7 +130,7 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
     gateway
 }
 
-/// What the person may not look at may be as it should be.
+/// A warning, not a failure: what the person may not see may be as it should be.
 fn unseen(what: &str, trouble: &Trouble) -> Finding {
     let remedy = match trouble.remedy.as_str() {
         "" if trouble.is_forbidden() => "ask the hub's administrator for that verb on that resource",

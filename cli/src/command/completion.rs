@@ -13,16 +13,15 @@ use crate::output;
 use crate::session::{Options, Session};
 use crate::trouble::Result;
 
-/// For listing the hub's clusters, everything together: the user waits for each completion.
+/// Time for listing the hub's clusters, everything included: the user waits for each completion.
 const WITHIN: Duration = Duration::from_secs(1);
-/// What the program is that kubectl asks.
+/// The program that kubectl asks.
 const ASKED: &str = "\
 #!/bin/sh
 # kubectl runs this to complete `kubectl clusters`. It must be in PATH as kubectl_complete-clusters.
 exec kubectl-clusters completion kubectl -- \"$@\"
 ";
-/// What a shell does with what it is offered (cobra, `ShellCompDirective`): nothing of its own, or
-/// offer files.
+/// What a shell offers besides our words (cobra, `ShellCompDirective`): nothing, or files.
 const DIRECTIVES: (&str, &str) = (":4", ":0");
 
 /// Complete commands, options and names of clusters.
@@ -87,7 +86,7 @@ impl Completion {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// A word in each line, with what it means, and what the shell is to do with them.
+    /// One word with its description per line, and then the directive for the shell.
     async fn offered(&self, options: &Options) -> String {
         let mut root = Cli::command();
         root.build();
@@ -111,7 +110,8 @@ impl Completion {
     }
 }
 
-/// Of the hub that the line is about. A failure is not reported: the user is still typing.
+/// Names of clusters on the hub that the command line selects. A failure is not reported, because
+/// the user is still typing.
 async fn names(words: &[String], options: &Options) -> Option<Vec<String>> {
     let value = |flag: &str| {
         let mut words = words.iter();

@@ -1,4 +1,4 @@
-//! `dashboard`: the page.
+//! `dashboard`: serves the dashboard, and opens it in a browser.
 
 mod browser;
 
@@ -42,7 +42,7 @@ impl Dashboard {
         let address = listening.address();
         output::print(&format!("{address}\n"))?;
         output::say(&format!("the clusters of the hub {}, with your rights; Ctrl-C ends it", session.context));
-        // It goes when the command ends: until then a browser may come back to it.
+        // The file is deleted when the command ends: until then, a browser may load it again.
         let _page = if !self.no_open && io::stdout().is_terminal() { browser::open(&address) } else { None };
         listening.serve().await;
         Ok(ExitCode::SUCCESS)

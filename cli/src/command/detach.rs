@@ -1,4 +1,4 @@
-//! `detach`: a cluster is no longer the hub's.
+//! `detach`: removes a cluster from the hub.
 
 use std::process::ExitCode;
 
@@ -37,12 +37,12 @@ pub struct Detach {
     yes: bool,
 }
 
-/// What there is of a cluster.
+/// What exists of a cluster.
 struct Parts {
     secret: Option<Secret>,
-    /// On the member.
+    /// The account on the member.
     account: Option<Account>,
-    /// On the hub.
+    /// The account of its agents on the hub.
     agent: Option<Account>,
 }
 
@@ -55,7 +55,7 @@ impl Detach {
         let found = registrations.find(&name).await?.filter(is_cluster);
         let parts = match found {
             Some(secret) => Parts::registered(secret, self.hub_only, session, &name).await?,
-            // Of a join that did not come to its end.
+            // What an unfinished join left.
             None => match Parts::left(&name, self.member.given(session, &name).await?.as_ref(), session).await? {
                 Some(left) => left,
                 None => return Err(registrations.absent(&name)),
@@ -87,7 +87,7 @@ impl Detach {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Removes the account from the member, if it is the registered one. Returns what stays.
+    /// Removes the account from the member, if it is the registered member. Returns what stays.
     async fn remove(
         &self,
         session: &Session,
@@ -111,13 +111,13 @@ impl Parts {
         let account = account(&secret).filter(|_| !hub_only);
         let agent = match target::agent_account(session, &secret, name).await? {
             Some(agent) => Some(agent),
-            // Of a `join --tunnel` that did not come to its end, and was followed by another join.
+            // What an unfinished `join --tunnel` left that another join followed.
             None => agent_left(session, name).await?,
         };
         Ok(Self { account, agent, secret: Some(secret) })
     }
 
-    /// What is there of a cluster that is not registered; `None`: nothing.
+    /// What exists of a cluster that is not registered. `None`: nothing.
     async fn left(name: &ClusterName, member: Option<&Member>, session: &Session) -> Result<Option<Self>> {
         let account = match member {
             Some(member) => member.account(&Account::of(name, "")?.binding()).await?,
@@ -139,7 +139,8 @@ impl Parts {
     }
 }
 
-/// An agent's account on the hub. A user that may not look for it has none to remove.
+/// The account of the cluster's agents on the hub. `None` also if it cannot be looked up: a user
+/// that may not look for it has none to remove.
 async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Account>> {
     let look = async {
         let own = agent::account(name, &namespace::of_gateway(session).await?)?;

@@ -1,4 +1,4 @@
-//! `exec-each`: a command of this machine, once for each of many clusters.
+//! `exec-each`: runs a command of this machine once for each of many clusters.
 
 mod group;
 mod kubeconfigs;
@@ -25,9 +25,10 @@ use crate::session::{AT_ONCE, Session};
 use crate::trouble::Result;
 use crate::{output, span};
 
-/// What is kept of what a command prints for one cluster, in bytes of each stream.
+/// Most bytes that are kept of each output stream of one cluster's command.
 const LONGEST: usize = 4 << 20;
-/// What is kept of all of it, until it is its cluster's turn to be shown.
+/// Most bytes that are kept of all clusters' output. Each cluster's output is kept until its turn
+/// to be shown.
 const MOST: usize = 512 << 20;
 
 /// Run a command once per cluster.
@@ -56,7 +57,7 @@ pub struct ExecEach {
     command: Vec<OsString>,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 struct Done {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -71,7 +72,7 @@ impl ExecEach {
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
         let (kubeconfigs, room) = (Kubeconfigs::new(session)?, Room::new(MOST));
         let limits = Limits { at_once: AT_ONCE, within: self.timeout };
-        // Dropped before the files are: no command is left to miss them.
+        // Dropped before the files, so that no command runs without them.
         let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, &room, cluster));
         let mut line = Line::new("done");
         let (mut waiting, mut next, mut failures) = (BTreeMap::new(), 0, Vec::new());
@@ -80,7 +81,7 @@ impl ExecEach {
             if let Event::Finished(outcome) = event {
                 waiting.insert(outcome.place, outcome);
             }
-            // In the order of the clusters, as soon as it is the turn of each.
+            // Shows outcomes in the order of the clusters, each as soon as it is its turn.
             while let Some(outcome) = waiting.remove(&next) {
                 next += 1;
                 match outcome.result {
@@ -155,8 +156,7 @@ impl Done {
     }
 }
 
-/// All that comes, up to [`LONGEST`] bytes; the rest is read and dropped, and a mark
-/// says so.
+/// Reads to the end. Keeps up to [`LONGEST`] bytes, and drops the rest; a mark says so.
 async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
     let mut kept = Vec::new();

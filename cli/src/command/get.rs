@@ -1,4 +1,4 @@
-//! `get`: one read, of many clusters at once.
+//! `get`: reads objects of many clusters at once.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,11 +20,11 @@ use crate::tables::{self, Page, Part};
 use crate::text_table;
 use crate::trouble::{self, Exit, Result, Trouble};
 
-/// Objects of one page, as kubectl asks for them.
+/// Objects per page, as many as kubectl asks for.
 const PAGE: usize = 500;
-/// Pages of one cluster.
+/// Most pages of one cluster.
 const PAGES: usize = 1000;
-/// What is kept of all clusters' answers, in bytes: what is shown has to fit the memory.
+/// Most bytes that are kept of all clusters' responses: what is shown must fit into memory.
 const MOST: usize = 512 << 20;
 /// Reason of the failure of a cluster that has no such resource.
 const UNHEARD_OF: &str = "NoSuchResource";
@@ -64,7 +64,7 @@ pub struct Get {
     output: Option<Format>,
 }
 
-/// What came of one cluster.
+/// What one cluster returned.
 enum Found {
     Rows(Part),
     Objects(Vec<Value>),
@@ -81,8 +81,8 @@ impl Get {
             )
         })?;
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
-        // No cluster speaks for another: it could lead all others' requests elsewhere. A hub that
-        // does not know the resource, or does not say, is no failure.
+        // Only the hub guides the requests to all clusters: a member could lead those to all others
+        // elsewhere. It is no failure if the hub does not know the resource, or does not say.
         let guide = match timeout(session.options.request_timeout, discover(session.hub(), &wanted)).await {
             Ok(Err(failure)) if matches!(failure.kind, Kind::Unanswered | Kind::Answered(401)) => {
                 return Err(failure.into());
@@ -112,7 +112,8 @@ impl Get {
         let absent = match guide {
             None => None,
             Some(guide) => match self.read_at(&client, wanted, guide, room).await {
-                // It may have it elsewhere, or be of another age. One object may be absent.
+                // The cluster may have the resource elsewhere, or run another version of
+                // Kubernetes. Or the one object is absent.
                 Err(failure) if is_unknown(&failure) => Some(failure),
                 outcome => return outcome,
             },
@@ -152,7 +153,7 @@ impl Get {
 
     fn query(&self, at: &Resource, next: &str) -> String {
         let mut query = format!("limit={PAGE}");
-        // The namespace of a row is in its object, and nothing else of it is needed.
+        // A row's namespace is in its object's metadata. Nothing else of the object is needed.
         let include = if self.all_namespaces && at.namespaced { "Metadata" } else { "None" };
         let given = [
             ("includeObject", Some(include)),
@@ -201,7 +202,7 @@ impl Get {
 // === impl Found ===
 
 impl Found {
-    /// Adds a page; returns where the next one begins.
+    /// Adds a page. Returns the token for the next page.
     fn add(&mut self, body: &[u8]) -> std::result::Result<String, Failure> {
         let unreadable = |_| Failure::own("the answer cannot be read");
         match self {
@@ -240,13 +241,13 @@ fn is_unheard_of(failure: &Failure) -> bool {
     failure.kind == Kind::Own && failure.reason == UNHEARD_OF
 }
 
-/// The path is unknown there: kube-apiserver's plain 404, or a Status without an object.
+/// Whether the member does not find the path: kube-apiserver's plain 404, or a Status.
 fn is_unknown(failure: &Failure) -> bool {
     let unregistered = failure.side == Some(api::side::Side::Caller);
     matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)) && !unregistered
 }
 
-/// `CLUSTER TYPE/NAME`, a line each.
+/// `CLUSTER NAME`, one line for each object.
 fn names(objects: &BTreeMap<ClusterName, Vec<Value>>) -> String {
     let mut text = String::new();
     for (cluster, items) in objects {
@@ -257,12 +258,12 @@ fn names(objects: &BTreeMap<ClusterName, Vec<Value>>) -> String {
     text
 }
 
-/// Tells of failures, by cluster, and what the process ends with for them.
+/// Reports failures, with their clusters. Returns the exit code of the process.
 pub fn failed(failures: &[Failure]) -> ExitCode {
     for failure in failures {
         let cluster = failure.cluster.as_ref().map_or("?", |cluster| cluster.as_str());
         let (cluster, cause) = (format!("cluster {cluster}"), trouble::cause(failure));
-        // The gateway's own sentences begin with the cluster.
+        // The gateway's own messages begin with the cluster.
         let cause = cause.strip_prefix(&cluster).map_or_else(|| format!(": {cause}"), str::to_owned);
         let remedy = trouble::remedy(failure);
         let remedy = if remedy.is_empty() { remedy } else { format!(" (remedy: {remedy})") };

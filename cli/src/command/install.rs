@@ -1,4 +1,4 @@
-//! `install`: the gateway on the hub, by helm.
+//! `install`: installs the gateway on the hub, with helm.
 
 mod image;
 
@@ -67,8 +67,8 @@ impl Install {
         if self.print {
             return self.print(options, &chart.place).await;
         }
-        // A context that cannot be used, and a hub that is away or refuses the credential, fail
-        // before anything is made, and in our words.
+        // An unusable context, an unreachable hub, and a rejected credential fail here: before
+        // anything is created, and with our own messages.
         let session = Session::open(options.clone()).await?;
         session.within(crate::look::version(session.hub())).await?;
         self.refuse_imageless(options, &chart.place).await?;
@@ -82,7 +82,7 @@ impl Install {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is about to happen, and where: helm says nothing before it is done.
+    /// Says what is about to happen, and where: helm prints nothing before it is done.
     fn announcement(&self, context: &str) -> String {
         let chart = self.chart.clone().unwrap_or_else(|| charts::GATEWAY.name_and_version());
         let (release, namespace) = (&self.release, &self.namespace);
@@ -100,7 +100,7 @@ impl Install {
         let mut words = self.words(options, chart);
         words.extend(version(options).await);
         let text = self.helm.output(&words, "", helm::LIMIT, &options.interrupted).await?;
-        // helm makes the namespace itself where it installs.
+        // When helm installs, it creates the namespace itself.
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
         output::print(&format!("---\n{}{text}", output::to_yaml(&namespace)?))?;
         if text.contains("tls.key") {
@@ -134,13 +134,14 @@ fn hub(options: &Options) -> Vec<String> {
     kubeconfig.chain(options.context.iter().map(|context| format!("--kube-context={context}"))).collect()
 }
 
-/// What helm prints, without the chart's notes: they are for users of helm alone, and would bury
+/// helm's output without the chart's notes, which are only for users of helm itself, and would bury
 /// what was done.
 fn without_notes(text: &str) -> &str {
     text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }
 
-/// Waits until the hub reaches the gateway, for `span` at most: its pods are ready a moment before.
+/// Waits, for at most `span`, until the hub reaches the gateway: its pods are ready a moment
+/// before.
 async fn available(session: &Session, span: Duration) -> Result<()> {
     let services = Api::<APIService>::all(session.hub().clone());
     let end = Instant::now() + span;
@@ -157,7 +158,8 @@ async fn available(session: &Session, span: Duration) -> Result<()> {
     }
 }
 
-/// The hub's version for helm's rendering, which contacts no hub; none if the hub does not answer.
+/// A flag with the hub's version for helm's rendering, which contacts no hub. `None` if the hub
+/// does not answer.
 async fn version(options: &Options) -> Option<String> {
     let session = Session::open(options.clone()).await.ok()?;
     let (version, _) = session.within(crate::look::version(session.hub())).await.ok()?;

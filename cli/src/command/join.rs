@@ -1,4 +1,4 @@
-//! `join`: a member becomes a cluster of the hub.
+//! `join`: registers a member as a cluster of the hub.
 
 mod age;
 mod direct;
@@ -75,9 +75,9 @@ pub struct Join {
     tunnel: tunnel::Tunnel,
 }
 
-/// For a member to answer that can be dialled.
+/// Time for a member to answer, if the gateway dials it.
 const ANSWERING: Duration = Duration::from_secs(30);
-/// For an agent's image to be pulled, and for the agent to link.
+/// Time for an agent's image to be pulled, and for the agent to link.
 const LINKING: Duration = Duration::from_mins(3);
 
 // === impl Join ===
@@ -102,7 +102,7 @@ impl Join {
         refuse_taken(session, &name, existing.as_ref(), &uid).await?;
         registrations.may_write(existing.as_ref()).await?;
         age::warn_of_hub(session).await;
-        // Before anything is made: what can be wrong with these is the command line's.
+        // Before anything is created: a mistake here is one of the command line.
         let account = Account::of(&name, &self.account_namespace)?;
         if rights.is_some() && member.refuse_foreign(&account).await? {
             registrations.refuse_shared(name.as_str(), &account, &uid).await?;
@@ -128,7 +128,7 @@ impl Join {
         let user = identity.account.as_ref().map(Account::user);
         let wait = self.wait.unwrap_or(if self.tunnel.wanted { LINKING } else { ANSWERING });
         let seen = async {
-            // Another endpoint of before may still answer.
+            // Until then, an earlier endpoint may still answer.
             until_read(session, &name, &written.resource_version().unwrap_or_default(), wait).await?;
             until_answered(session, &name, user.as_deref(), wait).await
         };
@@ -136,7 +136,7 @@ impl Join {
         self.done(&name, &seen.map_err(|trouble| direct::unreached(&name, &secret, trouble))?)
     }
 
-    /// Where the agent links to, and its manifests.
+    /// The servers that the agent links to, and its manifests.
     async fn agent(
         &self,
         session: &Session,
@@ -157,7 +157,7 @@ impl Join {
     fn done(&self, name: &ClusterName, seen: &Seen) -> Result<ExitCode> {
         let took = span::took(seen.took);
         let joined = format!("cluster {name} joined: it answers the gateway in {took} as {}", seen.user);
-        // Manifests are for a program to read.
+        // Standard output has the manifests, for a program to read.
         if self.tunnel.print {
             output::say(&joined);
         } else {
@@ -192,7 +192,7 @@ impl Join {
     fn secret(&self, direct: Option<Direct>, identity: &Identity) -> ClusterSecret {
         let credential = identity.credential.clone();
         let mut secret = match direct {
-            // The agent dials what pods dial.
+            // The agent dials what the member's pods dial.
             None => {
                 ClusterSecret::new(ClusterEndpoint::ClusterProxy, Trust::Bundle(identity.authority.clone()), credential)
             }
@@ -210,12 +210,12 @@ impl Join {
     }
 }
 
-/// Refuses a name that is another member's.
+/// Refuses a name that belongs to another member.
 pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Option<&Secret>, uid: &str) -> Result<()> {
     let why = match standing(existing, uid) {
         Standing::Free | Standing::Own => return Ok(()),
         Standing::Taken(why) => why,
-        // A registration by hand does not say which member it is: the member says so itself.
+        // A registration by hand does not identify its member. The member itself does.
         Standing::Unsaid => match Member::through(session, name).await?.uid().await {
             Ok(known) if known == uid => return Ok(()),
             Ok(_) => existing.map(another).unwrap_or_default(),

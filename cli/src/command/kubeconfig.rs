@@ -1,4 +1,4 @@
-//! `kubeconfig`: contexts that go through the hub.
+//! `kubeconfig`: contexts that lead to clusters, through the hub or directly.
 
 mod direct;
 mod file;
@@ -89,7 +89,7 @@ impl Contexts {
         contexts::through(&session.kubeconfig, context, clusters, call)
     }
 
-    /// Refuses contexts that would be taken for others of the same name in `known`.
+    /// Refuses contexts that would shadow or replace others of the same name in `known`.
     fn refuse_shadows(&self, known: &Kubeconfig, made: &Kubeconfig) -> Result<()> {
         match contexts::shadowed(known, made).filter(|_| !self.force) {
             Some(name) => Err(Trouble::usage(
@@ -100,7 +100,7 @@ impl Contexts {
         }
     }
 
-    /// Refuses to write over credentials.
+    /// Refuses to overwrite credentials.
     fn refuse_users(&self, file: &Path) -> Result<()> {
         if self.force || contexts::read_alone(file)?.auth_infos.is_empty() {
             return Ok(());
@@ -118,7 +118,7 @@ fn text(kubeconfig: &Kubeconfig) -> Result<String> {
     output::to_yaml(&document)
 }
 
-/// Fields that say nothing are left out, as kubectl leaves them out.
+/// Removes null fields, as kubectl does.
 fn prune(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|_, value| !value.is_null());

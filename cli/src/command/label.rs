@@ -1,4 +1,4 @@
-//! `label` and `alias`: what people and selectors know a cluster by.
+//! `label` and `alias`: change the labels that selectors use, and the name that people see.
 
 use std::process::ExitCode;
 
@@ -77,7 +77,7 @@ async fn patch(session: &Session, name: &str, patch: &Value) -> Result<()> {
     registrations.patch(&name, patch).await.map(drop)
 }
 
-/// Reads `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub fn pair(text: &str) -> std::result::Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     if key.starts_with(api::GROUP) {
@@ -92,7 +92,7 @@ pub fn pair(text: &str) -> std::result::Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// A merge patch of labels: null removes.
+/// A merge patch of labels. `null` removes one.
 fn changes(words: &[String]) -> Result<Map<String, Value>> {
     let wrong = |word: &str, why: &str| {
         Trouble::usage(format!("label {word:?}: {why}"), "write KEY=VALUE to set, KEY- to remove")

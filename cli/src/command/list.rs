@@ -1,4 +1,4 @@
-//! `list`: every cluster in a row.
+//! `list`: one row for each cluster.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ impl List {
         }
         loop {
             sleep(self.interval).await;
-            // A hub that is away for a moment ends nothing: its return is worth watching for.
+            // A failure of the hub does not end the watch: the user also watches for its return.
             let next = match self.rows(session).await {
                 Ok(next) => next,
                 Err(trouble) => {
@@ -124,8 +124,8 @@ impl List {
     }
 }
 
-/// Rows that are new or differ in more than what they took and what time does to them, and those
-/// that are gone.
+/// Rows that are new, that are gone, or that differ in more than the latency and the time that
+/// their credential has left.
 fn changes(before: &[Row], after: &[Row]) -> Vec<Row> {
     let lasting = |row: &Row| Row {
         latency_millis: None,

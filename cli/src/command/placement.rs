@@ -53,7 +53,7 @@ struct Explain {
     output: Option<Format>,
 }
 
-/// What a choice depends on, as the person may read it.
+/// Everything that a choice depends on, as far as the person may read it.
 struct World {
     sets: Vec<ManagedClusterSet>,
     bindings: Vec<ManagedClusterSetBinding>,
@@ -148,8 +148,8 @@ impl World {
     }
 }
 
-/// Those of all namespaces count. A user that may see those of this one alone reads what that
-/// means.
+/// The decisions of all namespaces count. A user that may list only those of this namespace gets a
+/// message that says what follows.
 async fn decisions(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
     match all(session, "v1beta1", "PlacementDecision", "").await {
         Err(trouble) if trouble.is_forbidden() => {
@@ -160,7 +160,8 @@ async fn decisions(session: &Session, placement: &Prepared) -> Result<Vec<Value>
     }
 }
 
-/// They are read only for users that may see them. A hub may lack the kind.
+/// Reads scores only if the placement may use them. A user that may not list them gets a message,
+/// and the choice is computed without them. A hub may lack the kind.
 async fn scores(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
     if !placement.has_expressions() && placement.score_resources().next().is_none() {
         return Ok(Vec::new());
@@ -176,7 +177,7 @@ async fn scores(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
     }
 }
 
-/// Of all namespaces, if none is given.
+/// Lists the objects of `namespace`, or of all namespaces if it is empty.
 async fn all(session: &Session, version: &str, kind: &str, namespace: &str) -> Result<Vec<Value>> {
     list(session, version, kind, namespace).await.map_err(|failure| unlisted(failure, kind))
 }
@@ -199,7 +200,7 @@ fn resource(version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, version, kind), &plural)
 }
 
-/// Metadata is what it was: a Placement's generation and a cluster's labels count.
+/// Keeps the metadata: a Placement's generation and a cluster's labels count.
 fn value(object: DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
@@ -242,7 +243,7 @@ fn not_in_sets(document: &Value) -> bool {
     candidates.any(|candidate| candidate["filteredBy"] == "NotInSets")
 }
 
-/// Conditions, then a line for each candidate.
+/// Conditions and warnings, then one line for each candidate.
 fn text(document: &Value) -> String {
     let mut lines = String::new();
     for condition in document["conditions"].as_array().into_iter().flatten() {
@@ -266,7 +267,7 @@ fn text(document: &Value) -> String {
 
 const HEADS: [&str; 6] = ["CLUSTER", "CHOSEN", "DECIDED", "FILTERED BY", "TOTAL", "SCORE X WEIGHT"];
 
-/// Of one that was not evaluated, nothing is known but what is decided.
+/// A row of the table. Of a candidate that was not evaluated, only the decision is known.
 fn row(candidate: &Value) -> Vec<String> {
     let is = |field: &str| match candidate[field].as_bool() {
         Some(true) => "yes".to_owned(),

@@ -1,4 +1,4 @@
-//! `probe`: each hop to a cluster in turn, and the one that fails.
+//! `probe`: checks each hop to a cluster in turn, and names the one that fails.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `rename`: a cluster under another name.
+//! `rename`: registers a cluster under another name.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{output, selection};
 
-/// For the cluster to answer by its new name.
+/// Time for the cluster to answer under its new name.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Register a cluster by another name.
@@ -49,9 +49,9 @@ impl Rename {
         }
         match registrations.find(&new).await? {
             None => drop(registrations.write(&copy(&secret, new.as_str()), None).await?),
-            // Of a rename that did not come to its end.
+            // An unfinished rename left this.
             Some(other) if other.data == secret.data => {}
-            // The same, and the old one has another token since.
+            // The same, but the old registration has got another token since.
             Some(other) if is_copy(&other, &secret) => {
                 registrations.write(&copy(&secret, new.as_str()), Some(&other)).await?;
             }
@@ -77,7 +77,7 @@ impl Rename {
     }
 }
 
-/// Whether both are of one account of one member: a rename made the one from the other.
+/// Whether both name the same account of the same member: a rename made one from the other.
 fn is_copy(one: &Secret, other: &Secret) -> bool {
     let of = |secret: &Secret| {
         let said = |key: &str| secret.annotations().get(key).cloned();

@@ -1,4 +1,4 @@
-//! `rotate`: another token for a cluster, and for its agents.
+//! `rotate`: gives a cluster, and its agents, new tokens.
 
 mod agent;
 
@@ -23,9 +23,10 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{output, selection, span, target};
 
-/// For the gateway to use the new token, and for the member to answer.
+/// Time for the gateway to use the new token, and for the member to answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Answers seen before and after the old tokens end: each may come by another replica.
+/// Answers to wait for before and after the old tokens are revoked: each may come through another
+/// replica of the gateway.
 const ANSWERS: usize = 4;
 
 /// Give a cluster a new token, and revoke the old one.
@@ -63,7 +64,8 @@ impl Rotate {
                 format!("`kubectl clusters join {name} --rights …` creates one, whose token can be rotated"),
             ));
         };
-        // Before anything is made, on either side: the Secret's contents may be a trick.
+        // Before anything is created, on the hub or the member: the Secret's contents may be a
+        // trick.
         let agent = target::agent_account(session, &before, &name).await?;
         let member = self.member.on(session, &name, member_uid(&before)).await?;
         target::verify(&registrations, &before, &account, &member).await?;
@@ -74,8 +76,8 @@ impl Rotate {
         let read = before.resource_version().unwrap_or_default();
         let patched = match registrations.patch_at(&name, &read, &json!({"data": {TOKEN_KEY: token}})).await {
             Ok(patched) => patched,
-            // The new token has no user yet. Its own failure matters less than the one that led to
-            // it.
+            // Nothing uses the new token yet. A failure to revoke it matters less than the one that
+            // led to it.
             Err(trouble) => return Err(withdrawn(&member, &account, &new.secret, trouble).await),
         };
         let version = patched.resource_version().unwrap_or_default();
@@ -85,7 +87,7 @@ impl Rotate {
             let before = before.data.unwrap_or_default().remove(TOKEN_KEY);
             return Err(self.put_back(&registrations, &name, (&version, before), trouble).await);
         }
-        // Of two that rotate at once, only the one whose token is registered ends others.
+        // Of two concurrent rotations, only the one whose token is registered revokes other tokens.
         let now = registrations.get(&name).await?.data.unwrap_or_default().remove(TOKEN_KEY);
         refuse_overtaken(now.as_ref(), new.value.expose_secret(), &name)?;
         for secret in &old {
@@ -126,7 +128,7 @@ impl Rotate {
     }
 }
 
-/// The Secret could not be changed, or another writer changed it: the token that was made goes.
+/// Revokes the new token, after the Secret could not be changed, or another writer changed it.
 async fn withdrawn(member: &Member, account: &Account, secret: &str, trouble: Trouble) -> Trouble {
     let left = match member.revoke(account, secret).await {
         Ok(()) => String::new(),
@@ -142,7 +144,7 @@ async fn withdrawn(member: &Member, account: &Account, secret: &str, trouble: Tr
     trouble
 }
 
-/// Refuses to end tokens when another one than the `new` is registered by now.
+/// Refuses to revoke tokens if a token other than `new` is registered by now.
 fn refuse_overtaken(registered: Option<&ByteString>, new: &str, name: &ClusterName) -> Result<()> {
     if registered.is_some_and(|token| token.0 == new.as_bytes()) {
         return Ok(());
@@ -153,7 +155,7 @@ fn refuse_overtaken(registered: Option<&ByteString>, new: &str, name: &ClusterNa
     ))
 }
 
-/// Whether the cluster answers with the credential of its Secret since `version`.
+/// Fails unless the cluster answers with the credential that its Secret has since `version`.
 async fn works(session: &Session, name: &ClusterName, account: &Account, version: &str) -> Result<()> {
     for _ in 0..ANSWERS {
         until_read(session, name, version, LIMIT).await?;

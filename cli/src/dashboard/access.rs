@@ -1,15 +1,16 @@
-//! Access to the page: only for clients that know the address that the program printed.
+//! Access to the dashboard: only for clients that know the address that the program printed.
 //!
 //! The port is open to every user of this machine, and to every web site in the person's browser.
-//! The first do not know the token; of the second, those that make their own name lead here (DNS
-//! rebinding) ask with that name. The token is a part of the path and no cookie, for cookies go to
-//! all ports of a host (RFC 6265 §8.5), and so to other users' servers.
+//! Other users do not know the token. A web site that makes its own name lead here (DNS rebinding)
+//! sends requests with that name. The token is a part of the path and not a cookie, because cookies
+//! go to all ports of a host (RFC 6265 §8.5), and so to other users' servers.
 //!
-//! `localhost` is no name for it: browsers try `[::1]` first, where another user may listen on the
-//! same port, and would be handed the token.
+//! `localhost` is not accepted: browsers try `[::1]` first, where another user may listen on the
+//! same port, and would get the token.
 //!
-//! When the program has ended, any other may take its port while pages are still open. They know it
-//! by its seal, which they got and which no request tells: see `page.js`.
+//! When the program has ended, any other program may take its port while pages are still open.
+//! Pages recognize their own program by its seal, which is in the page and which no request
+//! reveals: see `page.js`.
 
 use std::fmt;
 
@@ -24,20 +25,20 @@ use http::{Method, Request, StatusCode};
 /// Random bytes of a token.
 const LENGTH: usize = 24;
 
-/// The port that browsers leave out of http's addresses (RFC 9110 §4.2.1).
+/// The port that browsers omit from `http` URLs (RFC 9110 §4.2.1).
 const HTTP: u16 = 80;
 
-/// What the first part of each path must be, and what each stream begins with.
+/// A random secret: the first part of each path, and the seal that each stream begins with.
 pub struct Token(String);
 
-/// What is answered, and to which clients.
+/// Decides which requests are answered.
 pub struct Door {
     token: Token,
     seal: Token,
     port: u16,
 }
 
-/// A request that is not answered, and what is said of it.
+/// A refused request: the status and the text of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused(pub StatusCode, pub &'static str);
 
@@ -50,7 +51,7 @@ impl Token {
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// In a time that does not tell how much of it was right.
+    /// Compares in a time that does not reveal how much of `other` is right.
     fn is(&self, other: &str) -> bool {
         verify_slices_are_equal(self.0.as_bytes(), other.as_bytes()).is_ok()
     }
@@ -69,17 +70,17 @@ impl Door {
         Self { token, seal, port }
     }
 
-    /// What only this program and the pages that it made know.
+    /// The secret that only this program and its pages know.
     pub fn seal(&self) -> &str {
         &self.seal.0
     }
 
-    /// Where a browser finds it.
+    /// The URL for a browser.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token.0)
     }
 
-    /// The path behind the token, if the request may be answered.
+    /// The path after the token, if the request may be answered.
     pub fn admit<'a, B>(&self, request: &'a Request<B>) -> Result<&'a str, Refused> {
         if *request.method() != Method::GET {
             return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is allowed here."));
@@ -98,7 +99,7 @@ impl Door {
         }
     }
 
-    /// Whether it was sent to us by a name that no other party can make lead here.
+    /// Whether the request names `127.0.0.1`, and not a name that another party can make lead here.
     fn is_ours<B>(&self, request: &Request<B>) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(ask_at(80, "GET", "/secret/", &["localhost"]), Err(StatusCode::MISDIRECTED_REQUEST));
     }
 
-    /// Whoever listens on `[::1]` would be given the token by the same address.
+    /// A server on `[::1]` would get the token, because the address would be the same.
     #[test]
     fn a_name_with_two_addresses_is_none_of_ours() {
         for host in ["localhost:4000", "[::1]:4000", "ip6-localhost:4000"] {

@@ -1,4 +1,4 @@
-//! What is answered to a browser.
+//! Finds the response to a browser's request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use super::overview::{self, View};
 use super::response::{Body, finished, full, text};
 use super::{Dashboard, events, one};
 
-/// A page waits so long for what the hub says of its clusters: longer, and it begins empty.
+/// Time that a page waits for the hub's first answer about its clusters. After that, the page
+/// begins empty.
 const FIRST: Duration = Duration::from_secs(1);
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -22,12 +23,12 @@ const STYLE: (&str, &str) = ("text/css; charset=utf-8", include_str!("page.css")
 const SCRIPT: (&str, &str) = ("text/javascript; charset=utf-8", include_str!("page.js"));
 const ICON: (&str, &str) = ("image/svg+xml", include_str!("icon.svg"));
 
-/// What is at `path`, behind the token.
+/// The response for `path`, which is the path after the token.
 pub async fn to(dashboard: &Arc<Dashboard>, path: &str, query: Option<&str>) -> Response<Body> {
     finished(at(dashboard, path, query.unwrap_or_default()).await)
 }
 
-/// Nothing, and that is the last of this connection: a refused client holds none.
+/// Refuses the request, and closes the connection: a refused client holds none.
 pub fn refusal(Refused(status, words): Refused) -> Response<Body> {
     let mut response = finished(text(status, words));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -62,13 +63,13 @@ fn of_cluster(dashboard: &Arc<Dashboard>, path: &str) -> Response<Body> {
 
 async fn overview(dashboard: &Dashboard, view: View) -> String {
     let mut newest = dashboard.board.subscribe();
-    // Late: it begins empty, and fills up by events.
+    // After the timeout, the page begins empty, and events fill it.
     drop(timeout(FIRST, newest.wait_for(|snapshot| snapshot.asked)).await);
     let snapshot = Arc::clone(&newest.borrow());
     overview::page(&snapshot, view, dashboard.server())
 }
 
-/// As it was seen last; its stream looks anew.
+/// The page of a cluster as it was seen last. Its stream looks again.
 fn cluster(dashboard: &Dashboard, name: &ClusterName) -> String {
     let snapshot = dashboard.board.look();
     let parts = dashboard.page(name, |page| {
@@ -84,7 +85,7 @@ fn view(query: &str) -> View {
     if query.split('&').any(|pair| pair == "view=tiles") { View::Tiles } else { View::Table }
 }
 
-/// The snapshot that a page shows.
+/// The version of the snapshot that a page shows.
 fn version(query: &str) -> u64 {
     query.split('&').find_map(|pair| pair.strip_prefix("v=")?.parse().ok()).unwrap_or(0)
 }

@@ -1,8 +1,8 @@
-//! What is known of all clusters, and what of it changed since the last look.
+//! What is known about all clusters, and what of it has changed since the last look.
 //!
 //! Readers keep the snapshot that they have shown, and compare it with the newest: nothing queues
-//! up for a slow one. A page says which snapshot it was made of; the last few are kept, so that its
-//! stream begins where it ended.
+//! up for a slow reader. A page names the snapshot that it was made from. The last few are kept, so
+//! that its stream begins where the page ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use super::cells::{Cells, State};
 use super::html::Html;
 
-/// Snapshots kept. A page that is older gets everything anew.
+/// Snapshots that are kept. A page of an older one gets everything again.
 const KEPT: usize = 8;
 
 /// All clusters at one moment.
@@ -36,18 +36,18 @@ pub struct Notice {
     pub remedy: String,
 }
 
-/// What a page has to change.
+/// The changes for a page.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Patch {
-    /// Fields by cluster: those that differ, of new clusters all.
+    /// Fields by cluster: those that differ, or all of a new cluster.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub clusters: Map<String, Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
-    /// `clusters` are all there are: a page drops its others.
+    /// `clusters` has all clusters: a page drops the others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// Markup by the place where it goes.
+    /// Markup by the id of its place in the page.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<&'static str, Html>,
 }
@@ -63,12 +63,12 @@ pub struct Board {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Clusters by state, as [`State::ALL`].
+    /// The number of clusters in each state, in the order of [`State::ALL`].
     pub fn counts(&self) -> [usize; State::ALL.len()] {
         State::ALL.map(|state| self.clusters.values().filter(|cells| cells.state == state).count())
     }
 
-    /// What became different since `before`, but for its parts.
+    /// The changes since `before`, without the parts.
     pub fn since(&self, before: &Self) -> Patch {
         let mut patch = Patch::default();
         for (name, cells) in &self.clusters {
@@ -111,7 +111,7 @@ impl Board {
         Self { newest: watch::Sender::new(Arc::default()), past: Mutex::default(), wanted: Notify::new() }
     }
 
-    /// Shows `clusters` and `notices` from now on, if they are others.
+    /// Shows `clusters` and `notices` from now on, if they differ from what is shown.
     pub fn show(&self, clusters: BTreeMap<String, Arc<Cells>>, notices: Vec<Notice>) {
         self.newest.send_if_modified(|newest| {
             if newest.asked && newest.clusters == clusters && newest.notices == notices {
@@ -127,24 +127,24 @@ impl Board {
         });
     }
 
-    /// For a reader that goes on looking.
+    /// For a reader that keeps looking.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.wanted.notify_one();
         self.newest.subscribe()
     }
 
-    /// For one that looks once.
+    /// For a reader that looks once.
     pub fn look(&self) -> Arc<Snapshot> {
         self.wanted.notify_one();
         self.newest()
     }
 
-    /// For code that shows something here.
+    /// For code that shows something here: it does not count as a reader.
     pub fn newest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.newest.borrow())
     }
 
-    /// The snapshot of this version, if it is one of the last.
+    /// The snapshot of this version, if it is still kept.
     pub fn past(&self, version: u64) -> Option<Arc<Snapshot>> {
         let newest = self.newest();
         let past = self.past.lock();
@@ -157,7 +157,8 @@ impl Board {
         if self.newest.receiver_count() == 0 {
             wanted.await;
         } else {
-            // All have left: it needs no second notice.
+            // Takes back the notice of a reader that is still here: when all have left, it must not
+            // count as one more look.
             wanted.now_or_never();
         }
     }

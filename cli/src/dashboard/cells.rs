@@ -1,16 +1,16 @@
-//! One cluster among many, as the page shows it: words by field.
+//! One cluster on the page of all clusters: the words of its fields.
 
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
 
 use crate::findings::{SOON, renewal};
 use crate::row::{Agents, Row};
 
-/// Whether a person should look.
+/// Whether a person should look at the cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum State {
     /// It cannot be used.
     Bad,
-    /// It works, but will not for long, or a reporter says so.
+    /// It works, but may soon not, or it was reported unhealthy.
     Warning,
     Good,
     /// Not asked yet, or not for this person.
@@ -18,7 +18,7 @@ pub enum State {
     Unknown,
 }
 
-/// The words.
+/// The words of the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
     pub state: State,
@@ -43,7 +43,7 @@ pub struct Cells {
 impl State {
     pub const ALL: [Self; 4] = [Self::Bad, Self::Warning, Self::Good, Self::Unknown];
 
-    /// The word of style sheet and script.
+    /// The word for style sheet and script.
     pub fn word(self) -> &'static str {
         match self {
             Self::Bad => "bad",
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// That of people.
+    /// The word for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bad => "Failing",
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// Why a cluster that works may soon not.
+/// Why a cluster that works may soon fail.
 fn omen(row: &Row, now: i64) -> Option<String> {
     if row.credential_expires_at.is_some_and(|end| end - now < SOON) {
         // A cell is plain text: commands cannot be set apart in it.
@@ -86,8 +86,9 @@ fn omen(row: &Row, now: i64) -> Option<String> {
 // === impl Cells ===
 
 impl Cells {
-    /// Of a row at `now`, seconds since 1970. `shown` is the latency as it was shown before: one
-    /// that is about the same stays, for else every look would change every cluster.
+    /// The cells of a row at `now`, seconds since 1970. `shown` is the latency as it was shown
+    /// before. It stays if the new one is about the same: otherwise, every look would change every
+    /// cluster.
     pub fn new(row: Row, shown: Option<u64>, now: i64) -> Self {
         let state = State::of(&row, now);
         let latency = row.latency_millis.map(|millis| steady(millis, shown));
@@ -115,7 +116,7 @@ impl Cells {
         }
     }
 
-    /// What is sent of them, by the names that the page has for them.
+    /// The fields that are sent, by their names in the page.
     pub fn fields(&self) -> [(&'static str, &str); 11] {
         [
             ("state", self.state.word()),
@@ -133,7 +134,7 @@ impl Cells {
     }
 }
 
-/// `millis`, or `shown` if that is less than a quarter away or less than 10 ms.
+/// `millis`, or `shown` if the two are less than a quarter of `shown` or less than 10 ms apart.
 pub fn steady(millis: u64, shown: Option<u64>) -> u64 {
     let near = |shown: &u64| millis.abs_diff(*shown) < (shown / 4).max(10);
     shown.filter(near).unwrap_or(millis)

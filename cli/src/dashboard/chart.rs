@@ -4,10 +4,10 @@ use super::html::Html;
 use super::traffic::Point;
 use super::words;
 
-/// Of the drawing, in its own units.
+/// Size of the drawing, in its own units.
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 60.0;
-/// Points that the whole width takes.
+/// Points across the whole width.
 const POINTS: usize = 60;
 
 /// Requests, and those answered 5xx, over time.
@@ -54,7 +54,7 @@ fn coordinates(command: char, place: usize, value: f64, most: f64) -> String {
     format!("{command}{x:.0} {:.1}", (HEIGHT - 2.0) * (1.0 - part) + 1.0)
 }
 
-/// As long as `count`'s part of `most`.
+/// A bar whose length is the share of `count` in `most`.
 pub fn bar(count: u64, most: u64) -> Html {
     let percent = (u128::from(count) * 100).div_ceil(u128::from(most.max(1)));
     let mut html = Html::default();

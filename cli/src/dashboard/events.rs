@@ -1,8 +1,7 @@
-//! Streams of what changes (`text/event-stream`,
-//! <https://html.spec.whatwg.org/#server-sent-events>).
+//! Streams of changes (`text/event-stream`, <https://html.spec.whatwg.org/#server-sent-events>).
 //!
-//! A stream holds what its page shows, and sends the difference to what is known now: a reader that
-//! is slow, or away for a while, gets one difference and not the history of it.
+//! A stream remembers what its page shows, and sends the difference to what is known now. A reader
+//! that is slow, or away for a while, gets one difference and not its history.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,10 +24,10 @@ use super::one::{Known, Parts};
 use super::overview::{patch, whole};
 use super::response::{Body, of_type, text};
 
-/// A stream is never silent for longer, but for the time that a look takes: so both ends see when
-/// the other is gone.
+/// A stream is never silent for longer, apart from the time that a look takes. So each end notices
+/// when the other is gone.
 const BEAT: Duration = Duration::from_secs(15);
-/// A comment, which browsers leave aside.
+/// A comment, which browsers ignore.
 const SILENCE: &str = ":\n\n";
 
 /// Changes of all clusters since the snapshot `version`.
@@ -49,21 +48,22 @@ pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
     let (newest, seal) = (dashboard.board.subscribe(), seal(dashboard));
     let dashboard = Arc::clone(dashboard);
-    // A page that comes back shows an unknown state: everything is sent once.
+    // What a page shows after a reconnect is unknown, so everything is sent once.
     let reader = One { dashboard, name, newest, sent: Parts::new(), due: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move { Some((Box::pin(reader.next()).await, reader)) });
     streaming(seal, events)
 }
 
-/// Of a page with all clusters.
+/// The stream of a page with all clusters.
 struct All {
     newest: watch::Receiver<Arc<Snapshot>>,
-    /// `None`: a page of long ago, such as one whose connection broke for a while.
+    /// What the page shows. `None`: its snapshot is no longer kept, for example because its
+    /// connection was broken for a while.
     known: Option<Arc<Snapshot>>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Of a cluster's page.
+/// The stream of a cluster's page.
 struct One {
     dashboard: Arc<Dashboard>,
     name: ClusterName,
@@ -99,7 +99,8 @@ impl All {
 // === impl One ===
 
 impl One {
-    /// Looks when it is time, and says what became different; it is silent if nothing did.
+    /// Looks at the cluster when it is due, and returns what has changed, or [`SILENCE`] if nothing
+    /// has.
     async fn next(&mut self) -> String {
         let beat = Instant::now() + BEAT;
         sleep_until(self.due.min(beat)).await;
@@ -116,7 +117,7 @@ impl One {
         if changed.is_empty() { SILENCE.to_owned() } else { event(&Patch { parts: changed, ..Patch::default() }) }
     }
 
-    /// Remembers it for the page that opens next.
+    /// Remembers what was seen for the page that opens next.
     fn keep(&self, snapshot: &Snapshot, seen: &Inspection) -> Parts {
         self.dashboard.page(&self.name, |page| {
             if let Ok(traffic) = &seen.traffic {
@@ -133,13 +134,13 @@ fn pair((id, part): (&&'static str, &Html)) -> (&'static str, Html) {
     (id, part.clone())
 }
 
-/// JSON has no line ends of its own: it is one line.
+/// An event in one line: this JSON contains no line ends.
 fn event(patch: &Patch) -> String {
     let json = serde_json::to_string(patch).unwrap_or_default();
     format!("data: {json}\n\n")
 }
 
-/// What a stream begins with, by which a page knows it for its own.
+/// The first event of a stream, by which a page recognizes its own program.
 fn seal(dashboard: &Dashboard) -> String {
     format!("data: {{\"seal\":\"{}\"}}\n\n", dashboard.door.seal())
 }

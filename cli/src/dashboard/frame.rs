@@ -3,22 +3,22 @@
 use super::cells::State;
 use super::html::Html;
 
-/// Whose a page is.
+/// The hub that a page shows, and the seal of its program.
 #[derive(Clone, Copy)]
 pub struct Server<'a> {
     /// Name of the hub's context.
     pub hub: &'a str,
-    /// What its streams begin with.
+    /// The seal that the page's streams begin with.
     pub seal: &'a str,
 }
 
-/// Around a page.
+/// What surrounds the main part of a page.
 pub struct Frame<'a> {
     pub title: &'a str,
     pub server: Server<'a>,
-    /// The way back to the first page: `../`.
+    /// Relative path to the first page, as in `../`.
     pub root: &'static str,
-    /// Where its changes come from.
+    /// URL of the stream of its changes.
     pub events: &'a str,
 }
 
@@ -45,13 +45,13 @@ impl Frame<'_> {
     }
 }
 
-/// The whole page.
+/// Completes the page.
 pub fn end(mut html: Html) -> String {
     html.raw("<p id=\"said\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></p></body></html>\n");
     html.into_string()
 }
 
-/// A state by colour and shape; its word stands beside it.
+/// A state as colour and shape. Its word is next to it.
 pub fn dot(html: &mut Html, state: State) {
     html.raw("<i class=\"dot ").raw(state.word()).raw("\"></i>");
 }

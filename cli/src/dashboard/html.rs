@@ -1,4 +1,4 @@
-//! HTML without foreign markup: the markup is known when this is compiled, and everything else is
+//! HTML without foreign markup: all markup is known at compile time, and everything else is
 //! escaped.
 
 use crate::text_table::is_command;
@@ -10,14 +10,15 @@ pub struct Html(String);
 // === impl Html ===
 
 impl Html {
-    /// Markup. Being `'static` is what keeps the words of hub, gateway and clusters out of it.
+    /// Adds markup. It must be `'static`, which keeps the words of hub, gateway and clusters out of
+    /// it.
     pub fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Words, between tags or in a quoted attribute. Control characters would do nothing good
-    /// there, nor would those that turn the order of what follows.
+    /// Adds words, between tags or in a quoted attribute. Replaces control characters, and
+    /// characters that reverse the order of what follows.
     pub fn text(&mut self, words: &str) -> &mut Self {
         for character in words.chars() {
             match character {
@@ -34,7 +35,7 @@ impl Html {
         self
     }
 
-    /// Another piece.
+    /// Adds another piece.
     pub fn part(&mut self, part: &Self) -> &mut Self {
         self.0.push_str(&part.0);
         self
@@ -56,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// What a browser makes of it between tags.
+    /// The text that a browser shows for it between tags.
     fn unescaped(text: &str) -> String {
         let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
         pairs.into_iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
@@ -70,7 +71,7 @@ mod tests {
             let text = html.into_string();
             prop_assert!(!text.contains(['<', '>', '"', '\'']), "{text}");
             prop_assert!(text.chars().all(|character| !is_command(character)), "{text:?}");
-            // Each & begins one of the five.
+            // Each `&` begins one of the five entities.
             for rest in text.split('&').skip(1) {
                 let known = ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| rest.starts_with(entity));
                 prop_assert!(known, "{text}");

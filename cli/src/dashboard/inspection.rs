@@ -1,4 +1,4 @@
-//! One cluster, looked at from all sides.
+//! Inspects one cluster: the way to it, its traffic, and the links of its agents.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use crate::session::{self, Session};
 use crate::trouble::{self, Trouble};
 use crate::walk::{self, End, Step};
 
-/// For one look at a cluster, so that a page of one that hangs soon says so.
+/// Time for one look at a cluster, so that the page of a cluster that hangs says so soon.
 const LOOK: Duration = Duration::from_secs(12);
 
 /// What was seen.
 pub struct Inspection {
     pub steps: Vec<Step>,
-    /// Where the way ended, if it did.
+    /// Where the way failed, if it did.
     pub end: Option<End>,
     pub traffic: Result<Traffic, Trouble>,
     /// `None`: it is not behind the tunnel, as far as is known.
     pub links: Option<Result<Vec<Links>, Trouble>>,
 }
 
-/// Asks hub, gateway, tunnel-servers and member, each for as long as one look may take: what is
-/// slow is not shown, and keeps nothing else from being shown.
+/// Asks hub, gateway, tunnel-servers and member, each within the time for one look. What is slow is
+/// not shown, but does not keep the rest from being shown.
 pub async fn inspect(session: &Session, cluster: &ClusterName, is_tunnelled: bool) -> Inspection {
     let mut steps = Vec::new();
     let links = async {
@@ -43,14 +43,14 @@ pub async fn inspect(session: &Session, cluster: &ClusterName, is_tunnelled: boo
     Inspection { steps, end, traffic: traffic.unwrap_or_else(|_| Err(Trouble::late(LOOK))), links }
 }
 
-/// The way ends at the hop after those that were passed in time.
+/// The way fails at the hop after those that were passed in time.
 fn slow(steps: &[Step], is_tunnelled: bool) -> End {
     let passed = steps.last().map(|step| step.hop);
     let hop = hops(is_tunnelled).into_iter().find(|hop| Some(*hop) > passed).unwrap_or(Hop::Credential);
     End { hop, failure: Failure::late(LOOK) }
 }
 
-/// Hops of a way that has not been walked yet.
+/// Hops of a way that has not been checked yet.
 pub fn hops(is_tunnelled: bool) -> Vec<Hop> {
     Hop::to(is_tunnelled.then_some(&EndpointType::ClusterProxy))
 }

@@ -1,7 +1,7 @@
 //! Links of a cluster's agents, as the tunnel-servers count them.
 //!
 //! Their admin port is reached through the hub's API server (`pods/proxy`), with the person's own
-//! rights. A gateway that agents link to itself tells nothing of them there.
+//! rights. A gateway to which agents link themselves does not report their links there.
 
 use api::cluster_name::ClusterName;
 use bytes::Bytes;
@@ -14,14 +14,14 @@ use crate::namespace;
 use crate::session::{self, Session};
 use crate::trouble::{self, Result, Trouble};
 
-/// As the gateway's chart labels them.
+/// Label that the gateway's chart gives the pods of tunnel-servers.
 const SELECTOR: &str = "app.kubernetes.io/name=tunnel-server";
-/// Name of the port of their metrics.
+/// Name of their port for metrics.
 const PORT: &str = "admin";
-/// Tunnel-servers asked.
+/// Most tunnel-servers that are asked.
 const MOST: u32 = 8;
 const FAMILY: &str = "tunnel_server_links";
-/// What a tunnel-server calls all clusters after the first thousand.
+/// The name under which a tunnel-server counts all clusters after the first thousand.
 const OTHER: &str = "other";
 
 /// Links of one tunnel-server.
@@ -31,17 +31,17 @@ pub struct Links {
     pub count: Count,
 }
 
-/// How many there are.
+/// The number of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     Of(u64),
     /// The tunnel-server has too many clusters to count each, and this one may be among the rest.
     Together,
-    /// It could not be asked.
+    /// The tunnel-server could not be asked.
     Unanswered,
 }
 
-/// Those of each tunnel-server. Empty: there is none.
+/// The links at each tunnel-server. Empty: there is no tunnel-server.
 pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> {
     let namespace = namespace::of_gateway(session).await?;
     let pods = Api::<Pod>::namespaced(session.hub().clone(), &namespace);
@@ -75,7 +75,7 @@ fn port(pod: &Pod) -> Option<i32> {
     ports.into_iter().find(|port| port.name.as_deref() == Some(PORT)).map(|port| port.container_port)
 }
 
-/// Of `cluster`, in the text of Prometheus.
+/// The links of `cluster` in metrics, which are in Prometheus' text format.
 fn count(text: &str, cluster: &str) -> Count {
     let of = |cluster: &str| -> Option<u64> {
         let line = format!("{FAMILY}{{cluster=\"{cluster}\"}} ");

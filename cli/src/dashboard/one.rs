@@ -1,4 +1,4 @@
-//! One cluster: the way to it, its traffic, its failures.
+//! The page of one cluster: the way to it, its traffic, its failures.
 
 mod counts;
 
@@ -19,7 +19,7 @@ use crate::findings::Mark;
 use crate::hops::{self, Hop};
 use crate::trouble::{self, Trouble};
 
-/// Markup by the place where it goes: what a page is made of, and what changes.
+/// Markup by the id of its place in the page: what a page consists of, and what changes.
 pub type Parts = BTreeMap<&'static str, Html>;
 
 /// The places, in the order of the page, with their headings.
@@ -35,7 +35,7 @@ const PLACES: [(&str, &str); 5] = [
 pub struct Known<'a> {
     pub name: &'a ClusterName,
     pub snapshot: &'a Snapshot,
-    /// `None`: it has not been looked at yet.
+    /// `None`: it has not been inspected yet.
     pub inspection: Option<&'a Inspection>,
     pub history: &'a History,
 }
@@ -107,7 +107,7 @@ impl Known<'_> {
             html.raw(if self.snapshot.asked { "not registered</span>" } else { "asking the hub …</span>" });
             return html;
         };
-        // What was just seen is newer than what all clusters were asked for.
+        // The inspection is newer than the answers of all clusters.
         let (state, status) = match self.inspection {
             Some(Inspection { end: Some(end), .. }) => (State::Bad, format!("fails at the {}", end.hop.name())),
             _ => (cells.state, cells.status.to_owned()),
@@ -115,7 +115,7 @@ impl Known<'_> {
         html.raw("<span class=\"pill ").raw(state.word()).raw("\">");
         dot(&mut html, state);
         html.text(&status).raw("</span>");
-        // The reason why the way ends stands beside it.
+        // The reason for the failure is shown with the way.
         let reason = if status == cells.status { &*cells.reason } else { "" };
         for word in [reason, &cells.alias, &cells.version, &cells.labels].into_iter().filter(|word| !word.is_empty()) {
             html.raw(" <span class=\"muted\">").text(word).raw("</span>");
@@ -123,7 +123,7 @@ impl Known<'_> {
         html
     }
 
-    /// What the person may not see, and what happens to the whole hub.
+    /// Notices about what the person may not see, and about the whole hub.
     fn notices(&self) -> Html {
         let mut all = self.snapshot.notices.clone();
         let untold = |what: &str, trouble: &Trouble| Notice {
@@ -215,7 +215,7 @@ fn linked(links: &[Links]) -> String {
         Count::Together => format!("not counted separately at {server}"),
         Count::Unanswered => format!("{server} does not answer"),
     });
-    // None: they run elsewhere, or agents link to the gateway itself.
+    // Empty: tunnel-servers run elsewhere, or agents link to the gateway itself.
     told.collect::<Vec<_>>().join(", ")
 }
 

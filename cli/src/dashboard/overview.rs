@@ -1,4 +1,4 @@
-//! All clusters, as a table or as tiles.
+//! The page of all clusters, as a table or as tiles.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,15 @@ use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::words;
 
-/// How they are laid out.
+/// How the clusters are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     Table,
     Tiles,
 }
 
-/// Headings, whether their columns stay in a narrow window, and by what they sort.
+/// Columns: the heading, and classes. The first class is the key to sort by; `wide` means that the
+/// column is hidden in a narrow window.
 const COLUMNS: [(&str, &str); 9] = [
     ("Name", "name"),
     ("Status", "status"),
@@ -51,14 +52,14 @@ pub fn page(snapshot: &Snapshot, view: View, server: Server<'_>) -> String {
     frame::end(html)
 }
 
-/// What a page has to show, whatever it shows now.
+/// The changes that make a page show `after`, whatever it shows now.
 pub fn whole(after: &Snapshot) -> Patch {
     let mut parts = BTreeMap::from([("notices", notices(&after.notices))]);
     parts.extend(State::ALL.into_iter().zip(after.counts()).map(|(state, count)| (place(state), number(count))));
     Patch { whole: true, parts, ..after.since(&Snapshot::default()) }
 }
 
-/// What a page that shows `before` has to change to show `after`.
+/// The changes that make a page that shows `before` show `after`.
 pub fn patch(before: &Snapshot, after: &Snapshot) -> Patch {
     let mut patch = after.since(before);
     let mut parts = BTreeMap::new();
@@ -80,7 +81,7 @@ fn number(count: usize) -> Html {
     html
 }
 
-/// Where a page has the number of clusters in this state.
+/// The id of the place with the number of clusters in this state.
 fn place(state: State) -> &'static str {
     match state {
         State::Bad => "count-bad",
@@ -101,7 +102,8 @@ fn counts(html: &mut Html, snapshot: &Snapshot) {
     html.raw("</div>");
 }
 
-/// For layouts without headings: tiles, and the table in a narrow window.
+/// The choice of what to sort by, for layouts without headings: tiles, and the table in a narrow
+/// window.
 fn sorting(html: &mut Html) {
     html.raw("<label id=\"sort\" class=\"script\">Sort by <select>");
     for (name, class) in COLUMNS {
@@ -120,7 +122,7 @@ fn views(html: &mut Html, view: View) {
     html.raw("</nav>");
 }
 
-/// What the person should know, above everything else.
+/// Notices, which are above everything else.
 pub fn notices(notices: &[Notice]) -> Html {
     let mut html = Html::default();
     for Notice { what, remedy } in notices {

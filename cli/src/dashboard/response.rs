@@ -8,8 +8,8 @@ use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 
-/// With every answer. Nothing is loaded from elsewhere, nothing inline runs, no page frames it, and
-/// the address, which is the key to it, is never sent on.
+/// Headers of every response. Nothing is loaded from elsewhere, nothing inline runs, no page frames
+/// it, and browsers never send on the address, which is the key to it.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -26,7 +26,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// `response` with the headers of every answer.
+/// Adds the headers of every response.
 pub fn finished(mut response: Response<Body>) -> Response<Body> {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -34,19 +34,19 @@ pub fn finished(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Words for a refused person.
+/// A plain-text response with `status`, for a person whose request is refused.
 pub fn text(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut response = full("text/plain; charset=utf-8", words);
     *response.status_mut() = status;
     response
 }
 
-/// A body that is known whole.
+/// A response with a complete body.
 pub fn full(content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     of_type(content_type, Full::new(body.into()).boxed_unsync())
 }
 
-/// `body`, of this media type.
+/// A response with `body` and its media type.
 pub fn of_type(content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

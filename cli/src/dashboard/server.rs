@@ -1,4 +1,4 @@
-//! HTTP/1.1 on loopback.
+//! Serves HTTP/1.1 on the loopback address.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use tokio::task::JoinSet;
 
 use super::{Dashboard, answer};
 
-/// Connections at a time. A browser has six, of which streams of events take one a tab. When one
-/// more comes, the oldest gives way that has asked for nothing it may have: any user of this
-/// machine can open connections, and say nothing.
+/// Most concurrent connections. A browser has six, and the stream of events of each tab takes one.
+/// A further connection replaces the oldest one that has sent no admitted request: any user of this
+/// machine can open connections, and send nothing.
 const CONNECTIONS: usize = 64;
-/// For the head of a request.
+/// Time for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
-/// Longest head.
+/// Largest head, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
-/// Serves for ever.
+/// Serves forever.
 pub async fn run(listener: TcpListener, dashboard: &Arc<Dashboard>) {
     let room = Room::new(CONNECTIONS, Pending::new(CONNECTIONS, CONNECTIONS));
-    // They end with this future.
+    // Connections end with this future.
     let mut connections = JoinSet::new();
     let next = || async {
         let (stream, address) = accept::tcp(&listener).await?;

@@ -1,4 +1,4 @@
-//! Asks hub and clusters at regular times, for as long as a page is open.
+//! Asks hub and clusters at regular intervals, while a page is open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::row::{Agents, Facts, Registered, Row};
 use crate::session::Session;
 use crate::trouble::Trouble;
 
-/// Between two changes of the board while clusters answer.
+/// Shortest time between two changes of the board while clusters answer.
 const PACE: Duration = Duration::from_millis(250);
 
-/// How long what Secrets say is taken for true: a list of them is long.
+/// How long the contents of Secrets are taken for true, because a list of Secrets is long.
 const SECRETS_LAST: Duration = Duration::from_mins(1);
 
 /// What the clusters' Secrets say.
@@ -31,7 +31,7 @@ struct Secrets {
     since: Option<Instant>,
 }
 
-/// Goes on for ever. The first look comes at once, so that there is something to show.
+/// Runs forever. The first look comes at once, so that there is something to show.
 pub async fn run(session: &Session, board: &Board, interval: Duration) {
     let mut secrets = Secrets::default();
     loop {
@@ -55,7 +55,7 @@ async fn once(session: &Session, board: &Board, secrets: &mut Secrets) {
     secrets.read(session, &clusters).await;
     let shown = clusters.iter().map(|cluster| {
         let known = before.clusters.get(cluster.name.as_str()).cloned();
-        // One that is new is shown before it has answered.
+        // A new cluster is shown before it has answered.
         let cells = known.unwrap_or_else(|| Arc::new(cells(cluster.clone(), None, None, &secrets.known, None)));
         (cluster.name.to_string(), cells)
     });
@@ -87,7 +87,7 @@ async fn ask(
         let before = shown.get(cluster.name.as_str());
         let millis = before.and_then(|cells| cells.millis);
         let after = cells((*cluster).clone(), Some(answer), agents, &secrets.known, millis);
-        // One that is as before stays what it was, and costs no comparison.
+        // An unchanged cluster keeps its `Arc`, so that readers need not compare its fields.
         if before.is_none_or(|before| **before != after) {
             shown.insert(cluster.name.to_string(), Arc::new(after));
         }
@@ -113,7 +113,7 @@ fn cells(
 // === impl Secrets ===
 
 impl Secrets {
-    /// Reads them if they are old, or if there is a cluster that is not among them.
+    /// Reads the Secrets if what is known is old, or lacks one of the clusters.
     async fn read(&mut self, session: &Session, clusters: &[Cluster]) {
         let is_new = self.since.is_none_or(|since| since.elapsed() >= SECRETS_LAST);
         let is_whole = self.notice.is_some() || clusters.iter().all(|one| self.known.contains_key(one.name.as_str()));

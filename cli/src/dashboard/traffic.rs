@@ -1,7 +1,7 @@
-//! Rates of what gateways counted for one cluster, from two readings each.
+//! Rates of a cluster's traffic, each from two readings of a replica's counters.
 //!
-//! The hub asks any replica of the gateway, and each counts its own: readings are kept by replica,
-//! and what is shown is the sum over those that answered lately.
+//! The hub asks any replica of the gateway, and each replica counts only its own requests. So
+//! readings are kept by replica, and the sum over those that answered recently is shown.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 
 /// Points of a line in a chart.
 const POINTS: usize = 60;
-/// Replicas kept: more than there are.
+/// Most replicas that are kept: more than a gateway has.
 const REPLICAS: usize = 16;
-/// A replica that has not answered for so long is not counted, nor one that was not heard in so
-/// many looks.
+/// A replica no longer counts when it has not answered for this long, and not in this many looks
+/// either.
 const LATELY: Duration = Duration::from_mins(1);
 const LOOKS: u32 = 6;
-/// Readings that are closer say nothing of a second: those of two pages of one cluster.
+/// Readings closer together than this give no rate: two pages of one cluster cause them.
 const CLOSEST: Duration = Duration::from_millis(500);
-/// Failures shown.
+/// Most failures that are shown.
 const FAILURES: usize = 20;
 
 /// Readings of one cluster's traffic.
@@ -36,23 +36,23 @@ struct Replica {
     rates: Rates,
 }
 
-/// What happens in a second.
+/// Rates between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rates {
     requests: f64,
     errors: f64,
-    /// Requests by bucket.
+    /// Requests between the two readings, by bucket.
     buckets: Vec<Bucket>,
 }
 
-/// A moment in a chart.
+/// A point of a chart.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
-    /// Each second.
+    /// Requests per second.
     pub requests: f64,
-    /// Those answered 5xx, each second.
+    /// Requests answered with 5xx, per second.
     pub errors: f64,
-    /// In milliseconds, if there were any.
+    /// Durations in milliseconds, if there were requests.
     pub median: Option<f64>,
     pub slowest: Option<f64>,
 }
@@ -66,7 +66,7 @@ pub struct Sum {
     pub upgrades: i64,
     pub connections: i64,
     pub circuit_open: bool,
-    /// Answers by code since replicas count.
+    /// Answers by status code, since the replicas began to count.
     pub codes: BTreeMap<u16, u64>,
     pub sides: BTreeMap<String, u64>,
     /// Newest first.
@@ -76,7 +76,7 @@ pub struct Sum {
 // === impl History ===
 
 impl History {
-    /// A replica answered at `now`. A look comes each `interval`.
+    /// Adds a replica's answer at `now`. A look comes every `interval`.
     pub fn add(&mut self, traffic: Traffic, now: Instant, interval: Duration) {
         let lately = LATELY.max(interval.saturating_mul(LOOKS));
         self.replicas.retain(|_, replica| now.duration_since(replica.read) < lately);
@@ -117,12 +117,12 @@ impl History {
         }
     }
 
-    /// Oldest first.
+    /// The points, oldest first.
     pub fn points(&self) -> impl ExactSizeIterator<Item = Point> + Clone + '_ {
         self.points.iter().copied()
     }
 
-    /// `None`: no replica has answered yet.
+    /// The sum over replicas. `None`: no replica has answered.
     pub fn sum(&self) -> Option<Sum> {
         if self.replicas.is_empty() {
             return None;
@@ -144,7 +144,7 @@ impl History {
             sum.failures.extend(newest.recent_failures.iter().cloned());
         }
         sum.failures.sort_by_key(|failure| std::cmp::Reverse(failure.time));
-        // One after the other, they are shown once.
+        // Equal failures in a row are shown once.
         sum.failures.dedup_by(|older, newer| {
             let is_same = is_same(older, newer);
             if is_same {
@@ -157,7 +157,8 @@ impl History {
     }
 }
 
-/// But for when it happened and how long it took.
+/// Whether two failures are equal, apart from when they happened, how long they took, and how many
+/// they stand for.
 fn is_same(one: &RecentFailure, other: &RecentFailure) -> bool {
     let lasting = |failure: &RecentFailure| RecentFailure { time: 0, took_micros: 0, suppressed: 0, ..failure.clone() };
     lasting(one) == lasting(other)
@@ -166,7 +167,7 @@ fn is_same(one: &RecentFailure, other: &RecentFailure) -> bool {
 // === impl Rates ===
 
 impl Rates {
-    /// Nothing where the replica has begun anew in between.
+    /// The rates between two readings. Empty if the replica was restarted in between.
     fn between(before: &Replica, after: &Traffic, now: Instant) -> Self {
         let seconds = now.duration_since(before.read).as_secs_f64();
         if before.newest.since != after.since || seconds <= 0.0 {
@@ -188,7 +189,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// As Prometheus' `histogram_quantile`: within a bucket, evenly. In milliseconds.
+/// A quantile in milliseconds, as of Prometheus' `histogram_quantile`: durations are spread evenly
+/// within a bucket.
 #[allow(clippy::cast_precision_loss, reason = "it is an estimate")]
 fn quantile(buckets: &[Bucket], part: f64) -> Option<f64> {
     let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();

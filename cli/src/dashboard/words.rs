@@ -1,4 +1,4 @@
-//! Numbers and times in words.
+//! Numbers and times as text.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::html::Html;
 
-/// `1,234,567`.
+/// A number, as in `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -20,7 +20,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// To two digits behind the point below 1, to one below 100.
+/// A rate, with two decimals below 1 and one below 100.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
@@ -30,7 +30,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// `–` where there is none.
+/// A duration. `–` if there is none.
 pub fn millis(millis: Option<f64>) -> String {
     match millis {
         None => "–".to_owned(),
@@ -44,7 +44,7 @@ pub fn took(span: Duration) -> String {
     millis(Some(span.as_secs_f64() * 1000.0))
 }
 
-/// A moment, in UTC; a script may say it in the reader's own time.
+/// A moment, in UTC. The page's script may show it in the reader's own time.
 pub fn moment(html: &mut Html, millis: i64) {
     let time = OffsetDateTime::from_unix_timestamp(millis / 1000).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let whole = time.format(&Rfc3339).unwrap_or_default();
@@ -52,7 +52,7 @@ pub fn moment(html: &mut Html, millis: i64) {
     html.raw("<time datetime=\"").text(&whole).raw("\">").text(&clock).raw(" UTC</time>");
 }
 
-/// Words with commands between backticks.
+/// Adds words with commands between backticks.
 pub fn prose(html: &mut Html, words: &str) {
     for (place, piece) in words.split('`').enumerate() {
         if place % 2 == 0 {

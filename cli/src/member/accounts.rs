@@ -1,4 +1,4 @@
-//! The accounts that hubs have on a member: made, looked for and removed, each by whose it is.
+//! The accounts that hubs have on a member: creates, finds and removes those of one hub.
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -17,13 +17,13 @@ use crate::trouble::{Result, Trouble};
 // === impl Member ===
 
 impl Member {
-    /// What says that an object is of the account, for the hub.
+    /// The hub's claim on the objects of the account.
     pub fn claim(&self, account: &Account) -> Claim {
         Claim::new(&self.hub, account)
     }
 
-    /// Refuses an account of this name that is not the hub's own: a join would give it other
-    /// rights, and a detach would take it away. Returns whether there is one of the hub's own.
+    /// Refuses an account of this name that does not belong to the hub: a join would give it other
+    /// rights, and a detach would delete it. Returns whether the hub's own account exists.
     pub async fn refuse_foreign(&self, account: &Account) -> Result<bool> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &account.namespace);
         let roles: Api<ClusterRole> = Api::all(self.client.clone());
@@ -41,7 +41,7 @@ impl Member {
         }
     }
 
-    /// The account's binding, if it is there; an error if it is another's.
+    /// The account's binding, if it exists. Fails if it belongs to another.
     async fn binding(&self, account: &Account) -> Result<Option<ClusterRoleBinding>> {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         let Some(found) = self.ask(bindings.get_opt(&account.binding())).await? else { return Ok(None) };
@@ -56,7 +56,7 @@ impl Member {
         }
     }
 
-    /// Makes the account with its rights, or corrects what is there of it. Returns the uid of the
+    /// Creates the account with its rights, or corrects what exists of it. Returns the uid of the
     /// binding, which owns it.
     pub async fn make(&self, account: &Account, rights: &Rights) -> Result<String> {
         let owner = self.bind(account, rights).await?;
@@ -73,7 +73,8 @@ impl Member {
         Ok(owner)
     }
 
-    /// A binding cannot be led to another role: it is made anew, and what it owned stays.
+    /// Creates or corrects the binding. A binding cannot change its role: with another role, it is
+    /// deleted and created again, and what it owned stays.
     async fn bind(&self, account: &Account, rights: &Rights) -> Result<String> {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         let name = account.binding();
@@ -108,7 +109,7 @@ impl Member {
         })
     }
 
-    /// The account that a binding of the hub's is for; `None`: there is no such binding.
+    /// The account that the hub's binding of this name is for. `None`: the hub has no such binding.
     pub async fn account(&self, binding: &str) -> Result<Option<Account>> {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         let Some(found) = self.ask(bindings.get_opt(binding)).await? else { return Ok(None) };
@@ -116,8 +117,8 @@ impl Member {
         Ok(subject(&found).filter(own))
     }
 
-    /// Deletes the account with all that belongs to it. Nothing, if it is not there. Returns what
-    /// stays, if the user is to know.
+    /// Deletes the account with all that belongs to it, if it exists. Returns what stays, if the
+    /// user should know.
     pub async fn remove(&self, account: &Account) -> Result<Option<String>> {
         let Some(binding) = self.binding(account).await? else { return Ok(None) };
         let stays = self.release(account, &binding.uid().unwrap_or_default()).await?;
@@ -136,14 +137,14 @@ impl Member {
     }
 }
 
-/// The one account that a binding is for.
+/// The account that a binding is for, if it is for one alone.
 fn subject(binding: &ClusterRoleBinding) -> Option<Account> {
     let [subject] = binding.subjects.as_deref()? else { return None };
     let namespace = subject.namespace.clone().filter(|_| subject.kind == "ServiceAccount")?;
     Some(Account { namespace, name: subject.name.clone() })
 }
 
-/// This very object, and none that took its name since.
+/// Deletes this very object, not another that has taken its name since.
 fn this(binding: &ClusterRoleBinding) -> DeleteParams {
     let preconditions = Preconditions { uid: binding.uid(), resource_version: None };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }

@@ -12,7 +12,8 @@ use crate::output;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// For a guessed context to show where it leads: one that leads nowhere is not waited for.
+/// Time for a guessed context to show where it leads, so that a context that leads nowhere holds up
+/// nothing.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// How the person reaches it.
@@ -31,7 +32,7 @@ pub struct Acting {
 // === impl Acting ===
 
 impl Acting {
-    /// The member of the cluster whose Secret says that its uid is `uid`.
+    /// The member of `cluster`. Its uid is `uid` according to the cluster's Secret.
     pub async fn on(&self, session: &Session, cluster: &ClusterName, uid: Option<&str>) -> Result<Member> {
         if let Some(member) = self.given(session, cluster).await? {
             return Ok(member);
@@ -45,7 +46,7 @@ impl Acting {
         }
     }
 
-    /// The member, if the person says how it is reached.
+    /// The member, if the person says how to reach it.
     pub async fn given(&self, session: &Session, cluster: &ClusterName) -> Result<Option<Member>> {
         let Self { member_context, member_kubeconfig } = self.clone();
         if member_context.is_none() && member_kubeconfig.is_none() {
@@ -56,7 +57,8 @@ impl Acting {
     }
 }
 
-/// By the context called as the cluster. That name does not prove the member: its uid has to.
+/// Reaches the member with the context that has the cluster's name. The name does not prove that it
+/// is the member; the uid does.
 async fn called_so(session: &Session, cluster: &ClusterName, uid: Option<&str>) -> Option<Member> {
     let uid = uid?;
     let context = contexts::named(&session.kubeconfig, Some(cluster.as_str())).ok()?;

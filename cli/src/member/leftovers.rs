@@ -1,8 +1,8 @@
-//! Whether a Namespace that joins made can go with the last account in it.
+//! Whether a Namespace that joins created can be deleted with the last account in it.
 //!
-//! An account does not own its Namespace: others may have put more into it since. It goes only when
-//! nothing else is in it, and then by the garbage collector with all else, since a credential that
-//! ends itself cannot ask for more afterwards.
+//! An account does not own its Namespace: others may have put more into it since. It is deleted
+//! only if nothing else is in it. The garbage collector then deletes it with all else, because a
+//! credential that revokes itself can send no request afterwards.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,11 @@ use crate::account::Account;
 use crate::claim::{ANNOTATION, is_ours};
 use crate::trouble::Result;
 
-/// Kinds listed at a time.
+/// Kinds listed at the same time.
 const AT_ONCE: usize = 8;
-/// Objects of one kind that are looked at: more are in use.
+/// Most objects of one kind that are read: a Namespace with more is in use.
 const MOST: u32 = 500;
-/// Owners of owners that are followed: a Deployment's Pods are two away.
+/// Most levels of owners that are followed: a Deployment's Pods are two levels below it.
 const DEEPEST: usize = 8;
 
 /// An object in the Namespace.
@@ -33,8 +33,9 @@ struct Found {
 // === impl Member ===
 
 impl Member {
-    /// Lets the account's Namespace go with the binding `owner`, if a join made it and it holds
-    /// nothing else. Returns why it stays, if the user is to know.
+    /// Makes the binding with the uid `owner` own the account's Namespace, if a join created the
+    /// Namespace and it holds nothing else. Returns why the Namespace stays, if the user should
+    /// know.
     pub(super) async fn release(&self, account: &Account, owner: &str) -> Result<Option<String>> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = self.ask(namespaces.get_opt(&account.namespace)).await?;
@@ -52,7 +53,7 @@ impl Member {
         Ok(Some(format!("Namespace {} on the member: stays, {other}", account.namespace)))
     }
 
-    /// Something in the account's Namespace that does not go with `owner`.
+    /// An object in the account's Namespace that is not deleted with the binding `owner`.
     async fn others(&self, account: &Account, owner: &str) -> Result<Option<String>> {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         let living = self.ask(bindings.list_metadata(&ListParams::default())).await?.items;
@@ -74,7 +75,7 @@ impl Member {
         let discovery = self.ask(Discovery::new(self.client.clone()).run_aggregated()).await?;
         let all = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
         let held = all.filter(|(kind, can)| {
-            // Measurements are no objects: they go with what is measured.
+            // Measurements are no objects of their own: they end with what is measured.
             can.scope == Scope::Namespaced && can.supports_operation(verbs::LIST) && kind.group != "metrics.k8s.io"
         });
         Ok(held.map(|(kind, _)| kind).collect())
@@ -88,8 +89,8 @@ impl Member {
     }
 }
 
-/// The first object that stays: that is not `own`, nor of what goes, nor made by Kubernetes in
-/// every Namespace. `living` are the bindings that stay.
+/// The first object that stays: one that is not `own`, has an owner that stays or none, and is not
+/// in every Namespace anyway. `living` are the uids of the bindings that stay.
 fn staying<'a>(all: &'a [Found], own: impl Fn(&Found) -> bool, living: &HashSet<String>) -> Option<&'a Found> {
     let uid = |found: &Found| found.metadata.uid.clone().unwrap_or_default();
     let mut going: HashSet<String> = all.iter().filter(|found| own(found) || is_everywhere(found)).map(uid).collect();
@@ -104,17 +105,18 @@ fn staying<'a>(all: &'a [Found], own: impl Fn(&Found) -> bool, living: &HashSet<
     all.iter().find(|found| !going.contains(&uid(found)))
 }
 
-/// Whether all its owners go, or have gone.
+/// Whether it has owners, and all of them are deleted now or were deleted before.
 fn is_owned(found: &Found, going: &HashSet<String>, living: &HashSet<String>) -> bool {
     let owners = found.metadata.owner_references.as_deref().unwrap_or_default();
     let goes = |uid: &String, kind: &str| {
-        // A join's bindings own what it made for them and outlive nothing of it.
+        // A join's binding owns what the join created for it. What a deleted binding owned is being
+        // deleted, too.
         going.contains(uid) || (kind == "ClusterRoleBinding" && !living.contains(uid))
     };
     !owners.is_empty() && owners.iter().all(|owner| goes(&owner.uid, &owner.kind))
 }
 
-/// What controllers put into every Namespace, and what only tells of others.
+/// What controllers create in every Namespace, and Events, which only report on other objects.
 fn is_everywhere(found: &Found) -> bool {
     let name = found.metadata.name.as_deref().unwrap_or_default();
     matches!((&*found.kind, name), ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt") | ("Event", _))

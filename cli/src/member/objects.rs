@@ -11,7 +11,8 @@ use crate::trouble::{Result, Trouble};
 // === impl Member ===
 
 impl Member {
-    /// Makes or corrects an object that `claim` is on. One of that name that is another's stays.
+    /// Creates or corrects an object, and puts `claim` on it. Refuses an object of that name that
+    /// belongs to another.
     pub async fn apply_any(&self, claim: &Claim, document: &Value) -> Result<()> {
         let objects = self.objects(document).await?;
         self.refuse_object(&objects, claim, document).await?;
@@ -21,8 +22,8 @@ impl Member {
         self.ask(objects.patch(&text(&document["metadata"]["name"]), &params, &Patch::Apply(&document))).await.map(drop)
     }
 
-    /// Refuses objects that are there and another's, before anything is made. What the member has
-    /// no kind for is not there.
+    /// Refuses objects that exist and belong to another, before anything is created. An object of a
+    /// kind that the member does not have does not exist.
     pub async fn refuse_objects(&self, claim: &Claim, documents: impl IntoIterator<Item = &Value>) -> Result<()> {
         for document in documents {
             if let Ok(objects) = self.objects(document).await {

@@ -10,13 +10,13 @@ use crate::account::{ACCOUNT_ANNOTATION, Account, MANAGED_BY, TOKEN_TYPE};
 use crate::session::LOOK_AGAIN;
 use crate::trouble::{Result, Trouble};
 
-/// Token Secrets of an account that are looked at.
+/// Most token Secrets that are read.
 const MOST: u32 = 500;
 
 // === impl Member ===
 
 impl Member {
-    /// The newest token of the account that is there already, or a new one.
+    /// The newest token of the account, or a new one if it has none.
     pub async fn token(&self, account: &Account, owner: &str) -> Result<Token> {
         let mut secrets = self.token_secrets(account).await?;
         match secrets.pop() {
@@ -25,7 +25,7 @@ impl Member {
         }
     }
 
-    /// A new one.
+    /// A new token.
     pub async fn new_token(&self, account: &Account, owner: &str) -> Result<Token> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &account.namespace);
         let mut document = account.token_document(owner);
@@ -36,7 +36,7 @@ impl Member {
         self.filled(account, made.name_any()).await
     }
 
-    /// The account's token Secrets that the hub made, the newest last.
+    /// The account's token Secrets that the hub's joins created, the newest last.
     pub async fn token_secrets(&self, account: &Account) -> Result<Vec<Secret>> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &account.namespace);
         let params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(MOST);
@@ -50,7 +50,7 @@ impl Member {
         Ok(own)
     }
 
-    /// Deletes a token Secret, which ends its token.
+    /// Deletes a token Secret, which revokes its token.
     pub async fn revoke(&self, account: &Account, secret: &str) -> Result<()> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &account.namespace);
         self.gone(secrets.delete(secret, &DeleteParams::default())).await

@@ -1,4 +1,4 @@
-//! The clusters, each asked through the gateway.
+//! Checks each cluster through the gateway.
 
 use api::cluster_name::ClusterName;
 use fleet::Failure;
@@ -14,7 +14,8 @@ use crate::row::{Facts, Row};
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// Each cluster: whether it answers, as which user, and for how long it will.
+/// Findings about each cluster: whether it answers and accepts the credential, and for how long it
+/// will.
 pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
     let (all, known) = tokio::join!(session.fleet.clusters(""), registered(session, ""));
     let known = &known.unwrap_or_default();
@@ -38,7 +39,7 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     let asked = session.fleet.each(names, session.limits(), |name, client| async move {
         let answer = version(&client).await?;
         match whoami(session, &name).await {
-            Err(failure) if is_refused_by_hub(&failure) => {} // it answers those who may only read
+            Err(failure) if is_refused_by_hub(&failure) => {} // it answers; the person may only read
             asked => drop(asked?),
         }
         Ok::<_, Failure>((answer, agents(&client, &name, known.get(name.as_str())).await))

@@ -15,13 +15,13 @@ use crate::serving;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// Deployments looked at.
+/// Most Deployments that are read.
 const MOST: u32 = 100;
 
-/// What the hub has of the gateway.
+/// The gateway's objects on the hub.
 pub struct Gateway {
     pub namespace: String,
-    /// All that are in its namespace.
+    /// All Deployments in its namespace.
     pub deployments: Result<Vec<Deployment>>,
     selector: Vec<(String, String)>,
 }
@@ -29,7 +29,7 @@ pub struct Gateway {
 // === impl Gateway ===
 
 impl Gateway {
-    /// The one behind the Service `name`.
+    /// The gateway behind the Service `name`.
     pub async fn behind(session: &Session, namespace: String, name: &str) -> Self {
         let client = session.hub();
         let service = session.within(Api::<Service>::namespaced(client.clone(), &namespace).get(name)).await;
@@ -39,7 +39,7 @@ impl Gateway {
         Self { namespace, deployments: listed.map(|list| list.items), selector: selector.into_iter().collect() }
     }
 
-    /// What is found of it; its clusters are in `clusters`, a namespace.
+    /// Findings about the gateway. `clusters` is the namespace of its clusters' Secrets.
     pub async fn look(&self, session: &Session, clusters: &str) -> Vec<Finding> {
         let deployments = match &self.deployments {
             Ok(deployments) => deployments,
@@ -79,7 +79,7 @@ impl Gateway {
     }
 }
 
-/// Nothing of one that is kept elsewhere.
+/// Finding about the gateway's serving certificate. `None` if it is not kept in a Secret.
 async fn certificate(session: &Session, deployment: &Deployment) -> Option<Finding> {
     let what = "the gateway's serving certificate";
     match serving::file(session, deployment, serving::CERTIFICATE).await {

@@ -1,4 +1,4 @@
-//! Whether the gateway and the person may do what they need to: reviews on the hub.
+//! Whether the gateway and the person have the rights that they need: access reviews on the hub.
 
 use futures_util::future::join_all;
 use k8s_openapi::api::authorization::v1::{
@@ -13,7 +13,7 @@ use crate::needs::{self, Need, OF_PERSON};
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// The person's own.
+/// Findings about the person's own rights.
 pub async fn own(session: &Session, namespace: &str) -> Vec<Finding> {
     let reviews = Api::<SelfSubjectAccessReview>::all(session.hub().clone());
     let asked = OF_PERSON.iter().map(|need| {
@@ -34,7 +34,7 @@ pub async fn own(session: &Session, namespace: &str) -> Vec<Finding> {
     join_all(asked).await
 }
 
-/// Whether `user`, a ServiceAccount, may.
+/// Whether `user`, a ServiceAccount, has the right `need`.
 pub async fn may(session: &Session, user: &str, need: &Need, namespace: &str) -> Result<bool> {
     let reviews = Api::<SubjectAccessReview>::all(session.hub().clone());
     let spec = SubjectAccessReviewSpec {

@@ -16,8 +16,9 @@ use crate::session::Session;
 use crate::{servers, serving};
 
 const RENEW: &str = "renew it: see the chart's README";
-/// Flags of gateways and tunnel-servers, what their files are between the two, and whether that is
-/// a CA. When one has ended, no cluster behind the tunnel can be reached.
+/// Flags of gateways and tunnel-servers that name the files for TLS between the two, what each file
+/// is, and whether it is a CA. When one of them has expired, no cluster behind the tunnel can be
+/// reached.
 const BETWEEN: [(&str, &str, bool); 4] = [
     ("--proxy-cert", "the gateway's certificate for tunnel-servers", false),
     ("--proxy-ca-cert", "the CA by which the gateway knows tunnel-servers", true),
@@ -25,7 +26,8 @@ const BETWEEN: [(&str, &str, bool); 4] = [
     ("--frontend-client-ca-file", "the CA by which tunnel-servers know gateways", true),
 ];
 
-/// The Deployments of tunnel-servers, and what agents dial, if there are any.
+/// Findings about the tunnel-servers' Deployments, the certificates, and what agents dial, if there
+/// are any.
 pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
     let serves = |deployment: &&Deployment| findings::has_container(deployment, &["tunnel-server"]);
     let deployments = gateway.deployments.as_deref().unwrap_or_default();
@@ -49,7 +51,7 @@ pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
     found
 }
 
-/// Nothing of those that are kept elsewhere than in Secrets.
+/// Findings about the files of [`BETWEEN`], except those that are not kept in Secrets.
 async fn between(session: &Session, deployment: &Deployment) -> Vec<Finding> {
     let looks = BETWEEN.map(async |(flag, what, is_authority)| match serving::file(session, deployment, flag).await {
         Ok(Some(pem)) if is_authority => Some(findings::bundle(what, &pem, now(), RENEW)),
@@ -60,7 +62,7 @@ async fn between(session: &Session, deployment: &Deployment) -> Vec<Finding> {
     join_all(looks).await.into_iter().flatten().collect()
 }
 
-/// Nothing of what is kept elsewhere.
+/// Findings about the certificate that agents verify. None if it is kept elsewhere.
 async fn of_agents(session: &Session, service: &Service) -> Vec<Finding> {
     let what = "the certificate that agents verify";
     match servers::certificate(session, service).await {
@@ -70,7 +72,7 @@ async fn of_agents(session: &Session, service: &Service) -> Vec<Finding> {
     }
 }
 
-/// A certificate of a public CA comes without that.
+/// Findings about a certificate and its CA. A certificate of a public CA comes without its CA.
 fn verified(data: &BTreeMap<String, ByteString>, what: &str) -> Vec<Finding> {
     let certificate = data.get(TLS_CERT_KEY);
     let certificate = certificate.map(|pem| findings::ending(what, Expiry::of_certificate(&pem.0), now(), RENEW));

@@ -1,8 +1,8 @@
-//! The person's browser.
+//! Opens the person's browser.
 //!
-//! It gets a file that leads to the page, and not the page's address: other users of the machine
-//! see the words of command lines, and could read the page with them. The file is its owner's
-//! alone.
+//! The browser gets a file that leads to the page, not the page's address: other users of the
+//! machine see command lines, and could read the page with that address. Only its owner can read
+//! the file.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::output;
 
-/// Opens `address`. The file is to be kept for as long as that makes sense.
+/// Opens `address`. The caller keeps the file for as long as a browser may load it.
 pub fn open(address: &str) -> Option<NamedTempFile> {
     let opened = leading_to(address).and_then(|file| start(file.path()).map(|()| file));
     match opened {
@@ -25,10 +25,10 @@ pub fn open(address: &str) -> Option<NamedTempFile> {
     }
 }
 
-/// A page that leads on; made readable for its owner alone.
+/// A page that leads to `address`. Only its owner can read it.
 fn leading_to(address: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("kubectl-clusters-").suffix(".html").tempfile()?;
-    // Nothing of the address needs escaping: it is made of digits, dots and base64url.
+    // The address needs no escaping: it consists of digits, dots and base64url.
     writeln!(
         file,
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\

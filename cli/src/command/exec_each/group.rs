@@ -1,22 +1,22 @@
-//! A command and the processes that it started: ended together.
+//! Ends a command together with the processes that it started.
 
 use tokio::process::{Child, Command};
 
 /// A process group whose leader is the command. Dropping this kills its remaining processes: one
-/// that lives longer than its kubeconfig would go on with another.
+/// that outlives its kubeconfig would go on with another.
 pub struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
 
 // === impl Group ===
 
 impl Group {
-    /// Lets the command lead a group of its own.
+    /// Makes the command the leader of its own group.
     pub fn lead(command: &mut Command) {
         command.kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
     }
 
-    /// `child` was started as the leader of a group.
+    /// The group of `child`, which was started as its leader.
     #[cfg(unix)]
     pub fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
@@ -27,11 +27,11 @@ impl Group {
         Self()
     }
 
-    /// Kills all of it.
+    /// Kills the whole group.
     fn end(&self) {
         #[cfg(unix)]
         if let Some(leader) = self.0 {
-            // The group may be empty, which is what is wanted.
+            // The group may be empty already, which is just as well.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }

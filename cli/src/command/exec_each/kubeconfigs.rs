@@ -1,8 +1,8 @@
 //! The kubeconfigs of the commands: one that all share, with the person's users, and one for each
-//! cluster, with the context that is meant.
+//! cluster, with the context to use.
 //!
-//! All are in one directory, and no file of the person's own is named: kubectl leaves out files
-//! that are not there, and would take the context of those that are, which is the hub's.
+//! All are in one directory, and no file of the person's own is named: kubectl skips missing files,
+//! and would take the context of those that exist, which is the hub's.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -17,10 +17,10 @@ use crate::contexts;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// Name of the shared file: no cluster's, whose names have no capitals.
+/// Name of the shared file. No cluster has it, because clusters' names have no capitals.
 const SHARED: &str = "OWN";
 
-/// The directory, which goes when this is dropped.
+/// The directory. It is deleted when this is dropped.
 pub struct Kubeconfigs {
     directory: TempDir,
 }
@@ -28,7 +28,7 @@ pub struct Kubeconfigs {
 // === impl Kubeconfigs ===
 
 impl Kubeconfigs {
-    /// Writes the shared one.
+    /// Creates the directory, and writes the shared file.
     pub fn new(session: &Session) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| {
             Trouble::failed(format!("cannot create temporary files: {error}"), "set TMPDIR to a writable directory")
@@ -37,8 +37,8 @@ impl Kubeconfigs {
         Ok(Self { directory })
     }
 
-    /// What `KUBECONFIG` is for the cluster's command. Its current context is the cluster's; its
-    /// user is the hub's, by name.
+    /// The value of `KUBECONFIG` for the cluster's command. Its current context is the cluster's,
+    /// and names the hub's user.
     pub fn of(&self, session: &Session, cluster: &ClusterName) -> Result<OsString> {
         let context = contexts::named(&session.kubeconfig, Some(&session.context))?;
         let call = |cluster: &ClusterName| format!("kubectl-clusters/{cluster}");
@@ -49,7 +49,7 @@ impl Kubeconfigs {
         made.current_context = Some(call(cluster));
         let path = self.directory.path().join(cluster.as_str());
         write(&path, &made)?;
-        // The first file says which context is meant, the other has the credential.
+        // The first file sets the current context, the other has the credential.
         let both = [path, self.directory.path().join(SHARED)];
         std::env::join_paths(both).map_err(|error| {
             Trouble::failed(format!("cannot create temporary files: {error}"), "set TMPDIR to a writable directory")
@@ -57,8 +57,8 @@ impl Kubeconfigs {
     }
 }
 
-/// The same without a context that a command could take for its own, and with paths that lead to
-/// the same files from everywhere.
+/// The kubeconfig without a current context, which a command could take for its own, and with
+/// absolute paths, which lead to the same files from every directory.
 fn without_context(mut own: Kubeconfig) -> Kubeconfig {
     own.current_context = None;
     for cluster in own.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
@@ -82,7 +82,7 @@ fn absolute(path: &mut Option<String>) {
     }
 }
 
-/// For the owner alone: it holds credentials.
+/// Writes a file for its owner alone, because it holds credentials.
 fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| {
         Trouble::failed(format!("cannot write {}: {error}", path.display()), "set TMPDIR to a writable directory")

@@ -1,5 +1,5 @@
-//! Whether the gateway's image is named anywhere. None is published: without one helm waits for
-//! pods that never start.
+//! Whether the gateway's image is set anywhere. No image is published: without a setting, helm
+//! waits for pods that never start.
 
 use serde_json::Value;
 
@@ -9,16 +9,16 @@ use crate::helm;
 use crate::session::Options;
 use crate::trouble::{Result, Trouble};
 
-/// The value, as `--set` has it.
+/// The key of the value, as in `--set`.
 const KEY: &str = "image.repository=";
-/// What helm says of a release that is not there.
+/// helm's message about a release that does not exist.
 const NO_RELEASE: &str = "not found";
 
 // === impl Install ===
 
 impl Install {
-    /// Refuses to wait for an image without a name: on the command line, in the release, or in
-    /// another chart than the gateway's.
+    /// Refuses to wait for an image that is set nowhere: not on the command line, in the release,
+    /// or in a chart other than the gateway's.
     pub(super) async fn refuse_imageless(&self, options: &Options, chart: &str) -> Result<()> {
         if self.is_image_said(options, chart).await? || (!self.reset_values && self.release_says(options).await?) {
             return Ok(());
@@ -29,7 +29,8 @@ impl Install {
         ))
     }
 
-    /// The same without a release.
+    /// Whether the command line sets the image, or names a chart that sets another than the
+    /// gateway's chart.
     pub(super) async fn is_image_said(&self, options: &Options, chart: &str) -> Result<bool> {
         if self.set.iter().any(|list| is_set(list)) || self.values.iter().any(|file| is_in(file)) {
             return Ok(true);
@@ -54,13 +55,13 @@ impl Install {
     }
 }
 
-/// Whether a list of values has it.
+/// Whether a list of values sets it.
 fn is_set(list: &str) -> bool {
     list.split(',').any(|value| value.strip_prefix(KEY).is_some_and(|image| !image.is_empty()))
 }
 
-/// Whether a file of values has it. What cannot be read here (helm also takes URLs) is for helm to
-/// judge.
+/// Whether a file of values sets it. True for a file that cannot be read here (helm also takes
+/// URLs): helm judges it.
 fn is_in(file: &str) -> bool {
     std::fs::read_to_string(file).map_or(true, |text| repository(&text).is_some())
 }

@@ -1,5 +1,5 @@
-//! Programs of a join may be of another version than this one, and not know what it asks of them: a
-//! warning comes before another failure.
+//! Warns of programs of another version. They may not know what a join asks of them: the warning
+//! explains a failure that follows.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ListParams};
@@ -10,13 +10,13 @@ use crate::session::Session;
 use crate::{namespace, output};
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
-/// Deployments looked at.
+/// Most Deployments that are read.
 const MOST: u32 = 100;
-/// The containers of the gateway's chart that a cluster is reached by.
+/// The containers of the gateway's chart through which clusters are reached.
 const PROGRAMS: [&str; 2] = ["cluster-gateway", "tunnel-server"];
 
-/// Warns of programs on the hub that are older than this one. A user that may not see them, or
-/// cannot now, gets no warning: no join fails for it.
+/// Warns of programs on the hub that are older than this one. There is no warning if the user may
+/// not see them, or cannot now: no join fails because of this.
 pub async fn warn_of_hub(session: &Session) {
     let Ok(namespace) = namespace::of_gateway(session).await else { return };
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &namespace);
@@ -24,7 +24,7 @@ pub async fn warn_of_hub(session: &Session) {
     older(&listed.items, OWN).iter().for_each(warn);
 }
 
-/// Warns of an agent's chart that is another than this program's.
+/// Warns of an agent's chart whose version is not this program's.
 pub fn warn_of_agent(manifests: &[Value]) {
     other(manifests, OWN).iter().for_each(warn);
 }

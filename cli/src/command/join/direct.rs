@@ -1,4 +1,4 @@
-//! A member that the gateway dials: where, and what it verifies there.
+//! A member that the gateway dials: its address, and how the gateway verifies it.
 
 use api::cluster_name::ClusterName;
 use api::secret::{ClusterEndpoint, ClusterSecret, Endpoint, Trust};
@@ -12,18 +12,19 @@ use crate::trouble::{Result, Trouble};
 pub struct Direct {
     pub endpoint: Endpoint,
     pub trust: Trust,
-    /// In the certificate, where it is not the endpoint's host.
+    /// Name in the certificate, if it is not the endpoint's host.
     pub server_name: Option<String>,
 }
 
 // === impl Direct ===
 
 impl Direct {
-    /// As the options or else the person's kubeconfig says.
+    /// From the options, or else from the person's kubeconfig.
     pub fn of(kubeconfig: &Kubeconfig, context: &str, url: Option<&str>, is_insecure: bool) -> Result<Self> {
         let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
         let endpoint = parsed(url.or(cluster.server.as_deref()).unwrap_or_default())?;
-        // A port forward's or a local cluster's address says nothing of where the gateway is.
+        // The address of a port-forward or of a local cluster says nothing about how the gateway
+        // reaches it.
         if url.is_none() && is_local(&endpoint.host) {
             return Err(Trouble::usage(
                 format!("{endpoint} is this machine's own address: the gateway would dial its own machine"),
@@ -47,7 +48,7 @@ fn parsed(url: &str) -> Result<Endpoint> {
     })
 }
 
-/// The cluster is registered, and the gateway does not reach it.
+/// The trouble that the cluster is registered, but the gateway does not reach it.
 pub fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -> Trouble {
     let mut remedy = trouble.remedy.clone();
     if let ClusterEndpoint::Const(fixed) = &secret.endpoint {
@@ -62,7 +63,8 @@ pub fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -
     trouble.when(format!("{name} is registered, but the gateway could not use it")).remedied(remedy)
 }
 
-/// Whether only this machine finds itself there. k3d writes `0.0.0.0`, Docker Desktop the last one.
+/// Whether the host means this machine, and only on this machine. k3d writes `0.0.0.0`, Docker
+/// Desktop writes `kubernetes.docker.internal`.
 fn is_local(host: &str) -> bool {
     let names = ["localhost", "kubernetes.docker.internal"];
     names.contains(&host)
@@ -97,7 +99,7 @@ mod tests {
             assert!(trouble.exit == crate::trouble::Exit::Usage && trouble.remedy.contains("--endpoint"), "{trouble}");
             let direct = of(server, Some("https://berlin-control-plane:6443")).unwrap();
             assert_eq!(direct.endpoint.host, "berlin-control-plane");
-            // Who says so means it: a gateway may run here.
+            // An explicit endpoint is accepted: a gateway may run on this machine.
             assert!(of("https://10.0.0.7", Some(server)).is_ok(), "{server}");
         }
         assert!(of("https://10.0.0.7:6443", None).is_ok() && of("https://localhost.example", None).is_ok());

@@ -1,4 +1,4 @@
-//! Whose credential is registered.
+//! The credential that is registered, and whose it is.
 
 use api::secret::Credential;
 use kube::config::Kubeconfig;
@@ -10,11 +10,11 @@ use crate::own::own_credential;
 use crate::rights::Rights;
 use crate::trouble::Result;
 
-/// What is registered of a member, and whose credential it is.
+/// The credential that is registered for a member, and the account that it belongs to.
 pub struct Identity {
     pub credential: Credential,
     pub account: Option<Account>,
-    /// PEM, as pods of the member see it.
+    /// CA of the member's API server as its pods see it, in PEM.
     pub authority: Vec<u8>,
     /// Uid of the account's binding.
     pub owner: String,
@@ -23,13 +23,13 @@ pub struct Identity {
 // === impl Identity ===
 
 impl Identity {
-    /// The person's own.
+    /// The person's own credential.
     pub fn own(kubeconfig: &Kubeconfig, context: &str) -> Result<Self> {
         let credential = own_credential(kubeconfig, context)?;
         Ok(Self { credential, account: None, authority: Vec::new(), owner: String::new() })
     }
 
-    /// The token of an account on the member, which is made.
+    /// Creates an account on the member, with a token.
     pub async fn made(member: &Member, account: Account, rights: &Rights) -> Result<Self> {
         let owner = member.make(&account, rights).await?;
         output::say(&format!("ServiceAccount {} on the member: created, with {}", account.path(), rights.describe()));

@@ -49,7 +49,7 @@ pub struct Tunnel {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// Where agents link to, as the options say or as the hub has it.
+    /// The servers that agents link to, from the options, or else from the hub.
     pub async fn servers(&self, session: &Session) -> Result<Servers> {
         let authority = self.server_ca.as_ref().map(|file| {
             let read = std::fs::read_to_string(file);
@@ -70,7 +70,7 @@ impl Tunnel {
         Ok(Servers { addresses, name: server_name, authority })
     }
 
-    /// Refuses a hub whose gateway links no agents, before anything is made.
+    /// Refuses a hub whose gateway links no agents, before anything is created.
     pub async fn may_link(&self, session: &Session) -> Result<()> {
         let path = format!("/apis/{GROUP}/{VERSION}");
         match session.bounded(session::get_small(session.hub(), &path)).await {
@@ -79,12 +79,13 @@ impl Tunnel {
                 "replace it with this one (`kubectl clusters install`; see docs/migration.md), or register the cluster \
                  without --tunnel",
             )),
-            // What else fails, fails again with its own cause.
+            // Other failures appear again later, with their own cause.
             _ => Ok(()),
         }
     }
 
-    /// Refuses an identity on the hub that is not this program's, before anything is made.
+    /// Refuses an account of the agent on the hub that this program did not create, before anything
+    /// is created.
     pub async fn may_identify(&self, session: &Session, name: &ClusterName) -> Result<()> {
         let hub = Member::hub(session).await?;
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
@@ -96,7 +97,7 @@ impl Tunnel {
         })
     }
 
-    /// The agent's identity on the hub. Returns its account and its token.
+    /// Creates the agent's identity on the hub. Returns its account and its token.
     pub async fn identity(&self, session: &Session, name: &ClusterName) -> Result<(Account, crate::member::Token)> {
         let hub = Member::hub(session).await?;
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
@@ -117,7 +118,7 @@ impl Tunnel {
     ) -> Result<Vec<Value>> {
         let chart = charts::AGENT.or(self.agent_chart.as_deref())?;
         let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--values", "-"];
-        // helm contacts no hub while it renders, and supposes a version of its own.
+        // helm contacts no cluster while it renders, and assumes a version of its own.
         let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
         let image = match &self.agent_image {
             Some(image) => Some(image.clone()),
@@ -131,7 +132,8 @@ impl Tunnel {
         Ok(documents.into_iter().filter(Value::is_object).collect())
     }
 
-    /// Puts the agent onto the member, owned by the binding `owner` of `account`.
+    /// Installs the agent on the member, or prints its manifests. The binding of `account`, whose
+    /// uid is `owner`, owns it.
     pub async fn install(
         &self,
         member: &Member,
@@ -166,14 +168,15 @@ impl Tunnel {
 }
 
 /// Whether a gateway that serves these resources has a tunnel of its own. Only the Go
-/// cluster-gateway serves its clusters without their traffic.
+/// cluster-gateway serves `clustergateways` without `clustergateways/traffic`.
 fn links_agents(served: &[u8]) -> bool {
     let Ok(served) = serde_json::from_slice::<Value>(served) else { return true };
     let has = |name: &str| served["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name));
     has("clustergateways/traffic") || !has("clustergateways")
 }
 
-/// A hub with accounts of agents is a member with those of hubs, and speaks of itself as one.
+/// Names the hub in the trouble's text. For accounts of agents, the hub is a [`Member`], whose
+/// troubles begin with "member".
 fn on_hub(trouble: Trouble) -> Trouble {
     Trouble { what: trouble.what.replacen("member: ", "hub: ", 1), ..trouble }
 }
@@ -212,7 +215,7 @@ mod tests {
         };
         assert!(!links_agents(served(&["clustergateways", "clustergateways/proxy"]).as_bytes()));
         assert!(links_agents(served(&["clustergateways", "clustergateways/traffic"]).as_bytes()));
-        // Of what cannot be read nothing is known.
+        // A response that cannot be read proves nothing.
         assert!(links_agents(served(&[]).as_bytes()) && links_agents(b"no JSON"));
     }
 }

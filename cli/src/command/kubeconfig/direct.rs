@@ -1,4 +1,4 @@
-//! Contexts straight to members: to the addresses in their registrations.
+//! Contexts that lead directly to members, at the addresses in their registrations.
 
 use api::cluster_name::ClusterName;
 use api::{GROUP, VERSION};
@@ -31,7 +31,7 @@ pub struct Direct {
 // === impl Direct ===
 
 impl Direct {
-    /// Contexts that lead to where the clusters are registered, called as `call` says.
+    /// Contexts that lead to the clusters' registered addresses, named by `call`.
     pub async fn made(
         &self,
         session: &Session,
@@ -67,7 +67,7 @@ impl Direct {
     }
 }
 
-/// Refuses a missing user, and the hub's: members must not get its credential.
+/// Refuses a missing user, and the hub's user, whose credential members must not get.
 fn refuse_user(kubeconfig: &Kubeconfig, context: &str, user: &str) -> Result<()> {
     let find = |name: &str| kubeconfig.auth_infos.iter().find(|known| known.name == name);
     let Some(known) = find(user) else {
@@ -76,7 +76,7 @@ fn refuse_user(kubeconfig: &Kubeconfig, context: &str, user: &str) -> Result<()>
     };
     let (_, inner) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
     let hubs = inner.user.as_deref().unwrap_or_default();
-    // By another name it is the same credential.
+    // A user with another name can have the same credential.
     let same = |hubs: &AuthInfo| {
         let text = |user: &AuthInfo| serde_json::to_value(user).ok();
         known.auth_info.as_ref().is_some_and(|own| text(own) == text(hubs))
@@ -95,7 +95,7 @@ fn is_proven(place: &Cluster) -> bool {
         && place.server.as_deref().is_some_and(|server| server.starts_with("https://"))
 }
 
-/// Where each cluster is, as far as it has a place.
+/// The address of each cluster. `None`: it has none.
 async fn places_of(session: &Session, clusters: &[ClusterName]) -> Result<Vec<(ClusterName, Option<Cluster>)>> {
     let asked = fleet::each(clusters.to_vec(), session.limits(), |name| async move {
         let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}");
@@ -109,7 +109,7 @@ async fn places_of(session: &Session, clusters: &[ClusterName]) -> Result<Vec<(C
     outcomes.into_iter().map(place).collect()
 }
 
-/// To see where a cluster is takes another right than to use it.
+/// The right to see a cluster's address is separate from the right to use the cluster.
 fn unseen(failure: Failure) -> Trouble {
     let forbidden = failure.kind == Kind::Answered(403);
     let trouble = Trouble::from(failure);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// A file that no other kubectl changes until this is dropped: kubectl's own way, a file beside it
-/// (client-go, `tools/clientcmd/config.go`, `lockFile`).
+/// Keeps other kubectls from changing a file until this is dropped. It is kubectl's own way, a
+/// second file next to it (client-go, `tools/clientcmd/config.go`, `lockFile`).
 pub struct Lock {
     path: PathBuf,
 }
@@ -37,7 +37,7 @@ impl Drop for Lock {
     }
 }
 
-/// The first file of those that were read, where kubectl puts new contexts.
+/// The first of the files that were read, where kubectl puts new contexts.
 pub fn own(session: &Session) -> Result<PathBuf> {
     if let Some(file) = &session.options.kubeconfig {
         return Ok(file.clone());
@@ -46,7 +46,8 @@ pub fn own(session: &Session) -> Result<PathBuf> {
         .ok_or_else(|| Trouble::usage("there is no home directory", "name the file with --kubeconfig"))
 }
 
-/// In one step, and for the owner alone: a kubeconfig holds credentials, and others read it now.
+/// Replaces the file in one step, because others read it now, and for the owner alone, because a
+/// kubeconfig holds credentials.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     let failed = |error: &io::Error| unwritable(path, error);
     let path = &resolved(path);
@@ -57,7 +58,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A link stays a link.
+/// Follows links, so that a link stays a link.
 fn resolved(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Another token for the agents of a cluster.
+//! Gives the agents of a cluster a new token.
 
 use std::time::Duration;
 
@@ -18,17 +18,18 @@ use crate::output;
 use crate::session::LOOK_AGAIN;
 use crate::trouble::{Result, Trouble};
 
-/// For the agents' pods to be replaced, one after the other.
+/// Time for the agents' pods to be replaced, one after the other.
 const ROLLOUT: Duration = Duration::from_mins(5);
-/// For the hub to note that a token was used.
+/// Time for the hub to note that a token was used.
 const NOTED: Duration = Duration::from_secs(30);
-/// What API servers write onto the Secret of a token that was used (KEP-2799, Kubernetes 1.26).
+/// Label that API servers put on the Secret of a token that was used (KEP-2799, Kubernetes 1.26).
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// What `kubectl rollout restart` changes in the pods' template.
+/// Annotation that `kubectl rollout restart` sets in the pods' template.
 const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 
-/// Gives the agents beside the account `joined` on the member a new token of `account` on the hub,
-/// and ends the old ones when the agents have linked with it. Returns how many ended.
+/// Gives the agents in the namespace of `joined`, an account on the member, a new token of
+/// `account` on the hub. Revokes the old tokens when the agents have linked with the new one.
+/// Returns how many it revoked.
 pub async fn rotate(
     (hub, account): (&Member, &Account),
     (member, joined): (&Member, &Account),
@@ -59,7 +60,8 @@ pub async fn rotate(
     let token = json!({"stringData": {TOKEN: new.value.expose_secret()}});
     member.ask(secrets.patch(RELEASE, &PatchParams::default(), &Patch::Merge(token))).await?;
     output::say(&format!("Secret {namespace}/{RELEASE} on the member: a new token; its agents are replaced"));
-    // Pods see a changed Secret after a minute or two, each at its time: new ones see it at once.
+    // Running pods see a changed Secret after a minute or two, each at its own time. New pods see
+    // it at once.
     restart(member, &deployments).await?;
     used(hub, account, &new.secret, name).await?;
     for secret in &old {
@@ -79,7 +81,8 @@ async fn restart(member: &Member, deployments: &Api<Deployment>) -> Result<()> {
     let generation = changed.metadata.generation.unwrap_or_default();
     let end = Instant::now() + ROLLOUT;
     loop {
-        // The way to the member may be by the agents that are replaced: a failure is no end.
+        // Requests to the member may go through the agents that are being replaced, so a failure
+        // does not end the wait.
         let seen = member.ask(deployments.get(RELEASE)).await;
         if seen.as_ref().is_ok_and(|deployment| is_replaced(deployment, generation)) {
             return Ok(());
@@ -92,7 +95,7 @@ async fn restart(member: &Member, deployments: &Api<Deployment>) -> Result<()> {
     }
 }
 
-/// As `kubectl rollout status` judges it.
+/// Whether the rollout is complete, as `kubectl rollout status` judges it.
 fn is_replaced(deployment: &Deployment, generation: i64) -> bool {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
@@ -101,7 +104,7 @@ fn is_replaced(deployment: &Deployment, generation: i64) -> bool {
         && [updated_replicas, ready_replicas, replicas].iter().all(|count| count.unwrap_or(0) == wanted)
 }
 
-/// Waits until the hub has seen the new token.
+/// Waits until the hub has noted a use of the new token.
 async fn used(hub: &Member, account: &Account, secret: &str, name: &ClusterName) -> Result<()> {
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &account.namespace);
     let end = Instant::now() + NOTED;

@@ -89,7 +89,7 @@ impl Known<'_> {
     }
 }
 
-/// A table of counts with bars as long as their parts of the largest.
+/// A table of counts, with bars whose lengths are relative to the largest.
 fn tally(html: &mut Html, caption: &'static str, heads: [&'static str; 2], rows: Vec<(String, String, u64)>) {
     let most = rows.iter().map(|(_, _, count)| *count).max().unwrap_or(1).max(1);
     html.raw("<table class=\"tally\"><caption class=\"unseen\">").raw(caption).raw("</caption><thead><tr>");
