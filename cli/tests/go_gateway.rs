@@ -1,6 +1,6 @@
-//! `kubectl clusters` against the Go cluster-gateway (oam-dev/cluster-gateway v1.9.1): a scripted
-//! hub answers what a real one with that gateway answered, certificates and other resources left
-//! out.
+//! Tests `kubectl clusters` against the Go cluster-gateway (oam-dev/cluster-gateway v1.9.1). A
+//! scripted hub answers what a real one with that gateway answered, without certificates and other
+//! resources.
 
 #[allow(dead_code, reason = "the tests on a hub use the rest")]
 #[path = "hub/dashboard/http.rs"]
@@ -51,7 +51,7 @@ impl Hub {
         Ok(Self { program, member, runtime, _directory: directory })
     }
 
-    /// What a line printed, after it ended with `code`.
+    /// Runs a command line, which must end with `code`. Returns its output.
     fn ended(&self, line: &str, code: i32) -> Result<Output> {
         let output = self.program.args(line.split_whitespace()).run()?;
         ensure!(output.status == code, "`{line}`: {output:?}");
@@ -59,7 +59,7 @@ impl Hub {
         Ok(output)
     }
 
-    /// That a line fails, with these words in what it printed.
+    /// Checks that a command line fails, with these words in its output.
     fn fails(&self, line: &str, parts: &[&str]) -> Result<()> {
         let output = self.ended(line, 1)?;
         let told = format!("{}{}", output.stdout, output.stderr);
@@ -87,7 +87,7 @@ fn reply(answer: &Value) -> Reply {
     Reply::full(code, &[("content-type", kind)], body)
 }
 
-/// Of the hub's own, which the person may not read.
+/// The response for the hub's own resources, which the person may not read.
 fn unrecorded() -> Reply {
     Reply::status(403, "this is forbidden")
 }
@@ -111,7 +111,7 @@ fn clusters_are_listed_with_what_each_answers() -> Result<()> {
     }
     let names = hub.ended("list --no-probe -o name", 0)?.stdout;
     assert_eq!(names.lines().collect::<Vec<_>>(), ["badtoken", "broken", "dead", "member", "oslo"]);
-    // A shell completes them.
+    // A shell completes the names.
     let offered = hub.ended("completion kubectl -- probe m", 0)?.stdout;
     assert_eq!(offered, "member\n:4\n");
     Ok(())
@@ -169,7 +169,7 @@ fn what_it_does_not_have_is_said() -> Result<()> {
     let hub = Hub::start()?;
     let line = "join helsinki --tunnel --rights view --member-context it --server 10.0.0.3:8091";
     hub.fails(line, &["the Go cluster-gateway, which links no agents", "remedy: ", "without --tunnel"])?;
-    // Nothing was made before that.
+    // Nothing was created before that.
     let asked = hub.runtime.block_on(async { hub.member.next_request().await });
     assert_eq!(key(&asked), "GET /apis/cluster.core.oam.dev/v1alpha1");
     let mut running = hub.program.args(["dashboard", "--no-open", "--interval", "1s"]).start()?;

@@ -1,4 +1,4 @@
-//! `krew.sh`: archives and a manifest that krew takes.
+//! `krew.sh`: archives and a manifest that krew accepts.
 
 #[path = "krew/index.rs"]
 mod index;

@@ -1,4 +1,4 @@
-//! A thousand clusters, by a real hub and a gateway, with scripted members behind them.
+//! A thousand clusters on a real hub with a gateway, with scripted members behind them.
 
 #[path = "scale/browsed.rs"]
 mod browsed;
@@ -39,26 +39,28 @@ const MEMBERS: usize = 8;
 /// Secrets that kubectl creates at once.
 const BATCH: usize = 250;
 const LIMIT: Duration = Duration::from_mins(1);
-/// What is promised. On two free cores, which hub, gateway, members and program share, it takes 2
+/// The promised time. On two free cores, which hub, gateway, members and program share, it takes 2
 /// to 4 s.
 const PROMISED: Duration = Duration::from_secs(5);
-/// On a machine that does other things too: what is promised, with what they leave of it.
+/// Upper limit on a busy machine, where the promised time is extended by what others take of the
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// As many clusters are asked at a time at least once, and no more than that.
+/// At least 8 clusters are asked at the same time once, and never more than 16.
 const AT_ONCE: RangeInclusive<usize> = 8..=16;
-/// How far members are from the hub: one after the other, they would not answer in time.
+/// How long members take to answer: asked one after the other, they would not answer in time.
 const AWAY: Duration = Duration::from_millis(20);
-/// Between two looks at the memory of the program, whose peak only grows.
+/// Interval between two reads of the program's peak memory, which only grows.
 const LOOK: Duration = Duration::from_millis(5);
-/// In KiB.
+/// Most memory of the program, in KiB.
 const MEMORY: u64 = 200 << 10;
-/// Until a page with all clusters begins to arrive. On two free cores it takes some milliseconds.
+/// Time until a page with all clusters begins to arrive. On two free cores, it takes some
+/// milliseconds.
 const FIRST_BYTE: Duration = Duration::from_secs(2);
-/// Of that page, in bytes.
+/// Largest size of that page, in bytes.
 const PAGE: usize = 1 << 20;
-/// Of an event in which nothing but latencies of some clusters changed.
+/// Largest size of an event in which only latencies of some clusters changed, in bytes.
 const EVENT: usize = 64 << 10;
-/// Events that are looked at.
+/// Events that are measured.
 const EVENTS: usize = 20;
 
 #[test]
@@ -98,7 +100,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
     Ok(())
 }
 
-/// What a page of all of them takes; an error if that is too much.
+/// Measures the page of all clusters. Fails if it takes too much.
 fn dashboard(testbed: &Testbed) -> Result<String> {
     let program = Kubectl {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_kubectl-clusters")),
@@ -136,18 +138,18 @@ fn dashboard(testbed: &Testbed) -> Result<String> {
     Ok(browsed.map_or(told.clone(), |times| format!("{told}; {times}")))
 }
 
-/// How many requests members have at a time.
+/// Requests that members answer at the same time.
 #[derive(Default)]
 struct Load {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
-/// What a run of the program came to.
+/// The outcome of a run of the program.
 struct Run {
     stdout: String,
     took: Duration,
-    /// Most that it held, in KiB.
+    /// Most memory that it used, in KiB.
     memory: u64,
 }
 

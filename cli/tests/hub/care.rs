@@ -105,7 +105,7 @@ fn checked(testbed: &Testbed) -> Result<()> {
     deployed(testbed)
 }
 
-/// What `check` says of what a chart installs.
+/// What `check` prints about what a chart installs.
 const OF_A_CHART: [&str; 10] = [
     "✓ Deployment gateway: 2 of 2 replicas are ready",
     "✓ the gateway's serving certificate expires in 36",
@@ -131,7 +131,7 @@ const OF_ITS_RUIN: [&str; 9] = [
     "remedy: `helm upgrade` the chart",
 ];
 
-/// What a chart installs: Deployments behind the Service, and for the tunnel.
+/// Checks what a chart installs: Deployments behind the Service, and for the tunnel.
 fn deployed(testbed: &Testbed) -> Result<()> {
     let _alone = alone_with_agents();
     let (program, hub) = (clusters(testbed), testbed.hub.server.kubectl());
@@ -148,7 +148,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
         let mut deployment = deployment(name, container, version);
         hub.apply(&deployment.to_string())?;
-        // No controller of this hub has another opinion.
+        // No controller of this hub changes the status back.
         deployment["status"] = json!({"replicas": 2, "readyReplicas": ready});
         let words = ["replace", "--subresource=status", "-f", "-"];
         hub.args(words).stdin(deployment.to_string()).run()?.success().map(drop)
@@ -162,7 +162,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
         ensure!(checked.contains(part), "{part}: {checked}");
     }
     testbed.hub.forget_member("munich")?;
-    // Of an age that this program was not made for; and a gateway that lost its rights.
+    // A gateway that is older than this program was made for, and that has lost its rights.
     told("gateway", "cluster-gateway", 0, "0.0.1")?;
     serving(&Leaf::server("gateway").expired())?;
     hub.ok(&format!("create serviceaccount cli-powerless -n {SECRET_NAMESPACE}"))?;
@@ -179,7 +179,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// As the chart's, with one Secret for all its files.
+/// A Deployment like the chart's, with one Secret for all its files.
 fn deployment(name: &str, container: &str, version: &str) -> Value {
     let flags = match container {
         "tunnel-server" => ["--frontend-tls-cert-file", "--frontend-client-ca-file"],
@@ -198,7 +198,7 @@ fn deployment(name: &str, container: &str, version: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 }
 
-/// `join` says it too, before what it makes is asked for.
+/// `join` also warns of the old gateway, before anything else.
 fn aged(testbed: &Testbed) -> Result<()> {
     let (program, joining) = (clusters(testbed), joining(testbed));
     let line = format!("join visby {joining} --rights view --account-namespace cli-visby");
@@ -208,7 +208,8 @@ fn aged(testbed: &Testbed) -> Result<()> {
     ended(&program, &format!("detach visby {} --yes", member(testbed)), 0).map(drop)
 }
 
-/// The registered credential may only look: whoever has a context for the member need not name it.
+/// The registered credential may only read. A person with a context for the member need not name
+/// it.
 fn by_context(testbed: &Testbed) -> Result<()> {
     let own = clusters_as(testbed, &beside(testbed, "tartu", &testbed.member.server)?);
     let url = testbed.member.server.url();
@@ -219,7 +220,8 @@ fn by_context(testbed: &Testbed) -> Result<()> {
             && rotated.stdout.contains("1 old token ended"),
         "{rotated:?}"
     );
-    // One of that name that leads elsewhere is not the member's: the credential is taken.
+    // A context of that name that leads elsewhere is not used. The command uses the registered
+    // credential.
     let elsewhere = clusters_as(testbed, &beside(testbed, "tartu", &testbed.hub.server)?);
     for (line, program) in
         [("rotate tartu", &elsewhere), ("detach tartu --yes", &elsewhere), ("rotate tartu", &clusters(testbed))]
@@ -259,7 +261,7 @@ fn rotated(testbed: &Testbed) -> Result<()> {
             Ok(count)
         });
         let rotated = ended(&program, "rotate bern --grace 2s", 0).and_then(|rotated| {
-            // API servers remember for seconds that a token was good.
+            // API servers remember for seconds that a token was valid.
             wait::until_true("the old token to be void", LIMIT, || is_void(&admin, &old))?;
             Ok(rotated)
         });
@@ -277,7 +279,7 @@ fn rotated(testbed: &Testbed) -> Result<()> {
     ended(&program, "get namespaces bern", 0)?;
     let foreign = ended(&program, &format!("rotate {CLUSTER}"), 2)?.stderr;
     ensure!(foreign.contains("`join` did not register"), "{foreign}");
-    // All rights: also that to end itself.
+    // The credential has all rights, also the right to revoke itself.
     ended(&program, "detach bern --yes", 0)?;
     wait::until_true("the member to be as it was", LIMIT, || {
         let left = testbed.member.server.names("namespaces,clusterrolebindings")?;
@@ -285,7 +287,7 @@ fn rotated(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// The member takes its new token back before the gateway was seen to use it.
+/// The new token is revoked on the member before the gateway was seen to use it.
 fn put_back(testbed: &Testbed) -> Result<()> {
     let (program, admin, hub) = (clusters(testbed), testbed.member.server.kubectl(), testbed.hub.server.kubectl());
     let (member, joining) = (member(testbed), joining(testbed));

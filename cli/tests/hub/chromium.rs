@@ -1,5 +1,5 @@
-//! Chromium without a window, driven over a pipe by the `DevTools` protocol
-//! (<https://chromedevtools.github.io/devtools-protocol>): no port is opened for it.
+//! Headless Chromium, driven over a pipe with the `DevTools` protocol
+//! (<https://chromedevtools.github.io/devtools-protocol>), so that no port is opened for it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,11 +11,11 @@ use anyhow::{Context as _, Result, bail};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// For one command, on a machine that does other things too.
+/// Time for one command, on a machine that does other things too.
 const LIMIT: Duration = Duration::from_mins(2);
-/// Between two looks of a page at itself, in milliseconds.
+/// Interval at which a page checks a condition, in milliseconds.
 const LOOK: u64 = 50;
-/// As distributions call it.
+/// The names that distributions give it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A running browser with one page. Ended on drop.
@@ -25,7 +25,7 @@ pub struct Chromium {
     messages: mpsc::Receiver<Value>,
     session: String,
     last: u64,
-    /// What the page's console said that it should not have to.
+    /// Errors and warnings of the page's console.
     complaints: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Window {
     pub dark: bool,
 }
 
-/// Where it is; `None`: it is not installed.
+/// The name of the installed browser. `None`: there is none.
 pub fn find() -> Option<&'static str> {
     NAMES.into_iter().find(|name| {
         let asked = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -55,7 +55,7 @@ impl Chromium {
         let profile = format!("--user-data-dir={}", home.display());
         let mut child = Command::new("sh")
             .args(["-c", script, program, "--headless=new", "--remote-debugging-pipe", &profile])
-            // A container has no /dev/shm to speak of, and root no sandbox.
+            // In a container, /dev/shm is too small, and root has no sandbox.
             .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars"])
             .args(["--disable-background-networking", "--disable-component-update", "--no-proxy-server", "about:blank"])
             .env("HOME", home)
@@ -84,7 +84,7 @@ impl Chromium {
         Ok(chromium)
     }
 
-    /// The answer to one command.
+    /// Sends one command, and returns the answer.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method, "params": params});
@@ -132,14 +132,14 @@ impl Chromium {
         loop {
             match self.evaluate(&look) {
                 Ok(_) => return Ok(()),
-                // The page before it is gone, and with it whoever looked.
+                // The previous page is gone, and with it the check.
                 Err(error) if format!("{error:#}").contains("context") => {}
                 Err(error) => return Err(error.context(expression.to_owned())),
             }
         }
     }
 
-    /// What `expression` comes to in the page.
+    /// The value of `expression` in the page.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value> {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let mut result = self.call("Runtime.evaluate", &params)?;
@@ -149,7 +149,7 @@ impl Chromium {
         Ok(result["result"]["value"].take())
     }
 
-    /// A key is pressed.
+    /// Presses a key.
     pub fn press(&mut self, key: &str, code: u32) -> Result<()> {
         for kind in ["keyDown", "keyUp"] {
             let text = if key == "Enter" && kind == "keyDown" { "\r" } else { "" };
@@ -174,7 +174,7 @@ impl Chromium {
         Ok(base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().context("a picture")?)?)
     }
 
-    /// Role and name of everything that a screen reader tells of.
+    /// Role and name of everything that a screen reader reads out.
     pub fn told(&mut self) -> Result<Vec<(String, String)>> {
         let tree = self.call("Accessibility.getFullAXTree", &json!({}))?;
         let nodes = tree["nodes"].as_array().context("nodes")?.iter().filter(|node| node["ignored"] != true);
@@ -184,7 +184,7 @@ impl Chromium {
 
     /// Errors and warnings of the console so far.
     pub fn complaints(&mut self) -> Result<Vec<String>> {
-        // Events that came before its answer are heard.
+        // This also reads the events that came before its answer.
         self.evaluate("1")?;
         Ok(std::mem::take(&mut self.complaints))
     }

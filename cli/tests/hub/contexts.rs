@@ -31,7 +31,7 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     let program = clusters_as(testbed, &own);
     let printed = ended(&program, &format!("kubeconfig {CLUSTER}"), 0)?.stdout;
     ensure!(printed.contains(&Testbed::proxy_path(CLUSTER)) && !printed.contains("token"), "{printed}");
-    // Beside the person's own.
+    // In a file of its own, next to the person's.
     let file = testbed.launcher().file("cli-contexts-made.yaml");
     let told = ended(&program, &format!("kubeconfig {CLUSTER} --prefix hub/ -o {}", file.display()), 0)?.stderr;
     ensure!(told.starts_with("1 context in "), "{told}");
@@ -42,7 +42,7 @@ fn contexts(testbed: &Testbed) -> Result<()> {
         .env("KUBECONFIG", &both)
         .run()?;
     ensure!(seen.success()?.contains("namespace/kube-system"), "the member's namespaces");
-    // Within it, twice.
+    // Merged into the person's file, twice.
     for _ in 0..2 {
         let told = ended(&program, &format!("kubeconfig {CLUSTER},{CLUSTER_X509} --merge"), 0)?.stderr;
         ensure!(told.starts_with("2 contexts in "), "{told}");
@@ -52,7 +52,7 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     ensure!(merged.ok("config current-context")?.trim() == "it", "the current context changed");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&own)?.permissions());
     ensure!(mode & 0o777 == 0o600, "others may read it: {mode:o}");
-    // Straight to the member, as another user of the same kubeconfig.
+    // Directly to the member, as another user of the same kubeconfig.
     let nobody = ended(&program, &format!("kubeconfig {CLUSTER} --direct --user gone"), 2)?.stderr;
     ensure!(nobody.contains("no user \"gone\"") && nobody.contains("remedy: "), "{nobody}");
     merged.ok(&format!("config set-credentials member --token={}", testbed.member_token))?;
@@ -77,7 +77,7 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     not_shadowed(testbed, &program, &own)
 }
 
-/// What `--direct` does only when somebody says so.
+/// What `--direct` does only if a flag says so.
 fn said(testbed: &Testbed) -> Result<()> {
     let own = testbed.launcher().file("cli-said.kubeconfig");
     std::fs::copy(&testbed.hub.server.kubectl().kubeconfig, &own)?;
@@ -104,7 +104,7 @@ fn said(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("said-blind")
 }
 
-/// The cluster of a member whose certificate the gateway does not verify.
+/// The Secret of a cluster, changed so that the gateway does not verify the member's certificate.
 fn unverified(mut secret: Value) -> Value {
     let keys =
         ["data", "stringData"].map(|field| secret[field].as_object().is_some_and(|of| of.contains_key("ca.crt")));
@@ -117,7 +117,8 @@ fn unverified(mut secret: Value) -> Value {
     secret
 }
 
-/// Nothing goes before what is there: not in the file itself, and not in one beside it.
+/// No context shadows an existing one: neither in the same file, nor in another file of
+/// `KUBECONFIG`.
 fn not_shadowed(testbed: &Testbed, program: &Kubectl, own: &Path) -> Result<()> {
     let file = testbed.launcher().file("cli-contexts-beside.yaml");
     let first = testbed.launcher().file("cli-contexts-first.yaml");
@@ -134,7 +135,7 @@ fn not_shadowed(testbed: &Testbed, program: &Kubectl, own: &Path) -> Result<()> 
     ensure!(std::fs::read_to_string(&first)?.is_empty(), "something was written");
     let users = ended(program, &format!("kubeconfig {CLUSTER} --prefix x/ -o {}", own.display()), 2)?.stderr;
     ensure!(users.contains("holds users") && users.contains("--merge"), "{users}");
-    // kubectl's lock.
+    // With kubectl's lock on the file.
     let lock = PathBuf::from(format!("{}.lock", own.display()));
     std::fs::write(&lock, "")?;
     let locked = ended(program, &format!("kubeconfig {CLUSTER} --prefix x/ --merge"), 1)?.stderr;
@@ -175,7 +176,8 @@ fn exec_each(testbed: &Testbed) -> Result<()> {
 fn outlived(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let kubectl = testbed.hub.server.kubectl().binary;
-    // What the command started ends with it: when its time is over, and when it left it behind.
+    // Processes that the command started end with it: at its timeout, and when it leaves them
+    // behind.
     for (word, code) in [("wait", 1), ("true", 0)] {
         let file = testbed.launcher().file(&format!("cli-outlived-{word}"));
         let script = format!("sleep 300 >/dev/null 2>&1 & echo $! > {}; {word}", file.display());
@@ -187,7 +189,7 @@ fn outlived(testbed: &Testbed) -> Result<()> {
             Ok(status.is_empty() || status.contains(") Z "))
         })?;
     }
-    // One that left the group is not led to the hub when its kubeconfig is gone.
+    // A process that has left the group is not led to the hub when its kubeconfig is gone.
     let file = testbed.launcher().file("cli-outlived-context");
     let script = format!(
         "touch {1}.left; while test -e ${{KUBECONFIG%%:*}}; do sleep 0.05; done; \
@@ -195,7 +197,7 @@ fn outlived(testbed: &Testbed) -> Result<()> {
         kubectl.display(),
         file.display()
     );
-    // Before it has left, it would be ended with the group.
+    // The command waits until the process has left: before that, it would end with the group.
     let left = file.display();
     let script = format!("setsid sh -c '{script}' >/dev/null 2>&1 & until test -e {left}.left; do sleep 0.05; done");
     let left = program.args(["exec-each", CLUSTER, "--", "sh", "-c", &script]).run()?;

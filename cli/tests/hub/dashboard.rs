@@ -32,7 +32,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// A running dashboard, and where it is.
+/// Starts a dashboard. Returns it, and its address.
 pub fn start(program: &Kubectl, more: &str) -> Result<(Running, Address)> {
     let line = format!("dashboard --no-open --interval 200ms {more}");
     let mut running = program.args(line.split_whitespace()).start()?;
@@ -71,7 +71,7 @@ fn closed(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Connections that there may be at a time.
+/// Most concurrent connections of a dashboard.
 const CONNECTIONS: usize = 64;
 
 fn crowded(testbed: &Testbed) -> Result<()> {
@@ -155,7 +155,7 @@ fn one(testbed: &Testbed) -> Result<()> {
     let open = "<dt>open watches</dt><dd>1</dd>";
     parts.until(&mut events, "traffic", |traffic| traffic.contains(open))?;
     drop(watching);
-    // The member goes away: the way ends, and the failures say why.
+    // The member becomes unreachable: the way fails, and the failures say why.
     let dead = format!("https://127.0.0.1:{}", ports::free()?);
     testbed.hub.register_member("page-one", &member.at(&dead))?;
     parts.until(&mut events, "way", |way| way.contains("<li class=\"bad\"><b><i class=\"dot bad\"></i>member"))?;
@@ -168,7 +168,7 @@ fn one(testbed: &Testbed) -> Result<()> {
         failures.contains("connection refused") && failures.contains(">member<")
     })?;
     parts.until(&mut events, "answers", |answers| answers.contains("Side that failed"))?;
-    // Who opens the page now sees it at once.
+    // A page that is opened now shows it at once.
     ensure!(address.get("clusters/page-one", &[])?.body.contains("connection refused"), "it is remembered");
     testbed.hub.forget_member("page-one")
 }
@@ -246,7 +246,7 @@ fn mistakes(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The parts of a cluster's page, as its events leave them.
+/// The parts of a cluster's page, after the events so far.
 #[derive(Default)]
 pub struct Parts(std::collections::HashMap<String, String>);
 

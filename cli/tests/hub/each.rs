@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::fixture::{Fixture, clusters, script, test};
 
-/// That may run at a time, as the page says.
+/// Most commands that run at the same time, as the page says.
 const AT_ONCE: usize = 16;
 const CLUSTERS: usize = AT_ONCE + 4;
-/// Goes on once so many run at the same time, and tells how many do. The shell is its own clock:
-/// nothing but the others can wake it.
+/// Waits until that many run at the same time, and prints how many do. The shell polls, because
+/// only the other commands can wake it.
 const KUBECTL: &str = r#"#!/bin/sh
 mkdir "$RUNS/$CLUSTER"
 until [ -e "$RUNS.full" ]; do

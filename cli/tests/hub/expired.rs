@@ -1,4 +1,4 @@
-//! Credentials that were good once: tokens that an API server signed, and whose time is over.
+//! Credentials that were valid once: tokens that an API server signed, and that have expired.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, beside, clusters, clusters_as, ended, hub_user, is_void, joining, member, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Since when a token is void, and how long others are good, in seconds.
+/// How long ago a token expired, and how long others are valid, in seconds.
 const HOUR: i64 = 3600;
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -31,7 +31,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// `token` of the API server called `name`, as it would have issued it to end in so many seconds.
+/// `token` as the API server called `name` would have issued it, with an expiry in that many
+/// `seconds`.
 fn ending(testbed: &Testbed, name: &str, token: &str, seconds: i64) -> Result<String> {
     let mut parts = token.split('.');
     let (head, claims) = parts.next().zip(parts.next()).context("a JWT")?;
@@ -50,7 +51,7 @@ fn ending(testbed: &Testbed, name: &str, token: &str, seconds: i64) -> Result<St
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-/// One that is good and one whose time is over, which differ in nothing else.
+/// A valid token and an expired one, which differ in nothing else.
 fn pair(testbed: &Testbed, server: &ApiServer, name: &str, token: &str) -> Result<[String; 2]> {
     let [good, expired] = [HOUR, -HOUR].map(|seconds| ending(testbed, name, token, seconds));
     let (good, expired, admin) = (good?, expired?, server.kubectl());
@@ -109,7 +110,7 @@ fn of_member(testbed: &Testbed) -> Result<()> {
     ended(&program, &format!("detach bergen {good} --yes"), 0).map(drop)
 }
 
-/// The cluster is refused at once, and told apart from one that is away.
+/// The refused credential is noticed at once, and told apart from an unreachable member.
 fn registered(testbed: &Testbed) -> Result<()> {
     let server = &testbed.member.server;
     let token = testbed.member.create_admin("cli-drammen")?;
@@ -124,10 +125,10 @@ fn registered(testbed: &Testbed) -> Result<()> {
     ensure!(probed.stdout.contains("✗ credential") && probed.stderr.contains("`join drammen`"), "{probed:?}");
     let checked = ended(&program, "check drammen", 1)?.stdout;
     ensure!(checked.contains("✗ drammen: its credential has expired"), "{checked}");
-    // It has no account that could be given another token: a join makes one.
+    // It has no account that could get another token. A join creates one.
     let unrotated = ended(&program, "rotate drammen", 2)?.stderr;
     ensure!(unrotated.contains("`kubectl clusters join drammen --rights …`"), "{unrotated}");
-    // What the Secret does not say of the member, the member cannot say either now.
+    // The Secret does not identify the member, and the member cannot be asked now.
     let join = format!("join drammen {} --rights view --account-namespace cli-drammen", joining(testbed));
     let taken = ended(&program, &join, 2)?.stderr;
     ensure!(taken.contains("does not reveal its identity") && taken.contains("detach drammen"), "{taken}");

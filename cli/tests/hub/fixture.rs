@@ -40,7 +40,7 @@ pub fn hub_user(testbed: &Testbed, name: &str, token: &str) -> Result<PathBuf> {
     kubeconfig.write(testbed.launcher().file(&format!("cli-{name}.kubeconfig")))
 }
 
-/// A kubeconfig of a hub or a member that nobody answers for.
+/// A kubeconfig for a hub or a member where nothing listens.
 pub fn dead(testbed: &Testbed, name: &str) -> Result<PathBuf> {
     let dead = Kubeconfig {
         server: format!("https://127.0.0.1:{}", ports::free()?),
@@ -50,7 +50,7 @@ pub fn dead(testbed: &Testbed, name: &str) -> Result<PathBuf> {
     dead.write(testbed.launcher().file(&format!("cli-{name}-dead.kubeconfig")))
 }
 
-/// An executable file with this text.
+/// Writes an executable file with this text.
 pub fn script(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text)?;
     Ok(std::fs::set_permissions(path, Permissions::from_mode(0o755))?)
@@ -61,13 +61,13 @@ pub fn member(testbed: &Testbed) -> String {
     format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display())
 }
 
-/// The same to join it: the gateway runs on this machine, where else nobody's members are.
+/// The same flags for a join. They name the endpoint, because it is an address of this machine, and
+/// only in tests does the gateway run there, too.
 pub fn joining(testbed: &Testbed) -> String {
     format!("{} --endpoint {}", member(testbed), testbed.member.server.url())
 }
 
-/// The administrator's kubeconfig of the hub, with another context called `name` that leads to
-/// `server`.
+/// The hub administrator's kubeconfig, with another context called `name` that leads to `server`.
 pub fn beside(testbed: &Testbed, name: &str, server: &ApiServer) -> Result<PathBuf> {
     let read = |path: &Path| Ok::<Value, anyhow::Error>(serde_json::from_slice(&std::fs::read(path)?)?);
     let (mut own, mut other) = (read(&testbed.hub.server.kubectl().kubeconfig)?, read(&server.kubectl().kubeconfig)?);
@@ -82,7 +82,7 @@ pub fn beside(testbed: &Testbed, name: &str, server: &ApiServer) -> Result<PathB
     Ok(path)
 }
 
-/// What it printed, after it ended with `code`.
+/// Runs the program, which must end with `code`, and must print no credential. Returns its output.
 pub fn ended(program: &Kubectl, line: &str, code: i32) -> Result<Output> {
     let output = program.args(line.split_whitespace()).run()?;
     ensure!(
@@ -98,14 +98,14 @@ pub fn ended(program: &Kubectl, line: &str, code: i32) -> Result<Output> {
     Ok(output)
 }
 
-/// The program while it runs.
+/// Starts the program.
 pub fn started(program: &Kubectl, line: &str) -> LoggedProcess {
     let mut command = Command::new(&program.binary);
     command.args(line.split_whitespace()).env("KUBECONFIG", &program.kubeconfig);
     LoggedProcess::start(&mut command)
 }
 
-/// As a person does it who has seen enough.
+/// Sends the signal of Ctrl-C. The program must say that what was created stays.
 pub fn interrupt(mut running: LoggedProcess) -> Result<()> {
     running.signal("INT");
     let told = running.text_with("interrupted: what was created stays");
@@ -114,13 +114,13 @@ pub fn interrupt(mut running: LoggedProcess) -> Result<()> {
     Ok(())
 }
 
-/// Nobody else has anything for agents on the hub while this is held.
+/// While this is held, no other test has anything for agents on the hub.
 pub fn alone_with_agents() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock()
 }
 
-/// Whether an API server takes the token for nobody's.
+/// Whether an API server rejects the token.
 pub fn is_void(admin: &Kubectl, token: &str) -> Result<bool> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let words = ["create", "-f", "-", "-o", "jsonpath={.status.authenticated}"];

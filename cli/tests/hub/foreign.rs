@@ -1,5 +1,5 @@
-//! What is another's stays another's: accounts of other hubs and clusters, whatever a cluster's
-//! Secret says; agents that somebody else installed; namespaces with more in them.
+//! Commands do not touch what belongs to others: accounts of other hubs and clusters, whatever a
+//! cluster's Secret says; agents that others installed; namespaces with more in them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,12 +60,12 @@ impl<'a> Joined<'a> {
         format!("{} --endpoint {}", self.line_anyhow(), self.testbed.member.server.url())
     }
 
-    /// Without a word on how the gateway reaches it.
+    /// The command line without an endpoint.
     fn line_anyhow(&self) -> String {
         format!("join {0} {1} --rights view --account-namespace cli-{0}", self.cluster, self.member())
     }
 
-    /// That `line` is refused, with these words, and the cluster goes on as before.
+    /// Checks that `line` is refused with these words.
     fn refused(&self, line: &str, code: i32, parts: &[&str]) -> Result<()> {
         let told = ended(&self.program, line, code)?.stderr;
         ensure!(told.contains("error: ") && told.contains("remedy: "), "`{line}`: {told}");
@@ -92,17 +92,18 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// Who may change one Secret is handed no other's token, and removes nothing else from the hub.
+/// A user that may change one Secret gets no other cluster's token, and removes nothing else from
+/// the hub.
 fn agents_of_another(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "turku")?;
     let hub = testbed.hub.server.kubectl();
-    // The agents of another cluster, and something that is not of clusters at all.
+    // The agents of another cluster, and an account that belongs to no cluster.
     for (account, binding) in [("tunnel-agent-raisio", "tunnel-agent-raisio"), ("other", "auth-delegator")] {
         hub.ok(&format!("create serviceaccount {account} -n {SECRET_NAMESPACE}"))?;
         let subject = format!("--clusterrole=view --serviceaccount={SECRET_NAMESPACE}:{account}");
         hub.ok(&format!("create clusterrolebinding cluster-gateway:{binding} {subject}"))?;
     }
-    // What a rotation would write the token to.
+    // The objects that a rotation would write to.
     joined.admin.ok("create secret generic tunnel-agent -n cli-turku --from-literal=token=old")?;
     joined.admin.ok("create deployment tunnel-agent -n cli-turku --image=none --replicas=0")?;
     let key = "cluster.core.oam.dev/agent-account";
@@ -134,7 +135,7 @@ fn another_hub(testbed: &Testbed) -> Result<()> {
     let uid = testbed.hub.server.kubectl().ok("get namespace kube-system -o jsonpath={.metadata.uid}")?;
     let own = joined.admin.ok(&format!("get {binding} -o jsonpath={{.metadata.annotations}}"))?;
     ensure!(own.contains(&format!("{uid}/kerava")), "whose it is: {own}");
-    // As another hub would have made it.
+    // As another hub would have created it.
     joined.admin.ok(&format!("annotate {binding} --overwrite {JOINED_BY}=another-hub/kerava"))?;
     let higher = joined.line().replace("view", "cluster-admin");
     let foreign = "created for another hub";
@@ -151,12 +152,12 @@ fn another_hub(testbed: &Testbed) -> Result<()> {
 fn one_account_one_cluster(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "lohja")?;
     ended(&joined.program, "rename lohja lohja-1", 0)?;
-    // By the old name, with the account that the cluster of the new name uses.
+    // Under the old name, with the account that the cluster under the new name uses.
     let parts = ["cluster lohja-1 uses the ServiceAccount cli-lohja/lohja", "another name"];
     joined.refused(&joined.line().replace("view", "cluster-admin"), 2, &parts)?;
     let role = joined.admin.ok("get clusterrolebinding cluster-gateway:lohja -o jsonpath={.roleRef.name}")?;
     ensure!(role == "view", "{role}");
-    // Somebody who may change one Secret names the account of another one in it.
+    // A user that may change one Secret writes the account of another cluster into it.
     let other = Joined::new(testbed, "salo")?;
     other.annotate("cluster.core.oam.dev/member-account", "cli-lohja/lohja")?;
     for line in ["rotate salo", "detach salo --yes"] {
@@ -171,7 +172,8 @@ fn one_account_one_cluster(testbed: &Testbed) -> Result<()> {
 fn another_member(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "vantaa")?;
     let hub = testbed.hub.server.kubectl();
-    // By mistake the person's context leads elsewhere, where there is an account of the same name.
+    // By mistake, the person's context leads to another cluster, which has an account of the same
+    // name.
     hub.ok("create clusterrolebinding cluster-gateway:vantaa --clusterrole=view --serviceaccount=cli-vantaa:vantaa")?;
     hub.ok(&format!(
         "label clusterrolebinding cluster-gateway:vantaa {}",
@@ -213,7 +215,7 @@ fn not_overwritten(testbed: &Testbed) -> Result<()> {
         nothing_made()?;
         admin.ok(&format!("delete {kind} tunnel-agent -n cli-forssa"))?;
     }
-    // A role of one's own is written by force: not over another's.
+    // A custom role is written by force, but not over another's.
     admin.ok("create clusterrole cluster-gateway:forssa --verb=get --resource=pods")?;
     let rules = testbed.launcher().file("cli-forssa.yaml");
     std::fs::write(&rules, "kind: ClusterRole\nrules:\n- {apiGroups: [''], resources: [secrets], verbs: [list]}\n")?;
@@ -236,7 +238,7 @@ fn namespace_stays(testbed: &Testbed) -> Result<()> {
     joined.admin.ok("get configmap settings -n cli-nokia").context("what somebody put there")?;
     let phase = joined.admin.ok("get namespace cli-nokia -o jsonpath={.status.phase}{.metadata.ownerReferences}")?;
     ensure!(phase == "Active", "{phase}");
-    // Without it, the next detach takes the namespace too.
+    // Without it, the next detach also deletes the namespace.
     ended(&joined.program, &joined.line(), 0)?;
     joined.admin.ok("delete configmap settings -n cli-nokia")?;
     joined.detached()
@@ -271,7 +273,7 @@ fn rotated_at_once(testbed: &Testbed) -> Result<()> {
     std::thread::scope(|scope| -> Result<()> {
         let waiting = scope.spawn(|| ended(&joined.program, &slow, 1));
         wait::until_true("its token", LIMIT, || Ok(joined.admin.ok(list)?.lines().count() == 2))?;
-        // Registered, and not only made: the quick one would win otherwise.
+        // Registered, not only created: otherwise, the quick rotate would win.
         wait::until_true("its token on the hub", LIMIT, || Ok(hub.ok(&token)? != first))?;
         ended(&joined.program, &quick, 0)?;
         let told = waiting.join().expect("no panic")?.stderr;

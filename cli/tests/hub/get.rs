@@ -37,7 +37,7 @@ fn many(testbed: &Testbed) -> Result<()> {
     let lines: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     ensure!(lines[0] == ["CLUSTER", "NAME", "READY", "STATUS", "RESTARTS", "AGE"], "{table}");
     ensure!(lines[1][..2] == [CLUSTER, "web"] && lines[2][..2] == [CLUSTER_X509, "web"] && lines.len() == 3, "{table}");
-    // The same by another name, in all namespaces, with a cluster that is away.
+    // The same by another name, in all namespaces, with an unreachable cluster.
     let some = ended(&program, &format!("get po {both},get-dead -A --where app=web"), 1)?;
     ensure!(some.stdout.contains("NAMESPACE") && some.stdout.lines().count() == 3, "{some:?}");
     ensure!(
@@ -46,7 +46,7 @@ fn many(testbed: &Testbed) -> Result<()> {
         "{some:?}"
     );
     let named = format!("get pods/web {CLUSTER} -n cli-get -o");
-    // Fields of the objects themselves, of which each cluster has others.
+    // A selector of fields of the objects, which each cluster has its own of.
     testbed.member.run_pod("cli-get", "database", "")?;
     let fields = ended(&program, &format!("get pods {both} -n cli-get --field-selector metadata.name=database"), 0)?;
     let rows = fields.stdout.lines().skip(1).filter(|row| row.contains(" database ")).count();
@@ -66,7 +66,7 @@ fn many(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("get-dead")
 }
 
-/// A member that calls the secrets of all clusters "widgets", and speaks to terminals.
+/// A member that calls the secrets of all clusters "widgets", and sends commands for terminals.
 fn lying(testbed: &Testbed) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let liar = runtime.block_on(FakeMember::start(MemberOptions::default()));
@@ -105,7 +105,8 @@ fn lying(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("get-liar")
 }
 
-/// Of several runs of each, in turn, the quickest: what else the machine does is neither's.
+/// The shortest time of several runs of each, in turn, so that the machine's other work counts for
+/// neither.
 fn quickest(runs: [&dyn Fn() -> Invocation; 2]) -> Result<[Duration; 2]> {
     const RUNS: usize = 5;
     let mut least = [Duration::MAX; 2];
@@ -119,8 +120,8 @@ fn quickest(runs: [&dyn Fn() -> Invocation; 2]) -> Result<[Duration; 2]> {
     Ok(least)
 }
 
-/// Both as the same person, over the same hub, with what kubectl keeps in its cache, and kubectl as
-/// people start it.
+/// Runs both as the same person, through the same hub, with kubectl's cache filled, and starts
+/// kubectl as people do.
 fn quick(testbed: &Testbed) -> Result<()> {
     const TRIES: usize = 3;
     let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());

@@ -1,5 +1,5 @@
-//! `kubectl clusters` on a real hub whose gateway is the Go one (oam-dev/cluster-gateway), and with
-//! a real member. What it answers where members fail is in `../go_gateway.rs`.
+//! Tests `kubectl clusters` on a real hub with the Go gateway (oam-dev/cluster-gateway), and with a
+//! real member. `../go_gateway.rs` has what it answers when members fail.
 
 mod failing;
 
@@ -35,7 +35,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     )]
 }
 
-/// A hub of its own: one can have one gateway.
+/// A hub of its own, because a hub can have only one gateway.
 struct GoHub<'a> {
     testbed: &'a Testbed,
     gateway: Process,
@@ -68,7 +68,7 @@ impl<'a> GoHub<'a> {
         Ok(format!("{}{}", output.stdout, output.stderr))
     }
 
-    /// That what a line prints has these parts.
+    /// Checks that the output of a command line has these parts.
     fn says(&self, line: &str, code: i32, parts: &[&str]) -> Result<()> {
         let told = self.ended(line, code)?;
         for part in parts {
@@ -86,7 +86,7 @@ impl<'a> GoHub<'a> {
         self.hub.server.kubectl().ok(&format!("get secret lund -n {SECRET_NAMESPACE} {token}"))
     }
 
-    /// Of hub and member, whatever has the cluster's name.
+    /// The objects on hub and member that have the cluster's name.
     fn objects(&self) -> Result<Vec<String>> {
         let kinds = "secrets,serviceaccounts,clusterroles,clusterrolebindings";
         let hub = self.hub.server.kubectl().ok(&format!("get {kinds} -n {SECRET_NAMESPACE} -o name"))?;
@@ -96,7 +96,7 @@ impl<'a> GoHub<'a> {
     }
 }
 
-/// With what its chart allows it.
+/// Starts the Go gateway, with the rights that its chart gives it.
 fn start_gateway(launcher: &Launcher, hub: &Hub) -> Result<Process> {
     let kubeconfig = hub.create_gateway_account()?;
     let rule =
@@ -144,7 +144,7 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
     failing::probed(go)
 }
 
-/// It links none, and that is said before anything is made.
+/// The Go gateway links no agents, and the program says so before it creates anything.
 fn no_agents(go: &GoHub<'_>) -> Result<()> {
     let line = format!("join lund {JOIN} {} --tunnel --server 127.0.0.1:1", member(go.testbed));
     go.says(&line, 1, &["the Go cluster-gateway, which links no agents", "remedy: ", "without --tunnel"])?;
@@ -152,7 +152,7 @@ fn no_agents(go: &GoHub<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Half at first, by an endpoint where nobody is.
+/// Joins halfway at first, with an endpoint where nothing listens.
 fn joined(go: &GoHub<'_>) -> Result<()> {
     let nowhere = format!("https://127.0.0.1:{}", ports::free()?);
     let half = ["lund is registered, but the gateway could not use it", "connection refused", "remedy: "];
@@ -179,12 +179,12 @@ fn used(go: &GoHub<'_>) -> Result<()> {
     go.says("label lund env=test", 0, &[])?;
     go.says("alias lund Lund", 0, &[])?;
     go.says("list -l env=test", 0, &["lund", "Lund"])?;
-    // It selects nothing itself.
+    // The Go gateway does not select clusters itself.
     ensure!(!go.ended("list -l env=other -o name", 0)?.contains("lund"), "of another label");
     go.says("exec-each -l env=other -- true", 1, &["no cluster matches"])
 }
 
-/// Without a request that fails.
+/// Rotates without a failed request.
 fn rotated(go: &GoHub<'_>) -> Result<()> {
     let (admin, hub) = (go.testbed.member.server.kubectl(), go.hub.server.kubectl());
     let old = go.registered()?;
@@ -201,7 +201,7 @@ fn rotated(go: &GoHub<'_>) -> Result<()> {
         });
         let line = format!("rotate lund {} --grace 2s", member(go.testbed));
         let rotated = go.says(&line, 0, &["lund: rotated, 1 old token ended"]).and_then(|()| {
-            // API servers remember for seconds that a token was good.
+            // API servers remember for seconds that a token was valid.
             wait::until_true("the old token to be void", LIMIT, || is_void(&admin, &old))
         });
         stop.store(true, Ordering::Relaxed);
@@ -218,7 +218,7 @@ fn rotated(go: &GoHub<'_>) -> Result<()> {
 fn gone(go: &GoHub<'_>) -> Result<()> {
     go.says("rename lund lund-1", 0, &[])?;
     go.says("get namespaces lund-1", 0, &["kube-system"])?;
-    // The registered credential may not end itself.
+    // The registered credential may not revoke itself.
     go.says("detach lund-1 --yes", 1, &["is forbidden", "remedy: "])?;
     go.says(&format!("detach lund-1 {} --yes", member(go.testbed)), 0, &["cluster lund-1 detached"])?;
     wait::until_true("hub and member to be as they were", LIMIT, || Ok(go.objects()?.is_empty()))?;

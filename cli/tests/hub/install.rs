@@ -1,4 +1,4 @@
-//! `install`: by helm, and for people without it.
+//! `install`: with helm, and for people without it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ fn printed(testbed: &Testbed) -> Result<()> {
     std::fs::write(&values, "replicas: 7\nservice: {name: of-a-file}\n")?;
     let told = ended(&clusters(testbed), &format!("{line} -f {}", values.display()), 0)?.stdout;
     ensure!(told.contains("replicas: 7") && told.contains("name: of-a-file"), "{told}");
-    // What is said in words counts more, as with helm.
+    // Values on the command line take precedence, as in helm.
     let both = format!("{line} -f {} --set replicas=3", values.display());
     let told = ended(&clusters(testbed), &both, 0)?.stdout;
     ensure!(told.contains("replicas: 3") && told.contains("name: of-a-file"), "{told}");
     let lost = ended(&clusters(testbed), &format!("{line} -f /no/values.yaml"), 1)?.stderr;
     ensure!(lost.contains("/no/values.yaml") && lost.contains("remedy: "), "{lost}");
-    // A chart of that name where somebody happens to be is nobody's choice.
+    // A chart of that name in the current directory is not used.
     let strange = testbed.launcher().directory.join("cli-strange");
     std::fs::create_dir_all(strange.join("charts/cluster-gateway/templates"))?;
     let told = "apiVersion: v2\nname: cluster-gateway\nversion: 6.6.6\n";
@@ -66,7 +66,7 @@ fn printed(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The lines that are the same in each rendering: certificates are made anew.
+/// The lines that are the same in each rendering, which creates new certificates each time.
 fn shape(manifests: &str) -> Vec<&str> {
     let lasting =
         |line: &&str| ["kind:", "apiVersion:", "name:", "image:"].iter().any(|key| line.trim().starts_with(key));
@@ -101,7 +101,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     running.text_with("interrupted: what was created stays");
     ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
     ensure!(status()? == "failed", "helm was killed half-way: {}", status()?);
-    // With the first run's value, and without a lock in its way.
+    // The second run has the first run's value, and finds no lock.
     let again = ended(&program, &line("--wait 2s"), 1)?.stderr;
     ensure!(again.contains("remedy: see the pods and events") && !again.contains("another operation"), "{again}");
     testbed.hub.server.kubectl().args(["get", "pod", "-n", "slow", "slow-1"]).run()?.success()?;
@@ -146,14 +146,14 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     screens.finish()
 }
 
-/// A helm that does what `words` say.
+/// A script that takes helm's place, and does what `words` say.
 fn telling(testbed: &Testbed, name: &str, words: &str) -> Result<PathBuf> {
     let told = testbed.launcher().file(name);
     script(&told, &format!("#!/bin/sh\n{words}\n"))?;
     Ok(told)
 }
 
-/// No image is published: nobody waits for one.
+/// No image is published, so an install without one fails at once instead of waiting.
 fn imageless(testbed: &Testbed) -> Result<()> {
     let (program, helm, chart) = (clusters(testbed), provide(Tool::Helm)?, Chart::Gateway.directory());
     let none = format!("install --release cli-imageless --helm {}", helm.display());
@@ -163,7 +163,7 @@ fn imageless(testbed: &Testbed) -> Result<()> {
     }
     let printed = ended(&program, &format!("{none} --print"), 0)?.stderr;
     ensure!(printed.contains("an image that is not published: --set image.repository="), "{printed}");
-    // An earlier run said it; and helm has much to say.
+    // An earlier run set the image; and helm prints long notes.
     let script = "case $1 in get) echo '{\"image\": {\"repository\": \"r/x\"}}';; \
                   *) echo \"$@\"; printf 'STATUS: deployed\\nNOTES:\\nread me\\n';; esac";
     let helm = telling(testbed, "cli-helm-release", script)?;

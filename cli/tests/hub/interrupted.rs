@@ -1,5 +1,5 @@
-//! Ctrl-C in the middle of what has more than one step, and a second try that works. Before the
-//! first step nothing is begun.
+//! Ctrl-C in the middle of commands that have more than one step, and a second try that works. A
+//! Ctrl-C before the first step leaves nothing begun.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// Both tokens are good then: the next one ends both.
+/// Both tokens are valid then. The next rotate revokes both.
 fn rotate(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "molde")?;
     let line = |grace: &str| format!("rotate molde {} --grace {grace}", member(testbed));
@@ -87,7 +87,7 @@ fn rotate(testbed: &Testbed) -> Result<()> {
     joined.detached("molde")
 }
 
-/// Both names are there then; the old one answers as before.
+/// Both names are registered then. The old one answers as before.
 fn rename(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "narvik")?;
     let hub = testbed.hub.server.kubectl();
@@ -112,8 +112,8 @@ fn rename(testbed: &Testbed) -> Result<()> {
     joined.detached("narvik-1")
 }
 
-/// The member's part is gone then, and the hub's is not: an admission webhook that says nothing
-/// holds its deletion up.
+/// The member's part is gone then, and the hub's is not: an admission webhook that never answers
+/// holds up its deletion.
 fn detach(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "larvik")?;
     ended(&joined.program, "label larvik cli-held=yes", 0)?;
@@ -139,7 +139,8 @@ fn detach(testbed: &Testbed) -> Result<()> {
     joined.nothing_left()
 }
 
-/// Ctrl-C at a command that has asked, and has no answer. It made nothing, and says nothing.
+/// Sends Ctrl-C to a command that waits for an answer. It has created nothing, and reports no
+/// error.
 fn stop(program: &Kubectl, line: &str, asked: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut running = started(program, line);
     asked().with_context(|| line.to_owned())?;
@@ -166,7 +167,7 @@ fn looks(testbed: &Testbed) -> Result<()> {
         stop(&program, &format!("{line} --request-timeout 5m"), asked)?;
     }
     testbed.hub.forget_member("floro")?;
-    // While it waits for the next round.
+    // Ctrl-C while it waits for the next round.
     let mut watching = program.args(["list", "-w", "--interval", "1h"]).start()?;
     ensure!(watching.next_line(LIMIT)?.starts_with("NAME "), "no table");
     watching.signal("INT")?;
@@ -177,7 +178,7 @@ fn looks(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The person's own file is as it was then, and nobody is kept from changing it.
+/// The person's own file is unchanged then, and no lock is left on it.
 fn unanswered(testbed: &Testbed) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let hub = runtime.block_on(FakeMember::start(MemberOptions::default()));
@@ -195,7 +196,7 @@ fn unanswered(testbed: &Testbed) -> Result<()> {
         stop(&silent, &format!("{line} --request-timeout 5m"), asked)?;
         ensure!(std::fs::read(&own)? == before && !lock.exists(), "`{line}` left something behind");
     }
-    // Where the hub answers, the same file takes what the first try did not bring.
+    // With a hub that answers, the same file gets what the first try did not bring.
     std::fs::copy(&testbed.hub.server.kubectl().kubeconfig, &own)?;
     let told = ended(&clusters_as(testbed, &own), &format!("kubeconfig {CLUSTER} --merge"), 0)?.stderr;
     ensure!(told.starts_with("1 context in ") && !lock.exists(), "{told}");
@@ -206,8 +207,8 @@ fn unanswered(testbed: &Testbed) -> Result<()> {
     joined.detached("stord")
 }
 
-/// Of a hub that has not answered yet. A helm that is started then is killed half way, and leaves
-/// its release locked.
+/// Ctrl-C before the hub has answered. A helm that was started then would be killed halfway, and
+/// would leave its release locked.
 fn install(testbed: &Testbed) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let hub = runtime.block_on(FakeMember::start(MemberOptions::default()));
@@ -218,7 +219,7 @@ fn install(testbed: &Testbed) -> Result<()> {
     let kubeconfig = Kubeconfig { server: hub.url(), authority, credential: Credential::Token("admin".into()) };
     script(&helm, &format!("#!/bin/sh\n: >{}\nexec sleep 100\n", mark.display()))?;
     let program = clusters_as(testbed, &kubeconfig.write(place.join("kubeconfig"))?);
-    // So long that who waits for the answer has not ended by then.
+    // A timeout so long that the command still waits for the answer at Ctrl-C.
     let line = format!("install --set image.repository=r/x --request-timeout 5m --helm {}", helm.display());
     let running = started(&program, &line);
     let asked = runtime.block_on(async { hub.next_request().await });

@@ -47,7 +47,7 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
         listed.contains("paris") && listed.contains("never") && listed.contains("Paris") && listed.lines().count() == 2,
         "{listed}"
     );
-    // With the rights to see and no others.
+    // The credential has the rights to view, and no others.
     ended(&program, "get pods paris", 0)?;
     let forbidden = ended(&program, "get secrets paris", 1)?.stderr;
     ensure!(forbidden.contains("cannot list resource \"secrets\""), "{forbidden}");
@@ -66,7 +66,7 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
         !ended(&program, "list --no-probe -o name", 0)?.stdout.lines().any(|name| name == "paris"),
         "the old name stays"
     );
-    // Nobody is there to be asked; the registered credential has no right to end itself.
+    // There is no person to ask, and the registered credential has no right to revoke itself.
     ended(&program, "detach lutetia", 2)?;
     let powerless = ended(&program, "detach lutetia --yes", 1)?.stderr;
     ensure!(
@@ -78,7 +78,8 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
     nothing_left(testbed, "lutetia", "cli-paris", "paris")
 }
 
-/// `view` has [`whole_life`], `cluster-admin` the rotation, a file of rules `steps`.
+/// [`whole_life`] tests `view`, the rotation tests `cluster-admin`, and [`completed`] tests a file
+/// of rules.
 fn roles(testbed: &Testbed) -> Result<()> {
     let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());
     let (member, joining) = (member(testbed), joining(testbed));
@@ -120,7 +121,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
     told(&format!("join Oslo {member} --rights view"), 2, &["is not a cluster name"])?;
     told("join bodo --member-kubeconfig /nowhere --rights view", 2, &["/nowhere"])?;
     told(&format!("join bodo {alone} --rights view --endpoint 10.0.0.7"), 2, &["https://HOST:PORT"])?;
-    // As kind, minikube and port forwards have it.
+    // Addresses as kind, minikube and port-forwards have them.
     let local = ["is this machine's own address", "--endpoint https://HOST:PORT"];
     told(&format!("join bodo {alone} --rights view"), 2, &local)?;
     let hub = testbed.hub.server.kubectl().kubeconfig;
@@ -130,7 +131,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
         &["is taken", "another name"],
     )?;
     told("detach bodo --yes", 1, &["no cluster bodo is registered"])?;
-    // A member's user who may do nothing there.
+    // A user of the member that may do nothing there.
     let token = testbed.member.server.service_account_token("default", "cli-nobody")?;
     let nobody = testbed.member.server.kubeconfig("cli-nobody", Credential::Token(token))?;
     told(
@@ -145,7 +146,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
 fn completed(testbed: &Testbed) -> Result<()> {
     let (program, member, joining) = (clusters(testbed), member(testbed), joining(testbed));
     let line = format!("join riga {joining} --rights edit --account-namespace cli-riga");
-    // An endpoint where the gateway finds nobody.
+    // An endpoint where nothing listens.
     let url = testbed.member.server.url();
     let nowhere = || Ok::<_, anyhow::Error>(line.replace(&url, &format!("https://127.0.0.1:{}", ports::free()?)));
     let half = ended(&program, &format!("{} --wait 1s", nowhere()?), 1)?.stderr;
@@ -160,11 +161,11 @@ fn completed(testbed: &Testbed) -> Result<()> {
         first["data"]["token"] == second["data"]["token"] && first["data"]["endpoint"] != second["data"]["endpoint"],
         "another token"
     );
-    // What worked before says nothing of another endpoint.
+    // What worked before proves nothing about another endpoint.
     let lost = ended(&program, &format!("{} --wait 1s", nowhere()?), 1)?.stderr;
     ensure!(lost.contains("riga is registered, but the gateway could not use it"), "{lost}");
     ended(&program, &line, 0)?;
-    // With other rights, by a role of its own.
+    // With other rights, from a custom role.
     let rules = testbed.launcher().file("cli-riga.yaml");
     std::fs::write(
         &rules,
@@ -173,7 +174,7 @@ fn completed(testbed: &Testbed) -> Result<()> {
     ended(&program, &format!("join riga {joining} --account-namespace cli-riga --rights {}", rules.display()), 0)?;
     wait::until("the new rights", LIMIT, || ended(&program, "get pods riga", 1))?;
     ended(&program, "get namespaces riga", 0)?;
-    // Another member by that name, even so.
+    // Even so, another member cannot take the name.
     let hub = testbed.hub.server.kubectl().kubeconfig;
     let another = format!("join riga --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display());
     let taken = ended(&program, &another, 2)?.stderr;

@@ -69,7 +69,7 @@ fn each(testbed: &Testbed) -> Result<()> {
     let rows: Vec<_> = table.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
     let told = ended(&program, "list -o name", 0)?.stdout;
     let names: Vec<_> = told.lines().collect();
-    // Others come and go meanwhile.
+    // Clusters of other tests come and go meanwhile.
     for name in [CLUSTER, CLUSTER_X509, "list-dead"] {
         ensure!(rows.contains(&name) && names.contains(&name), "{table}{told}");
     }
@@ -78,8 +78,8 @@ fn each(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("list-dead")
 }
 
-/// By the chart, in two releases, one of which no node takes; beside agents that link the same
-/// member under another name.
+/// Agents as the chart installs them, in two releases; no node runs the pods of one. Other agents
+/// link the same member under another name.
 fn installed(testbed: &Testbed) -> Result<()> {
     testbed.tunnelled()?;
     for (name, cluster, replicas, node) in
@@ -106,7 +106,7 @@ fn installed(testbed: &Testbed) -> Result<()> {
     testbed.member.server.delete(&format!("deployment {names} -n default"))
 }
 
-/// It answers, and somebody knows better.
+/// The member answers, but a report says that it is unhealthy.
 fn reported(testbed: &Testbed) -> Result<()> {
     let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member("list-reported", &member)?;
@@ -142,7 +142,7 @@ fn watched(testbed: &Testbed) -> Result<()> {
     let row = watching.next_line(LIMIT)?;
     ensure!(row.starts_with("list-watched ") && row.contains(" Ready "), "{row}");
     testbed.hub.forget_member("list-watched")?;
-    // Between its end and that of its connections it may be seen otherwise.
+    // Between its end and the end of its connections, it may be seen with another status.
     for _ in 0..10 {
         if watching.next_line(LIMIT)?.contains(" Gone ") {
             return Ok(());
@@ -196,7 +196,7 @@ fn unreachable(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// As with the wrong context, or before anything is installed.
+/// As with the wrong context, or before a gateway is installed.
 fn without_gateway(testbed: &Testbed) -> Result<()> {
     let admin = testbed.member.server.kubectl().kubeconfig;
     let program = clusters_as(testbed, &admin);
@@ -207,7 +207,7 @@ fn without_gateway(testbed: &Testbed) -> Result<()> {
             ensure!(told.contains(part), "`{line}`: {part}: {told}");
         }
     }
-    // Of a cluster that is named nothing is known.
+    // Nothing is known about a cluster that is given by name.
     let named = ended(&program, "get pods bodo", 1)?.stderr;
     ensure!(named.contains("remedy: check whether this hub has a gateway"), "{named}");
     let checked = ended(&program, "check", 1)?.stdout;
@@ -215,7 +215,7 @@ fn without_gateway(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A member that says too much: of its version, of who asks, and of why it does not answer.
+/// Members whose texts are too long: the version, the user that asks, and the cause of a failure.
 fn endless(testbed: &Testbed) -> Result<()> {
     let long = "x".repeat(20_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -1,5 +1,4 @@
-//! What goes wrong when a member is joined: told with its cause and a remedy, and a second try
-//! works.
+//! Mistakes in a join: each is reported with its cause and a remedy, and a second try works.
 
 mod matrix;
 mod tunnel;
@@ -58,7 +57,7 @@ impl<'a> Joining<'a> {
         format!("{} --endpoint {}", self.line_anyhow(member), self.testbed.member.server.url())
     }
 
-    /// Without a word on how the gateway reaches it.
+    /// The command line without an endpoint.
     fn line_anyhow(&self, member: &Path) -> String {
         let cluster = self.cluster;
         format!(
@@ -67,7 +66,7 @@ impl<'a> Joining<'a> {
         )
     }
 
-    /// A try that fails: with `code`, cause and remedy, and without a trace on hub or member.
+    /// Checks that a try fails with `code`, cause and remedy, and leaves nothing on hub or member.
     fn fails(&self, program: &Kubectl, line: &str, code: i32, parts: &[&str]) -> Result<()> {
         let told = ended(program, line, code)?.stderr;
         ensure!(told.contains("error: ") && told.contains("remedy: "), "`{line}`: {told}");
@@ -78,8 +77,8 @@ impl<'a> Joining<'a> {
         Ok(())
     }
 
-    /// Tries that fail because hub or member cannot be asked: with a credential that is void, and
-    /// where nobody listens. `line` joins with the member's kubeconfig.
+    /// Checks tries that fail because hub or member cannot be asked: with an invalid credential,
+    /// and where nothing listens. `line` joins with the member's kubeconfig.
     fn fails_unasked(&self, line: impl Fn(&Path) -> Result<String>) -> Result<()> {
         let (testbed, own) = (self.testbed, line(&self.admin())?);
         let stranger = clusters_as(testbed, &hub_user(testbed, &format!("{}-void", self.cluster), "no-such-token")?);
@@ -100,7 +99,7 @@ impl<'a> Joining<'a> {
         Ok(all.iter().any(|name| name.ends_with(self.cluster)))
     }
 
-    /// The try that works, and the end of it.
+    /// Checks the try that works, and ends it.
     fn works(&self) -> Result<()> {
         let (cluster, admin) = (self.cluster, self.admin());
         ended(&self.program, &self.line(&admin), 0)?;
@@ -127,7 +126,7 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     joining.fails(program, &format!("{line} --kubeconfig /nowhere.yaml"), 2, &["/nowhere.yaml"])?;
     joining.fails(program, &line.replace("view", "root"), 2, &["no such role", "cluster-admin"])?;
     joining.works()?;
-    // An account of that name that somebody else made.
+    // An account of that name that somebody else created.
     let member = testbed.member.server.kubectl();
     member.ok("create serviceaccount vaasa -n default")?;
     let foreign = line.replace("cli-vaasa", "default");
@@ -137,7 +136,7 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     ended(program, &foreign, 0)?;
     joining.detached()?;
     ensure!(member.ok("get namespace default -o name").is_ok(), "a namespace that was there before stays");
-    // By a name that another member has.
+    // With a name that another member has.
     let hub = testbed.hub.server.kubectl().kubeconfig;
     let taken =
         format!("join {CLUSTER} --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display());
@@ -152,7 +151,8 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
     let program = clusters_as(testbed, &hub_user(testbed, "nobody-yet", &token)?);
     let remedy = |verb: &str| format!("ask the hub's administrator for the verb {verb} on secrets");
     joining.fails(&program, &line, 3, &["is forbidden", &remedy("get")])?;
-    // To see is not to write: nothing is made on the member for a Secret that cannot be written.
+    // The right to read does not suffice: nothing is created on the member for a Secret that cannot
+    // be written.
     let hub = testbed.hub.server.kubectl();
     let grant = |name: &str, verbs: &str| -> Result<()> {
         hub.ok(&format!("create role {name} -n {SECRET_NAMESPACE} --verb={verbs} --resource=secrets"))?;
@@ -178,7 +178,7 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
     joining.detached()
 }
 
-/// A kubeconfig of the member with a token that was good once, and is about to be void.
+/// A kubeconfig of the member with a token that was valid, and soon is not.
 fn void(testbed: &Testbed, cluster: &str) -> Result<PathBuf> {
     let (member, account) = (&testbed.member.server, format!("cli-{cluster}-void"));
     let token = member.service_account_token("default", &account)?;
@@ -196,7 +196,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     let joining = Joining::of(testbed, "hanko");
     let admin = joining.admin();
     let nobody = format!("https://127.0.0.1:{}", ports::free()?);
-    // After the first thing it made, and while it waits for the member to answer.
+    // After the first object that it created, and while it waits for the member to answer.
     for last in ["on the member: created", "on the hub: registered"] {
         let line = format!("{} --wait 1m --endpoint {nobody}", joining.line_anyhow(&admin));
         let running = started(&joining.program, &line);
@@ -211,7 +211,8 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
 fn half_done(testbed: &Testbed) -> Result<()> {
     let joining = Joining::of(testbed, "porvoo");
     let admin = joining.admin();
-    // A chart with a kind that the member has not: all before it is made, nothing is registered.
+    // A chart with a kind that the member does not have: everything before that is created, and
+    // nothing is registered.
     let chart = testbed.launcher().directory.join("cli-broken-chart");
     std::fs::create_dir_all(chart.join("templates"))?;
     std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: broken\nversion: 0.0.0\n")?;
@@ -227,7 +228,7 @@ fn half_done(testbed: &Testbed) -> Result<()> {
     joining.fails(program, &line(&good, Path::new("no-such-helm")), 2, &["no-such-helm", "install helm"])?;
     joining.fails(program, &line(Path::new("/no/chart"), &helm), 1, &["helm: ", "/no/chart", "--agent-chart"])?;
     joining.fails(program, &line(&good, &helm).replace(&*authority.to_string_lossy(), "/no.crt"), 2, &["/no.crt"])?;
-    // An identity that the gateway's chart made.
+    // An identity that the gateway's chart created.
     let (hub, identity) = (testbed.hub.server.kubectl(), format!("tunnel-agent-porvoo -n {SECRET_NAMESPACE}"));
     hub.ok(&format!("create serviceaccount {identity}"))?;
     let foreign = ended(program, &line(&good, &helm), 2)?.stderr;
@@ -237,11 +238,11 @@ fn half_done(testbed: &Testbed) -> Result<()> {
     let told = ended(program, &line(&chart, &helm), 1)?.stderr;
     ensure!(told.contains("no.such/v1") && told.contains("remedy: "), "{told}");
     ensure!(joining.is_there()?, "the accounts are made");
-    // Taken back, though nothing is registered by that name.
+    // It can be detached, although nothing is registered under that name.
     let unsaid = ended(program, "detach porvoo --yes", 0);
     ensure!(unsaid.is_ok_and(|told| told.stderr.contains("the agent's ServiceAccount")), "the hub's part is found");
     joining.detached()?;
-    // Or completed.
+    // Or it can be completed.
     ended(program, &line(&chart, &helm), 1)?;
     joining.works()
 }

@@ -1,4 +1,4 @@
-//! The page in a real browser: that it works there, and how it looks; and without one, that it is
+//! The page in a real browser: that it works there, and how it looks. Without a browser: that it is
 //! the page in the pictures of `docs/cli.md`, which `SCREENSHOTS=docs/pictures` writes.
 
 mod colours;
@@ -24,7 +24,7 @@ use crate::chromium::{self, Chromium, Window};
 use crate::dashboard::{LIMIT, start};
 use crate::fixture::{Fixture, clusters, ended, test};
 
-/// Clusters of the pictures, with what their people call them. The same member is behind all.
+/// Clusters in the pictures, with their aliases and labels. The same member is behind all of them.
 const CITIES: [(&str, &str, &str); 12] = [
     ("amsterdam", "", "env=prod"),
     ("berlin", "Customers", "env=prod"),
@@ -39,19 +39,18 @@ const CITIES: [(&str, &str, &str); 12] = [
     ("seoul", "Search", "env=prod"),
     ("turin", "", "env=test"),
 ];
-/// Where nothing answers.
+/// The cluster where nothing answers.
 const DEAD: &str = "quito";
-/// Behind the tunnel, without an agent.
+/// The cluster behind the tunnel, without an agent.
 const LOST: &str = "osaka";
-/// Whose credential ends soon.
+/// The cluster whose credential expires soon.
 const SOON: &str = "lyon";
-/// Which does not take the credential.
+/// The cluster that rejects the credential.
 const REFUSED: &str = "munich";
 
 const WIDE: Window = Window { width: 1280, height: 720, dark: false };
 
-/// The first is ignored where there is no browser, the other where there is one, which looks at
-/// the same clusters.
+/// The first is ignored without a browser, the second with one. Both use the same clusters.
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let browser = chromium::find().is_some();
     let browsed = test(fixture, "pictures::the page works in a browser, and is the documentation's", browsed);
@@ -83,7 +82,7 @@ fn browsed(testbed: &Testbed) -> Result<()> {
     ensure!(complaints.is_empty(), "the console complains: {}", complaints.join("\n"));
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(shown::PLACE);
     shown::compare(testbed, &address, written().is_some_and(|written| same(&written, &place)))?;
-    // Of programs that end it complains, and rightly.
+    // The console complains about programs that end, and rightly.
     orphaned(&mut browser, testbed)?;
     forget(testbed)
 }
@@ -92,7 +91,7 @@ fn same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
-/// Where pictures are to be written, if they are.
+/// Where to write pictures, if they are to be written.
 fn written() -> Option<PathBuf> {
     let place = std::env::var_os("SCREENSHOTS")?;
     Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(place))
@@ -142,7 +141,7 @@ fn settled() -> String {
     CITIES.iter().map(|(city, ..)| status(city, expected(city))).collect::<Vec<_>>().join(" && ")
 }
 
-/// Uses `berlin`, and watches something there until it is dropped.
+/// Uses `berlin`, and watches something there until the returned process is dropped.
 fn used(testbed: &Testbed, name: &str) -> Result<Running> {
     let credential = Credential::Token(testbed.token.clone());
     let through = testbed.kubectl_as(Route::Hub, "berlin", name, credential)?;
@@ -170,7 +169,7 @@ fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> 
     sorted(browser)?;
     colours::readable(browser)?;
     keyed::walk(browser)?;
-    // It changes without being loaded again.
+    // The page changes without a reload.
     browser.evaluate("window.kept = true")?;
     let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member("utrecht", &member)?;
@@ -212,7 +211,7 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Landmarks, headings and names that a screen reader needs.
+/// Checks landmarks, headings and names that a screen reader needs.
 fn heard(browser: &mut Chromium) -> Result<()> {
     let told = browser.told()?;
     let count = |role: &str| told.iter().filter(|(found, _)| found == role).count();
@@ -237,8 +236,7 @@ fn filter(browser: &mut Chromium, words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes back to a page of long ago sees no cluster that is gone meanwhile, whatever it was
-/// called.
+/// A page that comes back after a long time shows no cluster that is gone, whatever its name was.
 fn returned(browser: &mut Chromium) -> Result<()> {
     browser.evaluate(
         "{ const row = document.getElementById('c-turin').cloneNode(true); row.id = 'c-constructor'; \
@@ -253,7 +251,7 @@ fn returned(browser: &mut Chromium) -> Result<()> {
 /// The program has ended, and another user of the machine listens in its place.
 fn orphaned(browser: &mut Chromium, testbed: &Testbed) -> Result<()> {
     let live = "document.getElementById('live').textContent";
-    // Somebody looks at it, or comes back to it when that has happened.
+    // The person looks at the page while that happens, or comes back to it afterwards.
     for is_hidden in [false, true] {
         let (running, address) = start(&clusters(testbed), "")?;
         browser.open(&address.url(), &format!("{live} === 'live'"))?;
@@ -262,7 +260,8 @@ fn orphaned(browser: &mut Chromium, testbed: &Testbed) -> Result<()> {
         }
         drop(running);
         let impostor = TcpListener::bind(("127.0.0.1", address.port()))?;
-        // Each by itself: a browser also connects without asking for anything, to be fast later.
+        // One thread for each connection: a browser also connects without a request, to be fast
+        // later.
         let answer = |asked: TcpStream| drop(std::thread::spawn(move || deceive(asked)));
         std::thread::spawn(move || impostor.incoming().for_each(|asked| drop(asked.map(answer))));
         browser.evaluate(&turned(false))?;
@@ -277,7 +276,7 @@ fn orphaned(browser: &mut Chromium, testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The page is turned away from, or back to.
+/// A script that hides the page, or shows it again.
 fn turned(is_hidden: bool) -> String {
     format!(
         "Object.defineProperty(document, 'hidden', {{ configurable: true, get: () => {is_hidden} }}); \
@@ -285,14 +284,14 @@ fn turned(is_hidden: bool) -> String {
     )
 }
 
-/// Answers whatever is asked with a stream of markup.
+/// Answers any request with a stream of markup.
 fn deceive(mut stream: TcpStream) -> std::io::Result<()> {
     let mut asked = [0; 4096];
     let read = stream.read(&mut asked)?;
     let event = json!({"seal": "?", "parts": {"notices": "<b>Log in again</b>"}});
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     stream.write_all(format!("{head}data: {event}\n\n").as_bytes())?;
-    // Until the page leaves.
+    // Waits until the page leaves.
     if read > 0 { stream.read(&mut asked).map(drop) } else { Ok(()) }
 }
 
@@ -317,7 +316,7 @@ fn sorted(browser: &mut Chromium) -> Result<()> {
     browser.evaluate("document.querySelector('[data-show=bad]').click()").map(drop)
 }
 
-/// Nothing leaves the window at its side.
+/// Checks that nothing is wider than the window.
 fn fits(browser: &mut Chromium) -> Result<()> {
     let widths = browser.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")?;
     ensure!(widths[0].as_u64() <= widths[1].as_u64(), "wider than the window: {widths}");

@@ -1,4 +1,4 @@
-//! `placement explain`, on a hub on which nobody schedules.
+//! `placement explain`, on a hub without a scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()>
     ensure!(line(program, "cli-munich")? == "cli-munich no no - 100 Balance=100x1 Steady=0x1");
     ensure!(line(program, "cli-oslo")? == "cli-oslo no no TaintToleration -");
     ensure!(line(program, "cli-tokyo")? == "cli-tokyo no no Predicate -");
-    // What is decided counts.
+    // Existing decisions count.
     let decision = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "web-decision-1", "namespace": "cli-placing", "labels": {format!("{GROUP}/placement"): "web"}}});
     testbed.hub.apply(&[decision])?;

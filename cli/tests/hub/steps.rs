@@ -1,5 +1,5 @@
-//! What goes wrong after a member was joined, at each later step: told with its cause and a remedy,
-//! nothing is changed, and a second try works.
+//! Mistakes at each step after a join: each is reported with its cause and a remedy and changes
+//! nothing, and a second try works.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,10 +20,9 @@ use serde_json::Value;
 use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, joining, member, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Commands for a cluster that is joined already, with how they end when the hub is of no use:
-/// those that change nothing on the hub.
+/// Commands for a joined cluster that change nothing on the hub.
 const READS: [&str; 5] = ["list", "check", "probe CLUSTER", "get pods --all", "exec-each --all -- true"];
-/// Those that write the cluster's Secret.
+/// Commands that write the cluster's Secret.
 const WRITES: [&str; 5] = [
     "label CLUSTER tier=web",
     "alias CLUSTER Name",
@@ -44,7 +43,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The gateway once more, by a helm that reads the hub before it writes.
+/// Installs the gateway once more, with a helm that reads the hub before it writes.
 fn install() -> Result<String> {
     let helm = provide(Tool::Helm)?;
     Ok(format!("install --release cli-never --set image.repository=r/x --helm {}", helm.display()))
@@ -74,7 +73,7 @@ impl<'a> Joined<'a> {
         step.replace("CLUSTER", self.cluster).replace("MEMBER", &member(self.testbed))
     }
 
-    /// Of the cluster's Secret and of its account.
+    /// The state of the cluster's Secret, and of its account.
     fn state(&self) -> Result<String> {
         let shown = "-o jsonpath={.metadata.labels}{.metadata.annotations}{.data}";
         let hub = self.testbed.hub.server.kubectl();
@@ -83,7 +82,7 @@ impl<'a> Joined<'a> {
         Ok(format!("{secret}{}", self.testbed.member.server.kubectl().ok(&tokens)?))
     }
 
-    /// That `step` fails with these words, and changes nothing.
+    /// Checks that `step` fails with these words, and changes nothing.
     fn fails(&self, program: &Kubectl, step: &str, code: i32, parts: &[&str]) -> Result<()> {
         let line = self.line(step);
         let output = ended(program, &line, code)?;
@@ -95,11 +94,12 @@ impl<'a> Joined<'a> {
         Ok(())
     }
 
-    /// Every step for this cluster alone, but not the renaming: the others would not find it then.
+    /// Checks every step for this cluster alone, except the rename, after which the others would
+    /// not find it.
     fn works(&self, program: &Kubectl) -> Result<()> {
         let of_one = |step: &&&str| !step.starts_with("rename") && !step.contains("--all");
         for step in READS.iter().chain(&WRITES).filter(of_one) {
-            // Other tests' clusters may be such that a check of all fails.
+            // Because of other tests' clusters, a check of all may fail.
             let step = if *step == "check" { "check CLUSTER" } else { step };
             ended(program, &self.line(step), 0)?;
         }
@@ -174,7 +174,7 @@ fn taken(testbed: &Testbed) -> Result<()> {
     joined.gone()
 }
 
-/// What `join` made on the member stays there, for who can still reach it.
+/// What `join` created on the member stays there, for a person that can still reach it.
 fn hub_only(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "skien")?;
     let both = joined.line("detach CLUSTER MEMBER --hub-only --yes");
@@ -224,9 +224,9 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     joined.detached()
 }
 
-/// Whether the process is gone, or only waits for somebody to take note of its end.
+/// Whether the process is gone, or is a zombie that waits for its parent.
 fn has_ended(id: &str) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return true };
-    // After the name, which is in parentheses and may have any others within.
+    // The state comes after the name, which is in parentheses and may contain others.
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }

@@ -1,4 +1,4 @@
-//! What only a terminal sees: questions, colours, progress. And how kubectl and shells find the
+//! What only a terminal shows: questions, colours, progress. And how kubectl and shells find the
 //! program.
 
 mod browser;
@@ -26,12 +26,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// What a person at a terminal sees who types `answer`.
+/// What a person that types `answer` at a terminal sees.
 fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
     terminal(program, &format!("{} {line}", program.binary.display())).stdin(answer).run()
 }
 
-/// A terminal, made by script(1) of util-linux, and a command of a shell there.
+/// Runs a shell command in a terminal that script(1) of util-linux provides.
 fn terminal(program: &Kubectl, command: &str) -> Invocation {
     let script = Kubectl { binary: "script".into(), ..program.clone() };
     script.args(["-qec", command, "/dev/null"])
@@ -56,7 +56,7 @@ fn asked(testbed: &Testbed) -> Result<()> {
 
 const PAGE: &str = include_str!("../../../docs/cli.md");
 
-/// What the page shows of it is a line as it really is.
+/// The progress line on the page is like a real one.
 fn progress(testbed: &Testbed) -> Result<()> {
     let command = "get pods --all    # while it asks";
     let (_, rest) = PAGE.split_once(&format!("$ kubectl clusters {command}\n")).context("no such block")?;
@@ -68,7 +68,7 @@ fn progress(testbed: &Testbed) -> Result<()> {
     let shape = |line: &str| line.split(char::is_numeric).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("#");
     let lines: Vec<_> = seen.split("\r\x1b[K").map(str::trim).collect();
     ensure!(lines.iter().any(|line| shape(line) == shape(documented)), "{documented}: {lines:?}");
-    // It goes when there is something to show.
+    // The line is cleared when there is something to show.
     ensure!(seen.contains("\r\x1b[Kerror: ") || seen.contains("\r\x1b[KCLUSTER"), "{seen:?}");
     testbed.hub.forget_member("terminal-dead")
 }
@@ -77,7 +77,8 @@ fn shown(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let seen = at_terminal(&program, &format!("probe {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("\x1b[32m✓\x1b[0m hub"), "{seen:?}");
-    // Who wants none has none (https://no-color.org), nor has a pipe, whatever is behind it.
+    // There are no colours for a person that wants none (https://no-color.org), and none in a pipe,
+    // whatever is behind it.
     let command = format!("{} probe {CLUSTER}", program.binary.display());
     for (coloured, value) in [(false, "1"), (true, "")] {
         let seen = terminal(&program, &command).env("NO_COLOR", value).run()?.success()?;
@@ -90,7 +91,7 @@ fn shown(testbed: &Testbed) -> Result<()> {
     ensure!(piped.contains("✓ hub") && !piped.contains("\x1b["), "{piped:?}");
     let seen = at_terminal(&program, &format!("get namespaces {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("1/1 clusters asked") && seen.contains("\r\x1b[K"), "{seen:?}");
-    // What is asked for goes where it is sent; how far it is stays with the person.
+    // Results go where they are redirected to. Progress stays on the terminal.
     let file = testbed.launcher().file("cli-namespaces.out");
     let command = format!("{} get namespaces {CLUSTER} >{}", program.binary.display(), file.display());
     let seen = terminal(&program, &command).run()?.success()?;
@@ -105,7 +106,7 @@ fn shown(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// By kubectl, as shells ask it.
+/// Completes through kubectl, as shells ask it.
 fn completed(testbed: &Testbed, kubectl: &Kubectl, path: &str) -> Result<()> {
     let directory = testbed.directory("cli-completion")?;
     let file = directory.join("kubectl_complete-clusters");
@@ -120,7 +121,7 @@ fn completed(testbed: &Testbed, kubectl: &Kubectl, path: &str) -> Result<()> {
     let named = offered(&["get", "pods", "member"])?;
     ensure!(named.contains(&CLUSTER.to_owned()) && named.last().is_some_and(|last| last == ":4"), "{named:?}");
     ensure!(offered(&["probe", "no-such"])? == [":4"], "{:?}", offered(&["probe", "no-such"]));
-    // A hub that is away is no reason for words among what is typed.
+    // When the hub cannot be reached, no message appears in the line that is being typed.
     let lost = offered(&["--context", "gone", "probe", "m"])?;
     ensure!(lost == [":4"], "{lost:?}");
     Ok(())
@@ -142,7 +143,7 @@ fn found(testbed: &Testbed) -> Result<()> {
         ${function%% *} kubectl-clusters ro kubectl-clusters; echo "${COMPREPLY[@]}""#;
     let offered = Command::new("bash").args(["-c", words]).arg(&file).output()?;
     ensure!(String::from_utf8_lossy(&offered.stdout).trim() == "rotate", "{offered:?}");
-    // Not loaded: these shells are not here.
+    // Not loaded, because these shells are not installed here.
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         let script = ended(&program, &format!("completion {shell}"), 0)?.stdout;
         ensure!(script.contains("kubectl-clusters") && script.contains("rotate"), "{shell}: {script}");

@@ -1,4 +1,4 @@
-//! `join --tunnel`, and the walk of a person through most commands.
+//! `join --tunnel`, and a person's way through most commands.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, joining, member, test};
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// Where agents and accounts are on the member, unless somebody says otherwise.
+/// Default namespace of agents and accounts on the member.
 const NAMESPACE: &str = "cluster-gateway";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -34,10 +34,10 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     )]
 }
 
-/// Ends when dropped.
+/// An agent, which ends when dropped.
 type Agent = Box<dyn Any + Send>;
 
-/// A person with a hub and two members, which are one here.
+/// A person with a hub and two members, which here are the same one.
 struct Walk<'a> {
     testbed: &'a Testbed,
     program: Kubectl,
@@ -68,7 +68,8 @@ impl Walk<'_> {
         member(self.testbed)
     }
 
-    /// What `command` printed, which is on the page; `more` is what only tests need.
+    /// Runs `command`, whose output must be as the page shows it. `more` has arguments that only
+    /// tests need.
     fn shown(&mut self, command: &str, more: &str, code: i32) -> Result<Output> {
         let output = ended(&self.program, &format!("{command} {more}"), code)?;
         self.screens.compare(command, &output)?;
@@ -76,7 +77,7 @@ impl Walk<'_> {
     }
 
     fn join_directly(&mut self) -> Result<()> {
-        // Nobody has an old gateway here meanwhile, which would be told of.
+        // Meanwhile, no other test has an old gateway here, of which the command would warn.
         let _alone = alone_with_agents();
         let joining = joining(self.testbed);
         let joined = self.shown("join berlin --rights view -l env=prod", &joining, 0)?;
@@ -86,12 +87,12 @@ impl Walk<'_> {
     }
 
     fn line(&self) -> String {
-        // By the chart that the program holds.
+        // With the chart that the program contains.
         let helm: PathBuf = provide(Tool::Helm).unwrap_or_default();
         format!("{} --helm {}", self.member(), helm.display())
     }
 
-    /// Nothing on this hub says where agents link to.
+    /// Nothing on this hub says which servers agents link to.
     fn join_without_servers(&mut self) -> Result<()> {
         let (command, line) = ("join oslo --tunnel --rights view -l env=prod", self.line());
         let lost = {
@@ -111,7 +112,7 @@ impl Walk<'_> {
         self.join_by_another_chart(&format!("{command} {line} --print"))
     }
 
-    /// The agent's chart of another version, and one that does not know what it is told.
+    /// Joins with the agent's chart of another version, and with one that does not know its values.
     fn join_by_another_chart(&self, line: &str) -> Result<()> {
         let chart = self.testbed.directory("cli-another-chart")?;
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/tunnel-agent");
@@ -134,7 +135,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Where agents link to, and by which CA, is what the gateway's chart installed.
+    /// The servers that agents link to, and their CA, come from what the gateway's chart installed.
     fn join_by_chart(&self, line: &str) -> Result<()> {
         let _alone = alone_with_agents();
         let (hub, service) = (self.testbed.hub.server.kubectl(), "cluster-gateway-tunnel-agents");
@@ -180,7 +181,7 @@ impl Walk<'_> {
         self.testbed.hub.server.delete(&format!("secret {service}-tls -n {SECRET_NAMESPACE}"))
     }
 
-    /// What the agents' pods are started with.
+    /// The arguments of the agents' pods.
     fn args(&self) -> Result<String> {
         let path = "jsonpath={.spec.template.spec.containers[0].args}";
         self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))
@@ -199,12 +200,12 @@ impl Walk<'_> {
         })
     }
 
-    /// Does what a kubelet would.
+    /// Mounts the token, as a kubelet would.
     fn mount(&self, token: &str) -> Result<AgentCredential> {
         AgentCredential::token(self.testbed.launcher(), "cli-oslo", token)
     }
 
-    /// The agent, with what its pod would be given.
+    /// Starts the agent with what its pod would get.
     fn agent(&self) -> Result<Agent> {
         let credential = self.mount(&self.token()?)?;
         let (authority, member) = (self.testbed.tunnel.serving_authority_file(), self.testbed.member.server.address());
@@ -265,7 +266,7 @@ impl Walk<'_> {
         self.screens.compare(each, &output)
     }
 
-    /// Its agents end: which hop that is, `list`, `probe` and `check` say.
+    /// The agents of the cluster end: `list`, `probe` and `check` name the hop.
     fn lose(&mut self, agent: Agent) -> Result<()> {
         drop(agent);
         let probed = wait::until("the link to be gone", LIMIT, || ended(&self.program, "probe oslo", 1))?;
@@ -282,7 +283,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The agents link with the new token before the old one ends.
+    /// The agents link with the new token before the old one is revoked.
     fn rotate_agents(&mut self) -> Result<()> {
         let old = self.token()?;
         let line = format!("rotate oslo {}", self.member());
@@ -301,7 +302,7 @@ impl Walk<'_> {
         ended(&self.program, "probe oslo", 0).map(drop)
     }
 
-    /// Under load, without a failed request.
+    /// Rotates under load, without a failed request.
     fn rotate(&mut self) -> Result<()> {
         let stop = AtomicBool::new(false);
         let hub = self.testbed.hub.server.kubectl();

@@ -1,4 +1,4 @@
-//! krew itself: it installs, upgrades and removes the plugin by an index and archives on this
+//! krew itself: it installs, upgrades and removes the plugin with an index and archives on this
 //! machine.
 
 use std::path::{Path, PathBuf};
@@ -97,8 +97,8 @@ impl Machine {
     }
 }
 
-/// Its git knows of no other repository, such as that of a hook that runs the tests, and of
-/// nobody's settings.
+/// Runs git without other repositories, such as that of a hook that runs the tests, and without
+/// anybody's settings.
 fn alone(command: &mut Command) -> &mut Command {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(name);
@@ -106,7 +106,7 @@ fn alone(command: &mut Command) -> &mut Command {
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
 }
 
-/// As krew calls what this test runs on.
+/// The platform that this test runs on, as krew names it.
 fn platform() -> String {
     let arch = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -121,7 +121,7 @@ fn platform() -> String {
 fn krew_installs_upgrades_and_removes_it_by_an_index() {
     let machine = Machine::new();
     let first = machine.packed("v0.1.0");
-    // An archive that is not the manifest's is refused.
+    // krew refuses an archive that does not match the manifest.
     let manifest: Value = serde_saphyr::from_str(&first).expect("YAML");
     let sum = manifest["spec"]["platforms"][0]["sha256"].as_str().expect("a checksum");
     machine.publish(&first.replace(sum, &"a".repeat(64)));
@@ -145,7 +145,7 @@ fn krew_installs_upgrades_and_removes_it_by_an_index() {
     assert!(!machine.is_found());
 }
 
-/// As the page says it.
+/// Installs it as the page says.
 #[test]
 fn krew_installs_it_by_a_manifest_and_an_archive() {
     let machine = Machine::new();

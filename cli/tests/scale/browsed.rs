@@ -1,4 +1,4 @@
-//! The page of a thousand clusters in a real browser: it answers a hand, and stays live.
+//! The page of a thousand clusters in a real browser: it responds to a person, and stays live.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use tokio::time::Instant;
 use crate::CLUSTERS;
 use crate::chromium::{self, Chromium, Window};
 
-/// Until the page answers a key or a click, layout included. On two free cores it takes some 50 ms.
+/// Time limit for the page to respond to a key or a click, layout included. On two free cores, it
+/// takes some 50 ms.
 const ANSWER: Duration = Duration::from_secs(2);
 const WINDOW: Window = Window { width: 1280, height: 720, dark: false };
 /// The cluster that is forgotten while the page is open.
 const FORGOTTEN: &str = "c-0500";
 const SHOWN: &str = "[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden)";
 
-/// What a hand waits for; `None`: there is no browser here.
+/// The times that a person waits for. `None`: there is no browser here.
 pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
     let Some(program) = chromium::find() else { return Ok(None) };
     let mut browser = Chromium::start(program, &testbed.directory("chromium")?)?;
@@ -45,7 +46,7 @@ pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
     Ok(Some(times))
 }
 
-/// A condition in the page: it has `count` of the clusters, beside those of the testbed.
+/// A condition in the page: it has `count` of the clusters, besides those of the testbed.
 fn are(count: usize) -> String {
     format!("document.querySelectorAll('#clusters [id^=c-c-]').length === {count}")
 }
@@ -65,7 +66,7 @@ fn filter(browser: &mut Chromium, words: &str, count: usize) -> Result<Duration>
     Ok(took)
 }
 
-/// Clicks the head of a column. `first` is the cluster that is on top then.
+/// Clicks the head of a column. `first` is the cluster that must be on top then.
 fn sort(browser: &mut Chromium, by: &str, first: Option<&str>) -> Result<Duration> {
     let took = timed(browser, &format!("document.querySelector('[data-sort={by}]').click();"))?;
     let top = browser.evaluate(&format!("{SHOWN}[0].id.slice(2)"))?;

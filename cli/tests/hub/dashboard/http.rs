@@ -1,4 +1,4 @@
-//! The dashboard's HTTP, byte by byte: a client that helps itself to nothing.
+//! The dashboard's HTTP, byte by byte: a client that adds nothing by itself.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Where a dashboard is.
+/// The address of a dashboard.
 #[derive(Debug, Clone)]
 pub struct Address {
     socket: SocketAddr,
     token: String,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     head: Vec<String>,
     pub body: String,
-    /// Until the first byte of it was there.
+    /// Time until its first byte.
     #[allow(dead_code, reason = "the test of many clusters measures it")]
     pub first_byte: Duration,
 }
@@ -32,7 +32,7 @@ pub struct Answer {
 /// A stream of events.
 pub struct Events {
     reader: BufReader<TcpStream>,
-    /// Bytes of its lines.
+    /// Bytes of the lines read so far.
     pub read: usize,
 }
 
@@ -67,7 +67,7 @@ impl Address {
         let first_byte = start.elapsed();
         let mut rest = first.to_vec();
         if path.ends_with("events") && method == "GET" {
-            // It would not end: a refusal is short.
+            // A stream would not end, and a refusal is short.
             let mut chunk = [0; 4096];
             let read = stream.read(&mut chunk)?;
             rest.extend_from_slice(&chunk[..read]);
@@ -91,7 +91,7 @@ impl Address {
         Ok(Events { reader, read: 0 })
     }
 
-    /// A connection of somebody who says nothing.
+    /// A connection on which nothing is sent.
     #[allow(dead_code, reason = "the test of many clusters has none")]
     pub fn silent(&self) -> Result<TcpStream> {
         let stream = TcpStream::connect(self.socket)?;
@@ -104,9 +104,9 @@ impl Address {
         self.socket.port()
     }
 
-    /// Whether nobody listens there on another address of this machine.
+    /// Whether nothing listens on this port of another address of this machine.
     pub fn is_refused_elsewhere(&self) -> Result<bool> {
-        // Nothing is sent: it only chooses the address that leads out.
+        // Sends nothing: it only chooses this machine's address towards others.
         let outward = UdpSocket::bind("0.0.0.0:0")?;
         if outward.connect("192.0.2.1:9").is_err() {
             return Ok(true);
@@ -158,7 +158,7 @@ impl Events {
         }
     }
 
-    /// The first event that `is` what somebody waits for.
+    /// The first event that meets the condition `is`.
     pub fn until(&mut self, limit: Duration, mut is: impl FnMut(&Value) -> bool) -> Result<Value> {
         let end = Instant::now() + limit;
         let mut last = Value::Null;

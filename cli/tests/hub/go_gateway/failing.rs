@@ -1,5 +1,5 @@
-//! This gateway in the place of the Go one, and then what is in front of a member fails, one after
-//! the other: `probe` names each.
+//! This gateway takes the place of the Go one. Then the hops before a member fail, one after the
+//! other, and `probe` names each.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
@@ -26,7 +26,7 @@ pub fn probed(go: GoHub<'_>) -> Result<()> {
         Ok(())
     };
     drop(go.gateway);
-    // Nobody listens where its tunnel-server should be.
+    // Nothing listens where its tunnel-server should be.
     let flags = ["--proxy-host=127.0.0.1".to_owned(), format!("--proxy-port={}", ports::free()?)];
     let kubeconfig = go.hub.gateway_kubeconfig();
     let gateway = Product::start_unregistered(&go.launcher, "swapped-gateway", &kubeconfig, &flags)?;

@@ -1,5 +1,5 @@
-//! Each command by a kubeconfig of the hub that is wrong, void, powerless or leads nowhere: those
-//! that look, and those that look before they change anything.
+//! Each command with a kubeconfig of the hub that is wrong, invalid, without rights, or leads
+//! nowhere: commands that read, and commands that read before they change anything.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use hub_tests::tools::{Tool, provide};
 
 use crate::fixture::{clusters_as, dead, hub_user, joining, member};
 
-/// How the hub cannot be asked, and what the remedy says of it.
+/// Why the hub cannot be asked, and what the output says about it.
 struct Case<'a> {
     name: &'static str,
     kubeconfig: &'a Path,
@@ -22,10 +22,10 @@ struct Case<'a> {
 // === impl Case ===
 
 impl Case<'_> {
-    /// The cause, and what to do.
+    /// Checks that the output has the cause and a remedy.
     fn is_told(&self, line: &str, output: &Output) -> Result<()> {
         let (told, name) = (format!("{}{}", output.stdout, output.stderr), self.name);
-        // What one may not look at is a warning, and no failure.
+        // What the person may not see is a warning, not a failure.
         let is_warned = name == "powerless" && line.starts_with("check");
         let (codes, marks) = if is_warned {
             (0..=0, &["‼ cannot check the clusters: "][..])
@@ -46,7 +46,7 @@ impl Case<'_> {
     }
 }
 
-/// Commands with names of clusters look up none, and those with `--all` do.
+/// Commands with names of clusters look up no clusters, commands with `--all` do.
 fn lines(testbed: &Testbed) -> Result<Vec<String>> {
     let helm = provide(Tool::Helm)?;
     let charts = Chart::Gateway.directory();
@@ -98,7 +98,7 @@ pub fn looks(testbed: &Testbed) -> Result<()> {
     ensure!(testbed.hub.server.kubectl().ok(&state)? == before, "the cluster's Secret was changed");
     let made = testbed.member.server.names("namespaces,clusterrolebindings")?;
     ensure!(!made.iter().any(|name| name.contains("cli-matrix")), "{made:?}");
-    // The page tells what the hub says; without a hub to ask there is none.
+    // The dashboard tells what the hub says. Without a hub to ask, there is no dashboard.
     let output = clusters_as(testbed, &garbage).args(["dashboard", "--no-open"]).run()?;
     ensure!(output.status == 2 && output.stderr.contains("remedy: "), "{output:?}");
     Ok(())

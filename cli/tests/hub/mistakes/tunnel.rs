@@ -1,4 +1,4 @@
-//! The same of a member that is joined by its agent.
+//! The same for a member that is joined through an agent.
 
 use std::path::Path;
 use std::thread;
@@ -14,7 +14,8 @@ use hub_tests::wait;
 use super::{Joining, LIMIT};
 use crate::fixture::{clusters_as, ended, hub_user, interrupt, is_void, started};
 
-/// How `joining` is joined by an agent, as the person whose kubeconfig of it is at `member`.
+/// The command line that joins `joining` through an agent, with the member's kubeconfig at
+/// `member`.
 fn line(joining: &Joining<'_>, member: &Path) -> Result<String> {
     let (testbed, helm) = (joining.testbed, provide(Tool::Helm)?);
     let (server, authority) = (testbed.tunnelled()?.agent_address, testbed.tunnel.serving_authority_file());
@@ -26,24 +27,24 @@ pub fn unusable(testbed: &Testbed) -> Result<()> {
     let joining = Joining::of(testbed, "turku");
     let own = line(&joining, &joining.admin())?;
     joining.fails_unasked(|member| line(&joining, member))?;
-    // One who may use clusters, and not register any.
+    // A user that may use clusters, but not register any.
     let token = testbed.hub.create_user("cli-turku-nobody", &[], ALL_VERBS)?;
     let nobody = clusters_as(testbed, &hub_user(testbed, "turku-nobody", &token)?);
     let told = format!("{own} --clusters-namespace {SECRET_NAMESPACE}");
     joining.fails(&nobody, &told, 3, &["forbidden", "ask the hub's administrator"])?;
-    // By a name that another member has.
+    // With a name that another member has.
     let hub = testbed.hub.server.kubectl().kubeconfig;
     let taken = line(&joining, &hub)?.replace("join turku", &format!("join {CLUSTER}"));
     joining.fails(&joining.program, &taken, 2, &["is taken", "another name", "detach"])
 }
 
-/// Of a member whose pods no kubelet runs: the agent is started here, with what its pod would have.
+/// A member without a kubelet: the test starts the agent, with what its pod would have.
 struct Tunnelled<'a>(Joining<'a>);
 
 // === impl Tunnelled ===
 
 impl Tunnelled<'_> {
-    /// In the agent's Secret.
+    /// The token in the agent's Secret.
     fn token(&self) -> Result<String> {
         let member: Kubectl = self.0.testbed.member.server.kubectl();
         let shown = "-o go-template={{.data.token|base64decode}}";
@@ -60,7 +61,7 @@ impl Tunnelled<'_> {
     }
 }
 
-/// What is printed is applied by nobody but the person, and is all that the agent needs.
+/// Only the person applies what is printed, and it is all that the agent needs.
 pub fn printed(testbed: &Testbed) -> Result<()> {
     let tunnelled = Tunnelled(Joining::of(testbed, "pori"));
     let (joining, server) = (&tunnelled.0, testbed.tunnelled()?.agent_address);
@@ -78,7 +79,7 @@ pub fn printed(testbed: &Testbed) -> Result<()> {
     for part in ["deployment.apps/tunnel-agent", "serviceaccount/tunnel-agent", "poddisruptionbudget"] {
         ensure!(made.contains(part), "{part}: {made}");
     }
-    // As its pod is started: with the printed arguments and the Secret that they mount.
+    // Starts the agent as its pod would: with the printed arguments and the Secret that they mount.
     let args =
         member.ok("get deployment tunnel-agent -n cli-pori -o jsonpath={.spec.template.spec.containers[0].args}")?;
     ensure!(args.contains("--cluster=pori") && args.contains(&format!("--server={server}")), "{args}");
@@ -86,7 +87,7 @@ pub fn printed(testbed: &Testbed) -> Result<()> {
     let agent = agent.start()?;
     agent.wait_ready(LIMIT).context("the agent")?;
     wait::until("it to be linked", LIMIT, || tunnelled.answers())?;
-    // The same once more finds it linked, and what it prints replaces no pod.
+    // The same command again finds the agent linked, and what it prints replaces no pod.
     let generation = || member.ok("get deployment tunnel-agent -n cli-pori -o jsonpath={.metadata.generation}");
     let before = generation()?;
     let again = ended(&joining.program, &line, 0)?;
@@ -102,7 +103,7 @@ pub fn interrupted(testbed: &Testbed) -> Result<()> {
     let (joining, server) = (&tunnelled.0, testbed.tunnelled()?.agent_address);
     let (admin, authority) = (joining.admin(), testbed.tunnel.serving_authority_file());
     let line = format!("{} --wait 1m", line(joining, &admin)?);
-    // After the first thing it made, and while it waits for the agent.
+    // After the first object that it created, and while it waits for the agent.
     for last in ["on the hub: created", "on the hub: registered"] {
         let running = started(&joining.program, &line);
         running.text_with(last);
@@ -114,7 +115,7 @@ pub fn interrupted(testbed: &Testbed) -> Result<()> {
     agent.wait_ready(LIMIT).context("the agent")?;
     ended(&joining.program, &line, 0)?;
     tunnelled.answers()?;
-    // The agents have another token then, and the first one is good.
+    // The agents have a new token then, and the old one is still valid.
     let (old, rotate) = (tunnelled.token()?, format!("rotate rauma --member-kubeconfig {}", admin.display()));
     let running = started(&joining.program, &rotate);
     wait::until_true("the new token", LIMIT, || Ok(tunnelled.token()? != old))?;

@@ -1,17 +1,17 @@
-//! The page by day and by night, as the browser computes it.
+//! The page's light and dark colours, as the browser computes them.
 
 use anyhow::{Result, ensure};
 
 use super::WIDE;
 use crate::chromium::{Chromium, Window};
 
-/// Of text, and of what shows where the focus is, to what is behind it
+/// Least contrast of text, and of the focus outline, to the background
 /// (<https://www.w3.org/TR/WCAG22/#contrast-minimum>, `#non-text-contrast`).
 const OF_TEXT: f64 = 4.5;
 const OF_FOCUS: f64 = 3.0;
 
-/// `[ground, focus, [[contrast, text], …]]`: how light the page is, the contrast of its outline to
-/// it, and the texts that are hard to read.
+/// `[ground, focus, [[contrast, text], …], texts]`: how light the page is, the contrast of the
+/// focus outline, the texts that are hard to read, and the number of all texts.
 const LOOK: &str = "(() => { \
     const parts = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number); \
     const light = (colour) => { const [r, g, b] = parts(colour).map((part) => { const x = part / 255; \
@@ -27,7 +27,7 @@ const LOOK: &str = "(() => { \
     const focus = contrast(getComputedStyle(link).outlineColor, behind(link)); link.blur(); \
     return [light(behind(document.body)), focus, hard, texts.length]; })()";
 
-/// What is there can be read, in both.
+/// Checks that everything can be read, in both.
 pub fn readable(browser: &mut Chromium) -> Result<()> {
     for dark in [true, false] {
         browser.resize(Window { dark, ..WIDE })?;

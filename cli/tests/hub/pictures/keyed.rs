@@ -1,4 +1,4 @@
-//! The page without a mouse.
+//! The page, used without a mouse.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::CITIES;
 use crate::chromium::Chromium;
 
-/// Presses of a key until what is awaited: more than there are places to go.
+/// Most presses of a key: more than the page has places for the focus.
 const MOST: usize = 60;
-/// What has the focus: what it is, and how that is shown.
+/// What has the focus, and whether that is visible.
 const FOCUSED: &str = "(() => { const it = document.activeElement, style = getComputedStyle(it), \
     box = it.getBoundingClientRect(); return { \
     row: it.closest('[data-state]')?.id ?? '', skip: it.className === 'skip', home: it.className === 'home', name: it.textContent, \
@@ -25,10 +25,10 @@ fn tab(browser: &mut Chromium) -> Result<Value> {
     Ok(focused)
 }
 
-/// Whoever has no mouse comes to the clusters at once, to each of them, and into one and back; and
-/// sees where she is all the way.
+/// Without a mouse, a person gets to the clusters at once, to each of them, and into one and back,
+/// and always sees the focus.
 pub fn walk(browser: &mut Chromium) -> Result<()> {
-    // From where a page begins, whatever was looked at before.
+    // From the beginning of the page, whatever had the focus before.
     browser.evaluate(
         "{ const begin = document.createElement('i'); begin.tabIndex = -1; document.body.prepend(begin); \
          begin.focus(); begin.remove(); window.scrollTo(0, 0); }",
@@ -52,7 +52,7 @@ pub fn walk(browser: &mut Chromium) -> Result<()> {
     browser.press("Enter", 13)?;
     let live = "document.getElementById('live').textContent === 'live'";
     browser.until(&format!("location.pathname.endsWith('/clusters/{last}') && {live}"))?;
-    // Back by the page itself, whose first link is home; and by the browser.
+    // Goes back with the page itself, whose first link is home, and with the browser.
     for back in ["the page", "the browser"] {
         if back == "the page" {
             tab(browser)?;
@@ -60,7 +60,7 @@ pub fn walk(browser: &mut Chromium) -> Result<()> {
             ensure!(home["home"] == true, "not the way home: {home}");
             browser.press("Enter", 13)?;
         } else {
-            // To the cluster, and from there to where it was opened.
+            // To the cluster, and from there to the page that it was opened from.
             browser.evaluate("history.back()")?;
             browser.until(&format!("location.pathname.endsWith('/clusters/{last}') && {live}"))?;
             browser.evaluate("history.back()")?;
@@ -71,7 +71,7 @@ pub fn walk(browser: &mut Chromium) -> Result<()> {
     filtered(browser, &last)
 }
 
-/// Words are typed where they are looked for, and Escape takes them away.
+/// Words typed into the filter select clusters, and Escape clears the filter.
 fn filtered(browser: &mut Chromium, name: &str) -> Result<()> {
     browser.evaluate("document.getElementById('filter').focus()")?;
     browser.call("Input.insertText", &serde_json::json!({"text": name}))?;

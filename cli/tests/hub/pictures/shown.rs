@@ -1,6 +1,6 @@
 //! What the page shows, without a browser: its markup without what differs from run to run. It is
-//! kept beside the pictures of the documentation, with the pictures' digests: whoever changes the
-//! page makes new pictures.
+//! kept next to the pictures of the documentation, with the pictures' digests, so that a changed
+//! page needs new pictures.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,22 +14,22 @@ use hub_tests::wait;
 use super::{CITIES, LOST, expected, used};
 use crate::dashboard::{Address, LIMIT, Parts};
 
-/// Where pictures are, from the root of the workspace.
+/// Directory of the pictures, from the root of the workspace.
 pub const PLACE: &str = "docs/pictures";
-/// The page as they show it.
+/// The file with the page as the pictures show it.
 const KEPT: &str = "dashboard.txt";
-/// The pages in them: name and path.
+/// The pages in the pictures: name and path.
 const PAGES: [(&str, &str); 4] =
     [("table", ""), ("tiles", "?view=tiles"), ("cluster", "clusters/berlin"), ("failing", "clusters/osaka")];
-/// What else the page is made of: how it looks, and what it does in a browser.
+/// The other files of the page: how it looks, and what it does in a browser.
 const FILES: [&str; 2] = ["page.css", "page.js"];
 const REMEDY: &str = "make them again, with chromium: \
                       SCREENSHOTS=docs/pictures cargo test -p kubectl-clusters --test hub pictures";
-/// Differences that are told.
+/// Most differences that are reported.
 const TOLD: usize = 10;
 
-/// Compares the pages with what is kept of them; `written`: with new pictures, beside which they
-/// are kept.
+/// Compares the pages with what is kept of them. If `written`, there are new pictures, and the
+/// pages are first kept with them.
 pub fn compare(testbed: &Testbed, address: &Address, written: bool) -> Result<()> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PLACE);
     let mut now = String::new();
@@ -59,7 +59,7 @@ pub fn compare(testbed: &Testbed, address: &Address, written: bool) -> Result<()
     Ok(())
 }
 
-/// Lines that only one of them has, the first ones; or else the first of those that moved.
+/// The first lines that only one of the two has, or else the first line that moved.
 fn differences(before: &str, now: &str) -> Vec<String> {
     let (all, lines): (BTreeSet<_>, BTreeSet<_>) = (before.lines().collect(), now.lines().collect());
     let gone = all.difference(&lines).map(|line| format!("- {line}"));
@@ -87,7 +87,7 @@ fn digest_of(bytes: &[u8]) -> String {
     })
 }
 
-/// Waits until the page tells of all clusters what the pictures tell.
+/// Waits until the page shows all clusters as the pictures do.
 fn settled(address: &Address) -> Result<()> {
     wait::until("all clusters", LIMIT, || {
         let page = address.get("", &[])?.body;
@@ -101,7 +101,7 @@ fn settled(address: &Address) -> Result<()> {
     })
 }
 
-/// Looks at a cluster until all there is to see is there; it is remembered for a while.
+/// Waits until the page of a cluster shows everything. The dashboard remembers it for a while.
 fn inspected(testbed: &Testbed, address: &Address, path: &str) -> Result<()> {
     let mut events = address.events(&format!("{path}/events"))?;
     let mut parts = Parts::default();
@@ -116,8 +116,8 @@ fn inspected(testbed: &Testbed, address: &Address, path: &str) -> Result<()> {
     parts.until(&mut events, "traffic", |traffic| traffic.contains("<dt>median</dt>") && !traffic.contains("<dd>…"))
 }
 
-/// The page's tags and texts, one each line, each once, without numbers and what depends on the
-/// machine or on what else happens on the hub.
+/// The page's tags and texts, one per line, each once, without numbers, and without what depends on
+/// the machine or on what else happens on the hub.
 fn outline(name: &str, page: &str) -> Result<String> {
     let (_, body) = page.split_once("<body").context("no body")?;
     let mut body = cut(&format!("<body{body}"), "<template", "</template>", |_| false);
@@ -126,7 +126,7 @@ fn outline(name: &str, page: &str) -> Result<String> {
         body = cut(&body, begin, end, |rest| CITIES.iter().any(|(city, ..)| rest.starts_with(&format!("{city}\""))));
     }
     if name == "failing" || name == "cluster" {
-        // What fails and how often, others decide too.
+        // Other tests influence what fails, and how often.
         body = cut(&body, "<tbody>", "</tbody>", |_| false);
     }
     let mut lines: Vec<String> = Vec::new();
@@ -145,7 +145,7 @@ fn tag_of_end(line: &str) -> bool {
     line.starts_with("</")
 }
 
-/// Without what is between `begin` and `end`, but for what is to be kept by what follows `begin`.
+/// Removes what is between `begin` and `end`, unless `kept` is true for what follows `begin`.
 fn cut(text: &str, begin: &str, end: &str, kept: impl Fn(&str) -> bool) -> String {
     let mut left = String::new();
     let mut rest = text;
@@ -160,7 +160,7 @@ fn cut(text: &str, begin: &str, end: &str, kept: impl Fn(&str) -> bool) -> Strin
     left + rest
 }
 
-/// Numbers are `#`, whatever their unit; and so is what a program chose by itself.
+/// Replaces numbers by `#`, whatever their unit, and the names of replicas. Removes the seal.
 fn general(words: &str) -> String {
     if let Some((before, _)) = words.split_once("data-seal=") {
         return general(before.trim_end());
@@ -168,7 +168,7 @@ fn general(words: &str) -> String {
     if words.starts_with("Counted by ") {
         return "Counted by #".to_owned();
     }
-    // Whether dials pause at this moment.
+    // Leaves out whether dials pause at this moment.
     let words = words.split(" (the last ").next().unwrap_or_default();
     let mut line = String::new();
     for character in words.chars() {

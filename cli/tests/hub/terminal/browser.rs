@@ -16,11 +16,11 @@ use crate::dashboard::Address;
 use crate::fixture::{clusters, script};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Notes what it was called with, and what it was led to.
+/// Records its arguments, and the file that it was to open.
 const BROWSER: &str = "#!/bin/sh\n\
     cp \"$1\" \"$OPENED.new\" && echo \"<!-- $* -->\" >> \"$OPENED.new\" && mv \"$OPENED.new\" \"$OPENED\"\n";
 
-/// The program at a terminal whose keys are pressed here.
+/// The program at a terminal, at which the test presses keys.
 struct Dashboard {
     script: Child,
     /// As the program printed it.
@@ -31,7 +31,8 @@ struct Dashboard {
 // === impl Dashboard ===
 
 impl Dashboard {
-    /// Runs `command`, a shell's, where `browser` is found, which leaves what it opened at `file`.
+    /// Runs the shell command `command` with the directory `browser` in `PATH`. The browser there
+    /// leaves what it opened at `file`.
     fn start(program: &Kubectl, command: &str, browser: &Path, file: &Path) -> Result<Self> {
         let path = format!("{}:{}", browser.display(), std::env::var("PATH")?);
         let mut script = Command::new("script")
@@ -42,17 +43,17 @@ impl Dashboard {
             .spawn()?;
         let lines = lines(script.stdout.take().context("a pipe")?);
         let mut dashboard = Self { script, address: String::new(), lines };
-        // What a pipe shows may come after what is said.
+        // Results through a pipe may come after messages.
         while !dashboard.address.starts_with("http") {
             dashboard.address = dashboard.lines.recv_timeout(LIMIT).with_context(|| command.to_owned())?;
         }
         Ok(dashboard)
     }
 
-    /// Presses Ctrl-C once the page is there; returns what was said until the end.
+    /// Presses Ctrl-C once the page is there. Returns the output until the end.
     fn ended(mut self) -> Result<String> {
         let address = Address::parse(&self.address)?;
-        // The first of them may be there before the hub has answered.
+        // The first pages may come before the hub has answered.
         wait::until("the page", LIMIT, || {
             let page = address.get("", &[])?.body;
             ensure!(page.contains(CLUSTER), "{page}");
@@ -82,21 +83,21 @@ impl Drop for Dashboard {
 
 pub fn opened(testbed: &Testbed) -> Result<()> {
     let (program, directory) = (clusters(testbed), testbed.directory("cli-browser")?);
-    // Called as the one that the program asks for.
+    // It has the name of the browser that the program asks for.
     let (browser, file) = (directory.join("xdg-open"), directory.join("opened.html"));
     script(&browser, BROWSER)?;
     let command = format!("exec {} dashboard", program.binary.display());
     let running = Dashboard::start(&program, &command, &directory, &file)?;
     let page = wait::until("a browser", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;
     ensure!(page.contains(&format!("url={}\"", running.address.trim())), "{page}");
-    // Other users of the machine see the words of commands.
+    // Other users of the machine see command lines.
     let words = page.rsplit("<!-- ").next().unwrap_or_default();
     let leading = Path::new(words.split(' ').next().unwrap_or_default());
     ensure!(leading.is_file() && !words.contains("http"), "{words}");
     running.ended()?;
     ensure!(!leading.exists(), "{words} stays");
-    // Without one, its address is all there is; whoever wants none, or reads it from a pipe, is not
-    // told of any.
+    // Without a browser, the address is all there is. With `--no-open`, and in a pipe, no browser
+    // is missed.
     let nowhere = format!("export PATH=/nowhere; {command}");
     for (command, is_missed) in [
         (nowhere.clone(), true),
