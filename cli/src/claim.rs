@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::account::{Account, MANAGED_BY};
 
-/// Annotation of everything that is created for an account, except the Namespace: `UID OF THE
-/// HUB/NAME OF THE ACCOUNT`.
+/// `UID OF THE HUB/NAME OF THE ACCOUNT`: annotation of everything that is created for the account,
+/// except the Namespace.
 pub const ANNOTATION: &str = "cluster.core.oam.dev/joined-by";
 
 /// The value of that annotation. A hub is identified by the uid of its Namespace `kube-system`.

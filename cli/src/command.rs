@@ -43,8 +43,8 @@ pub struct Cli {
     command: Command,
 }
 
-/// The docstring of a command's options is its help. A docstring here would replace that longer
-/// text.
+/// The docstring of a command's options is its help. A docstring on a variant would replace that
+/// longer text.
 #[derive(Debug, Subcommand)]
 enum Command {
     List(list::List),

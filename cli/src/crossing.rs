@@ -22,7 +22,7 @@ const OF_SERVERS: [&str; 3] = ["no-link", "unknown-cluster", "draining"];
 
 /// The gateway's last stream through the tunnel to one cluster.
 pub enum Crossing {
-    /// It was not measured, or the user may not see it.
+    /// It was not measured, or the user may not see it. The text says so.
     Untimed(&'static str),
     /// The hop that the gateway asked last, and how long ago that was, in seconds.
     Timed { hop: TunnelHop, ago: i64 },

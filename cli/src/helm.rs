@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::trouble::{Exit, Result, Trouble};
 use crate::{span, text_table};
 
-/// Time for helm to render, and to end after its own time limit.
+/// Time for helm to render, and the time that it gets to end after its own time limit.
 pub const LIMIT: Duration = Duration::from_mins(2);
 /// Time for helm to end after an interrupt. It records how far it came; without that record, the
 /// release stays locked.

@@ -5,7 +5,7 @@ use fleet::{EndpointType, Failure, Kind};
 
 use crate::trouble;
 
-/// A hop, in order from here to the member.
+/// A hop. They are in order, from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
     Hub,

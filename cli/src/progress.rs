@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use fleet::{Event, Progress};
 
-/// The line.
+/// The progress line.
 #[derive(Debug)]
 pub struct Line {
     shown: bool,

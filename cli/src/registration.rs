@@ -1,4 +1,4 @@
-//! A cluster's Secret on the hub.
+//! The clusters' Secrets on the hub.
 
 use api::cluster_name::ClusterName;
 use api::secret::{
@@ -36,7 +36,7 @@ pub enum Standing {
     Own,
     /// The name belongs to a cluster whose Secret does not identify its member.
     Unsaid,
-    /// The name belongs to another. The sentence says to what.
+    /// The name belongs to something else, as the sentence says.
     Taken(String),
 }
 

@@ -66,7 +66,7 @@ pub struct Row {
     pub credential_type: String,
     /// Seconds since 1970; `None`: never, or unknown.
     pub credential_expires_at: Option<i64>,
-    /// The same in a word: `90d`, `never`, `expired`; `-` if unknown.
+    /// The time that it has left, in a word: `90d`, `never`, `expired`; `-` if unknown.
     pub credential_expires_in: String,
     /// `rotate` can renew its credential.
     #[serde(skip)]

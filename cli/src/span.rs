@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads `500ms`, `10s`, `2m`, `1h`, and a bare number of seconds.
+/// Parses `500ms`, `10s`, `2m`, `1h`, and a bare number of seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let mistake = || format!("{text:?} is not a duration: write 500ms, 10s, 2m or 1h");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());

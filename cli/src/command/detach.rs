@@ -55,7 +55,7 @@ impl Detach {
         let found = registrations.find(&name).await?.filter(is_cluster);
         let parts = match found {
             Some(secret) => Parts::registered(secret, self.hub_only, session, &name).await?,
-            // What an unfinished join left.
+            // What is left of an unfinished join.
             None => match Parts::left(&name, self.member.given(session, &name).await?.as_ref(), session).await? {
                 Some(left) => left,
                 None => return Err(registrations.absent(&name)),
@@ -111,7 +111,7 @@ impl Parts {
         let account = account(&secret).filter(|_| !hub_only);
         let agent = match target::agent_account(session, &secret, name).await? {
             Some(agent) => Some(agent),
-            // What an unfinished `join --tunnel` left that another join followed.
+            // What is left of an unfinished `join --tunnel`, if another join followed it.
             None => agent_left(session, name).await?,
         };
         Ok(Self { account, agent, secret: Some(secret) })

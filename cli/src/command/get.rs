@@ -241,7 +241,8 @@ fn is_unheard_of(failure: &Failure) -> bool {
     failure.kind == Kind::Own && failure.reason == UNHEARD_OF
 }
 
-/// Whether the member does not find the path: kube-apiserver's plain 404, or a Status.
+/// Whether the path is unknown to the member: kube-apiserver's plain 404, or a Status. The
+/// gateway's own 404, for a cluster that is not registered, does not count.
 fn is_unknown(failure: &Failure) -> bool {
     let unregistered = failure.side == Some(api::side::Side::Caller);
     matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)) && !unregistered

@@ -2,9 +2,9 @@
 //!
 //! The port is open to every user of this machine, and to every web site in the person's browser.
 //! Other users do not know the token. A web site that makes its own name lead here (DNS rebinding)
-//! sends requests with that name. The token is a part of the path and not a cookie, because cookies
-//! go to all ports of a host (RFC 6265 §8.5), and so to other users' servers.
-//!
+//! sends its requests with that name, which is refused. The token is a part of the path and not a
+//! cookie, because cookies go to all ports of a host (RFC 6265 §8.5), and so to other users'
+//! servers.
 //! `localhost` is not accepted: browsers try `[::1]` first, where another user may listen on the
 //! same port, and would get the token.
 //!

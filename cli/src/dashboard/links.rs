@@ -1,7 +1,7 @@
 //! Links of a cluster's agents, as the tunnel-servers count them.
 //!
 //! Their admin port is reached through the hub's API server (`pods/proxy`), with the person's own
-//! rights. A gateway to which agents link themselves does not report their links there.
+//! rights. A gateway that agents link to directly does not report their links there.
 
 use api::cluster_name::ClusterName;
 use bytes::Bytes;

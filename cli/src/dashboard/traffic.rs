@@ -13,8 +13,8 @@ use tokio::time::Instant;
 const POINTS: usize = 60;
 /// Most replicas that are kept: more than a gateway has.
 const REPLICAS: usize = 16;
-/// A replica no longer counts when it has not answered for this long, and not in this many looks
-/// either.
+/// A replica no longer counts when it has not answered for longer than this, and than this many
+/// looks take.
 const LATELY: Duration = Duration::from_mins(1);
 const LOOKS: u32 = 6;
 /// Readings closer together than this give no rate: two pages of one cluster cause them.
@@ -36,7 +36,7 @@ struct Replica {
     rates: Rates,
 }
 
-/// Rates between two readings.
+/// Rates per second, between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rates {
     requests: f64,

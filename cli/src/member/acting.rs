@@ -12,8 +12,8 @@ use crate::output;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// Time for a guessed context to show where it leads, so that a context that leads nowhere holds up
-/// nothing.
+/// Time for a guessed context to show where it leads: a context that leads nowhere is not waited
+/// for.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// How the person reaches it.

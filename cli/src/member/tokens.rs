@@ -16,7 +16,7 @@ const MOST: u32 = 500;
 // === impl Member ===
 
 impl Member {
-    /// The newest token of the account, or a new one if it has none.
+    /// The newest existing token of the account, or a new one.
     pub async fn token(&self, account: &Account, owner: &str) -> Result<Token> {
         let mut secrets = self.token_secrets(account).await?;
         match secrets.pop() {
@@ -25,7 +25,7 @@ impl Member {
         }
     }
 
-    /// A new token.
+    /// Creates a token.
     pub async fn new_token(&self, account: &Account, owner: &str) -> Result<Token> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &account.namespace);
         let mut document = account.token_document(owner);

@@ -46,7 +46,7 @@ fn many(testbed: &Testbed) -> Result<()> {
         "{some:?}"
     );
     let named = format!("get pods/web {CLUSTER} -n cli-get -o");
-    // A selector of fields of the objects, which each cluster has its own of.
+    // Selects by fields of the objects, which are each cluster's own.
     testbed.member.run_pod("cli-get", "database", "")?;
     let fields = ended(&program, &format!("get pods {both} -n cli-get --field-selector metadata.name=database"), 0)?;
     let rows = fields.stdout.lines().skip(1).filter(|row| row.contains(" database ")).count();

@@ -1,4 +1,4 @@
-//! Mistakes in a join: each is reported with its cause and a remedy, and a second try works.
+//! Failures of a join: each is reported with its cause and a remedy, and a second try works.
 
 mod matrix;
 mod tunnel;
@@ -99,7 +99,7 @@ impl<'a> Joining<'a> {
         Ok(all.iter().any(|name| name.ends_with(self.cluster)))
     }
 
-    /// Checks the try that works, and ends it.
+    /// Checks that the join works, and detaches the cluster.
     fn works(&self) -> Result<()> {
         let (cluster, admin) = (self.cluster, self.admin());
         ended(&self.program, &self.line(&admin), 0)?;

@@ -1,4 +1,4 @@
-//! Mistakes at each step after a join: each is reported with its cause and a remedy and changes
+//! Failures at each step after a join: each is reported with its cause and a remedy and changes
 //! nothing, and a second try works.
 
 use std::path::PathBuf;
