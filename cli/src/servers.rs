@@ -54,8 +54,8 @@ pub async fn certificate(session: &Session, service: &Service) -> Result<Option<
     Ok(None)
 }
 
-/// The agent's image from the registry of the hub's programs in the gateway's `namespace`. `None`:
-/// unknown.
+/// The agent's image from the same place as those of the hub's programs, in the gateway's
+/// `namespace`. `None`: unknown.
 pub async fn agents_image(session: &Session, namespace: &str) -> Option<String> {
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), namespace);
     let listed = session.within(deployments.list(&ListParams::default().limit(MOST))).await.ok()?;

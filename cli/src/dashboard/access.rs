@@ -5,6 +5,7 @@
 //! sends its requests with that name, which is refused. The token is a part of the path and not a
 //! cookie, because cookies go to all ports of a host (RFC 6265 §8.5), and so to other users'
 //! servers.
+//!
 //! `localhost` is not accepted: browsers try `[::1]` first, where another user may listen on the
 //! same port, and would get the token.
 //!

@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, clusters, script, test};
 /// Most commands that run at the same time, as the page says.
 const AT_ONCE: usize = 16;
 const CLUSTERS: usize = AT_ONCE + 4;
-/// Waits until that many run at the same time, and prints how many do. The shell polls, because
+/// Waits until [`AT_ONCE`] run at the same time, and prints how many do. The shell polls, because
 /// only the other commands can wake it.
 const KUBECTL: &str = r#"#!/bin/sh
 mkdir "$RUNS/$CLUSTER"

@@ -26,7 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// What a person that types `answer` at a terminal sees.
+/// What a person at a terminal sees when typing `answer`.
 fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
     terminal(program, &format!("{} {line}", program.binary.display())).stdin(answer).run()
 }
@@ -77,8 +77,8 @@ fn shown(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let seen = at_terminal(&program, &format!("probe {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("\x1b[32m✓\x1b[0m hub"), "{seen:?}");
-    // There are no colours for a person that wants none (https://no-color.org), and none in a pipe,
-    // whatever is behind it.
+    // There are no colours with `NO_COLOR` (https://no-color.org), and none in a pipe, whatever is
+    // behind it.
     let command = format!("{} probe {CLUSTER}", program.binary.display());
     for (coloured, value) in [(false, "1"), (true, "")] {
         let seen = terminal(&program, &command).env("NO_COLOR", value).run()?.success()?;
