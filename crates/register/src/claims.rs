@@ -1,15 +1,15 @@
 //! One name, one owner: which object registers which cluster.
 //!
-//! Objects of several sources and namespaces may claim the same name. The first has it for as long
-//! as it lives, and a person's Secret always. The Secret's contents decide over what is known here,
-//! so that a restart changes no cluster.
+//! Objects of several sources and namespaces may claim the same name. The first keeps it for as
+//! long as it lives; a Secret that a person created always keeps it. The contents of the Secret
+//! take precedence over the state in this process, so that a restart changes no cluster.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The label of a cluster's Secret that names the source of its object.
 pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
-/// Manager of the fields of a cluster's Secret that the controllers write (server-side apply): what
-/// has it, they take for their own.
+/// Manager of the fields of a cluster's Secret that the controllers write (server-side apply). The
+/// controllers treat an object with this manager as their own.
 pub const FIELD_MANAGER: &str = "cluster-gateway-controllers";
 
 /// An object of the hub, as one source reads it.
@@ -27,7 +27,7 @@ pub struct Claim {
     /// Of the cluster.
     pub name: String,
     pub uid: String,
-    /// RFC 3339, in UTC: texts that sort as the moments do.
+    /// RFC 3339, in UTC: such texts sort by time.
     pub created: String,
     pub wish: Wish,
 }
@@ -36,11 +36,11 @@ pub struct Claim {
 pub enum Wish {
     /// A Secret with this hash.
     Register(String),
-    /// What it says makes no cluster. What was registered of it before stays.
+    /// Its contents make no valid cluster. An earlier registration of it stays.
     Refused,
-    /// It is not to be followed for now.
+    /// It is not followed at present.
     Paused,
-    /// It was not read yet, or what it needs is not there yet.
+    /// It has not been read yet, or an object that it needs does not exist yet.
     Waiting,
 }
 
@@ -48,42 +48,43 @@ pub enum Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     Nobody,
-    /// It was not made here: it is never touched.
+    /// The controllers did not create it, and never touch it.
     Person,
     Object {
         object: Object,
         uid: String,
         hash: String,
-        /// Whether it is certain that the object is no more.
+        /// Whether the object certainly no longer exists.
         is_gone: bool,
     },
 }
 
-/// What is to be done about a name.
+/// The action for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Everything is as it should be, or is a person's.
+    /// Nothing to do: everything is up to date, the Secret is a person's, or the owner is paused or
+    /// waiting.
     Keep,
-    /// The Secret is to say what this object does.
+    /// Write the Secret from this object.
     Write(Object),
-    /// This object has the name, and cannot use it.
+    /// This object owns the name, but is refused.
     Refuse(Object),
-    /// Its object does not show, which is not yet to say that it is gone.
+    /// Its object is not visible, which does not yet mean that it is gone.
     Wait,
-    /// Nothing claims it any more.
+    /// Its object is gone, and the next claimant, if any, has nothing to write.
     Remove,
 }
 
-/// What is to be done, and the objects that claim a name of another's.
+/// The action for a name, and the objects that claim it in vain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub step: Step,
-    /// The claimant that has the name, or gets it.
+    /// The claimant that owns the name, or gets it.
     pub owner: Option<Object>,
     pub losers: Vec<Object>,
 }
 
-/// All claims that are known.
+/// All known claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     objects: HashMap<Object, Claim>,
@@ -110,15 +111,15 @@ impl Object {
 // === impl Claims ===
 
 impl Claims {
-    /// An object was seen, which is not to say that it was read: what it wanted before, it still
-    /// does. Returns the names to judge anew.
+    /// An object was seen, but not necessarily read: its earlier wish stays. Returns the names to
+    /// judge again.
     pub fn see(&mut self, object: Object, name: &str, uid: &str, created: &str) -> Vec<String> {
         let known = self.objects.get(&object).filter(|claim| claim.name == name && claim.uid == uid);
         let wish = known.map_or(Wish::Waiting, |claim| claim.wish.clone());
         self.put(object, Claim { name: name.to_owned(), uid: uid.to_owned(), created: created.to_owned(), wish })
     }
 
-    /// An object was seen. Returns the names to judge anew.
+    /// An object was seen. Returns the names to judge again.
     pub fn put(&mut self, object: Object, claim: Claim) -> Vec<String> {
         if self.objects.get(&object) == Some(&claim) {
             return Vec::new();
@@ -131,7 +132,7 @@ impl Claims {
         names
     }
 
-    /// An object is not seen any more. Returns the name to judge anew, if it claimed one.
+    /// An object is no longer seen. Returns the name to judge again, if it claimed one.
     pub fn remove(&mut self, object: &Object) -> Vec<String> {
         let Some(Claim { name, .. }) = self.objects.remove(object) else { return Vec::new() };
         if let Some(objects) = self.names.get_mut(&name) {
@@ -147,12 +148,12 @@ impl Claims {
         self.objects.get(object)
     }
 
-    /// Every object that is known.
+    /// Every known object.
     pub fn objects(&self) -> impl Iterator<Item = (&Object, &Claim)> {
         self.objects.iter()
     }
 
-    /// What is to be done about `name`, whose Secret `holder` has.
+    /// Decides the action for `name`, whose Secret `holder` owns.
     pub fn judge(&self, name: &str, holder: &Holder) -> Verdict {
         let mut candidates: Vec<_> = self.names.get(name).into_iter().flatten().collect();
         candidates.sort_by_key(|object| {
@@ -163,8 +164,9 @@ impl Claims {
             Holder::Person => return Verdict::new(Step::Keep, None, &candidates),
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
-                // One that was made anew goes on, and one that another source reads now.
-                // Another object that says it had this uid, on another hub perhaps, is neither.
+                // An object that was recreated keeps the name, and so does one that another source
+                // now reads. Another object that claims to have had this uid, perhaps on another
+                // hub, does not.
                 let is_it = |candidate: &&&Object| {
                     **candidate == object
                         || (candidate.reference == object.reference && self.objects[**candidate].uid == *uid)
@@ -173,7 +175,8 @@ impl Claims {
                 if same.is_none() && !is_gone {
                     return Verdict::new(Step::Wait, None, &candidates);
                 }
-                // The end comes first: one that has nothing to write would keep what is no more.
+                // The removal comes first: a successor that has nothing to write would keep the
+                // Secret of an object that no longer exists.
                 if same.is_none() && !candidates.first().is_some_and(|next| self.is_registering(next)) {
                     return Verdict::new(Step::Remove, None, &candidates);
                 }

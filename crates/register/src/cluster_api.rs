@@ -1,9 +1,9 @@
 //! Clusters of Cluster API (`cluster.x-k8s.io`), by their kubeconfig Secrets.
 //!
 //! A user that may create Secrets in a namespace decides what its Clusters are: where requests for
-//! them go, and as whom. Nothing here can undo that. What Cluster API and its providers would not
-//! write is still refused: a name alone, or a Secret that outlived its Cluster, makes no cluster.
-//! <https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane>
+//! them go, and with which identity. This module cannot prevent that. It still refuses what Cluster
+//! API and its providers would not write: a name alone, or a Secret that outlived its Cluster,
+//! makes no cluster. <https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane>
 
 use api::secret::ClusterSecret;
 use serde_json::Value;
@@ -15,31 +15,31 @@ use crate::{Refused, Rules, labels};
 
 pub const GROUP: &str = "cluster.x-k8s.io";
 pub const KIND: &str = "Cluster";
-/// Versions of [`GROUP`] that are read. In all fields that count here they are the same.
+/// Versions of [`GROUP`] that are read. The fields used here are the same in all of them.
 pub const VERSIONS: &[&str] = &["v1beta2", "v1beta1"];
 /// Label of all Secrets of a Cluster, with its name.
 pub const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
-/// Annotation that pauses its object, whatever its value.
+/// Annotation that pauses its object, with any value.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
-/// What the kubeconfig Secret of a Cluster is called after its name.
+/// Suffix of the name of a Cluster's kubeconfig Secret.
 const SUFFIX: &str = "-kubeconfig";
 const KEY: &str = "value";
 const TYPE: &str = "cluster.x-k8s.io/secret";
 
-/// Where the kubeconfig of the Cluster `name` is.
+/// The kubeconfig Secret of the Cluster `name`.
 pub fn kubeconfig_secret(namespace: &str, name: &str) -> SecretReference {
     SecretReference { namespace: namespace.to_owned(), name: format!("{name}{SUFFIX}") }
 }
 
-/// The name of the Cluster whose kubeconfig a Secret called `secret` holds. Other Secrets of a
-/// Cluster are none of ours: its certificate authorities, `-etcd`, `-sa`, and the
-/// `-user-kubeconfig` of providers, which has its Cluster's label but another name.
+/// The name of the Cluster whose kubeconfig a Secret called `secret` holds. A Cluster's other
+/// Secrets are ignored: its certificate authorities, `-etcd`, `-sa`, and the `-user-kubeconfig` of
+/// providers, which has its Cluster's label but another name.
 pub fn cluster_of<'a>(secret: &'a str, cluster_label: &str) -> Option<&'a str> {
     secret.strip_suffix(SUFFIX).filter(|name| *name == cluster_label)
 }
 
-/// The cluster of `cluster`, whose kubeconfig Secret is `secret`, if it is there. A Cluster that is
-/// being deleted stays registered for as long as it is.
+/// Reads `cluster`, whose kubeconfig Secret is `secret`, if that exists. A Cluster that is being
+/// deleted stays registered until it is gone.
 pub fn read(cluster: &Value, secret: Option<&SecretObject>, rules: &Rules) -> Reading {
     registered(cluster, secret, rules).into()
 }
@@ -60,7 +60,7 @@ fn registered(cluster: &Value, secret: Option<&SecretObject>, rules: &Rules) -> 
     Ok(registered)
 }
 
-/// Whether the Secret is what Cluster API, its providers, or a person for them, would write.
+/// Whether Cluster API, its providers, or a person on their behalf would write such a Secret.
 fn check(secret: &SecretObject, cluster: &Object, control_plane: Option<ControlPlane<'_>>) -> Result<(), Refused> {
     let namespace = cluster.namespace.as_deref().unwrap_or_default();
     if secret.reference() != kubeconfig_secret(namespace, &cluster.name) {
@@ -84,7 +84,7 @@ fn check(secret: &SecretObject, cluster: &Object, control_plane: Option<ControlP
     }
 }
 
-/// `spec.controlPlaneRef`. Not all providers' control planes are of one group.
+/// `spec.controlPlaneRef`. Control planes of some providers are in another group.
 #[derive(Clone, Copy)]
 struct ControlPlane<'a> {
     group: &'a str,

@@ -1,8 +1,8 @@
 //! Clusters of other managers' inventories: `ClusterProfile` (`multicluster.x-k8s.io/v1alpha1`).
 //!
-//! A profile tells where a cluster is, and which providers know how to get a credential for it; the
-//! operator's file tells what program that is. Which way is taken, and what of the profile reaches
-//! the program, is as in upstream's library.
+//! A profile says where a cluster is, and which providers can issue a credential for it; the
+//! operator's file names their programs. The choice of the provider, and the fields of the profile
+//! that reach the program, follow upstream's library.
 //! <https://github.com/kubernetes-sigs/cluster-inventory-api/tree/main/pkg/access>
 
 mod providers;
@@ -27,10 +27,11 @@ pub const MANAGER: &str = "cluster-gateway";
 /// Label of profiles: the name of their manager.
 pub const MANAGER_LABEL: &str = "x-k8s.io/cluster-manager";
 
-/// Lists of `status`, the later ones by name before the earlier.
+/// Lists of `status`; an entry in a later list replaces the one of the same name in an earlier
+/// list.
 const ACCESS_PROVIDERS: &str = "status.accessProviders";
 const CREDENTIAL_PROVIDERS: &str = "status.credentialProviders";
-/// Extension of a provider's cluster: what the program gets as `spec.cluster.config` of its
+/// Extension of a provider's cluster: the program gets it as `spec.cluster.config` of its
 /// `ExecCredential`.
 pub(crate) const CONFIG: &str = "client.authentication.k8s.io/exec";
 /// Extension (KEP-5339): further arguments of the program.
@@ -38,7 +39,7 @@ const ARGS: &str = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args";
 /// Extension (KEP-5339): further variables of the program.
 const ENV: &str = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs";
 
-/// Whether a profile is one that this program writes. It is none of another manager's to import.
+/// Whether this program writes the profile. If so, it is not another manager's profile to import.
 pub fn is_own(profile: &Value) -> bool {
     let is_ours = |manager: &str| manager == MANAGER;
     let labels = texts(profile, "metadata.labels").unwrap_or_default();
@@ -46,7 +47,7 @@ pub fn is_own(profile: &Value) -> bool {
         || labels.get(MANAGER_LABEL).is_some_and(|manager| is_ours(manager))
 }
 
-/// The cluster of `profile`, by the first of `providers` that it names.
+/// Reads the cluster of `profile`, with the first of `providers` that the profile names.
 pub fn read(profile: &Value, providers: &Providers, rules: &Rules) -> Reading {
     registered(profile, providers, rules).into()
 }
@@ -83,7 +84,7 @@ fn access(profile: &Value) -> Result<BTreeMap<&str, &Value>, Refused> {
     Ok(access)
 }
 
-/// The provider's program, with what its policies let the profile add.
+/// The provider's program, with the additions of the profile that the provider's policies allow.
 fn program(provider: &Provider, cluster: &Value, rules: &Rules) -> Result<ExecConfig, Refused> {
     let mut exec = provider.exec.clone();
     for extension in list(cluster, "extensions")? {
@@ -92,7 +93,7 @@ fn program(provider: &Provider, cluster: &Value, rules: &Rules) -> Result<ExecCo
         match name {
             ARGS if provider.args == ArgsPolicy::Append => exec.args.extend(arguments(value)?),
             ENV if provider.env != EnvPolicy::Ignore => set_variables(&mut exec, provider.env, extension, rules)?,
-            // It is lost on no program that does not ask for it.
+            // A program that does not ask for it misses nothing.
             CONFIG if exec.provide_cluster_info => return Err(Refused::ClusterConfig),
             _ => {}
         }

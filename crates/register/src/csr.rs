@@ -1,9 +1,9 @@
-//! Which certificate requests (`certificates.k8s.io/v1`) are those of Open Cluster Management's
-//! agents, and what may be done about them without asking a person.
+//! Which certificate requests (`certificates.k8s.io/v1`) come from agents of Open Cluster
+//! Management, and which of these may be approved without a person.
 //!
-//! A certificate that is signed for one of these is a cluster's identity on the hub. So a request
-//! is recognized when it is exactly what an agent writes, and nothing else: names are compared
-//! whole, for `c1` must not get a certificate as `c10`. What is not recognized is left to people.
+//! A certificate signed for such a request is a cluster's identity on the hub. So a request is
+//! recognized only if it is exactly what an agent writes. Names are compared whole, because `c1`
+//! must not get a certificate as `c10`. People decide on requests that are not recognized.
 //! <https://github.com/open-cluster-management-io/ocm/tree/main/pkg/registration>
 
 mod request;
@@ -19,7 +19,7 @@ pub use api::ocm_agent::{CLUSTER_LABEL, SIGNER};
 const REQUIRED_USAGES: [&str; 2] = ["digital signature", "client auth"];
 const OPTIONAL_USAGE: &str = "key encipherment";
 
-/// A request as its object has it.
+/// A request, as its object contains it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// `spec.signerName`.
@@ -39,7 +39,7 @@ pub struct Recognized {
     pub agent: String,
 }
 
-/// Why a request is not recognized. Its sender chose its words: none is repeated.
+/// Why a request is not recognized. Its sender chose its text, so none of it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unrecognized {
     #[error("spec.signerName is not {SIGNER}")]
@@ -58,10 +58,10 @@ pub enum Unrecognized {
     Organizations,
 }
 
-/// Whose request it is.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester<'a> {
-    /// `spec.username`: as the hub authenticated them.
+    /// `spec.username`: the user that the hub authenticated.
     pub user: &'a str,
     /// The `spec.hubAcceptsClient` of the cluster in the request.
     pub is_accepted: bool,
@@ -69,7 +69,7 @@ pub struct Requester<'a> {
     pub trusted: &'a [String],
 }
 
-/// What may be done about a recognized request.
+/// The decision about a recognized request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// An agent renews its own certificate: approved if the hub's review also allows it the verb
@@ -84,7 +84,7 @@ pub enum Judgement {
 // === impl Request ===
 
 impl Request<'_> {
-    /// Whose agent it is of, if it is exactly what an agent writes.
+    /// The cluster and agent of the request, if it is exactly what an agent writes.
     pub fn recognize(&self) -> Result<Recognized, Unrecognized> {
         if self.signer != SIGNER {
             return Err(Unrecognized::Signer);
@@ -106,7 +106,7 @@ impl Request<'_> {
     }
 }
 
-/// All that are required, each once, and none that is not known.
+/// All required usages, each once, and no unknown one.
 fn are_usages(usages: &[String]) -> bool {
     let mut usages: Vec<_> = usages.iter().map(String::as_str).filter(|usage| *usage != OPTIONAL_USAGE).collect();
     usages.sort_unstable();
@@ -121,14 +121,14 @@ fn are_organizations(subject: &Subject, cluster: &str) -> bool {
     organizations.sort_unstable();
     let mut both = [&*own, ALL_CLUSTERS];
     both.sort_unstable();
-    // A cluster called "managed-clusters" would have both in one.
+    // For a cluster called "managed-clusters", both would be the same organization.
     own != ALL_CLUSTERS && (organizations == [&*own] || organizations == both)
 }
 
 // === impl Recognized ===
 
 impl Recognized {
-    /// What may be done, by whose request it is. Nothing is ever denied: a no is a person's.
+    /// Decides by the sender of the request. It never denies: only a person does.
     pub fn judge(&self, requester: Requester<'_>) -> Judgement {
         if requester.user == format!("{PREFIX}{}:{}", self.cluster, self.agent) {
             return if requester.is_accepted { Judgement::Renewal } else { Judgement::Person };

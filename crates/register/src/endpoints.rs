@@ -1,4 +1,4 @@
-//! What an operator allows sources to say, and which addresses clusters may have.
+//! What an operator lets sources specify, and the addresses that clusters may have.
 
 use std::net::IpAddr;
 
@@ -10,34 +10,35 @@ use crate::Refused;
 
 /// Segments of every path of the gateway on a hub: `/apis/GROUP/VERSION/RESOURCE/…`.
 const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergateways");
-/// The same in Karmada's spelling. A Karmada elsewhere has such paths, too, and leads elsewhere.
+/// The same in Karmada's spelling. Another Karmada has such paths, too, but they do not lead to
+/// this gateway.
 const KARMADA: (&str, &str, &str) = ("apis", "cluster.karmada.io", "clusters");
 
-/// Networks in which clusters are refused unless an operator allows it, separated by commas:
+/// Networks in which clusters are refused unless an operator allows it, separated by commas: the
 /// metadata servers of clouds, which give credentials to every client.
 pub const DENIED: &str = "169.254.0.0/16,fe80::/10";
 
-/// What an operator says of addresses.
+/// The operator's rules for addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoints {
-    /// No cluster is here. Only addresses are judged, names are not resolved.
+    /// Networks without clusters. Only addresses are judged; names are not resolved.
     pub denied: Vec<IpNet>,
-    /// Where the gateway is: a cluster there would be a way back to itself.
+    /// The gateway's own addresses: a cluster there would be a loop.
     pub own: Vec<Endpoint>,
-    /// Where the hub is: a cluster like any other, of which only paths through its gateway lead
-    /// back.
+    /// The hub's address: a cluster like any other, except that paths through its gateway are a
+    /// loop.
     pub hub: Option<Endpoint>,
 }
 
-/// What an operator allows sources to say.
+/// What an operator lets sources specify.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Programs that `exec` may name, as they are written there; words behind one, separated by
-    /// spaces, are those that its arguments must begin with.
+    /// Programs that `exec` may name, exactly as written. If words follow a program, separated by
+    /// spaces, its arguments must begin with them.
     pub exec_commands: Vec<String>,
-    /// Variables that may be set for them.
+    /// Variables that sources may set for them.
     pub exec_env: Vec<String>,
-    /// Whether clusters may be registered whose certificate is not verified.
+    /// Whether clusters with an unverified certificate may be registered.
     pub allow_insecure: bool,
     pub endpoints: Endpoints,
 }
@@ -45,8 +46,8 @@ pub struct Rules {
 // === impl Rules ===
 
 impl Rules {
-    /// Refuses a program that is not listed, or one whose arguments begin otherwise: arguments
-    /// decide what a program does, such as sending files somewhere.
+    /// Refuses a program that is not listed, or whose arguments begin differently: arguments decide
+    /// what a program does, for example that it sends files somewhere.
     pub(crate) fn check_program(&self, exec: &ExecConfig) -> Result<(), Refused> {
         let is_it = |listed: &String| {
             let (mut words, mut arguments) = (listed.split_ascii_whitespace(), exec.args.iter());
@@ -75,7 +76,7 @@ impl Endpoints {
     pub fn check_host(&self, field: &'static str, host: &str) -> Result<(), Refused> {
         let Ok(address) = host.parse::<IpAddr>() else { return Ok(()) };
         let denied = |address: IpAddr| self.denied.iter().any(|network| network.contains(&address));
-        // IPv4 written as IPv6 (RFC 4291 §2.5.5.2) is dialled as IPv4.
+        // IPv4 addresses written as IPv6 (RFC 4291 §2.5.5.2) are dialled as IPv4.
         if denied(address.to_canonical()) || embedded(address).is_some_and(denied) {
             return Err(Refused::Denied(field));
         }
@@ -83,8 +84,8 @@ impl Endpoints {
     }
 }
 
-/// The IPv4 address that a translator finds in an IPv6 one (RFC 6052 §2.1), or a host that still
-/// knows the deprecated form (RFC 4291 §2.5.5.1).
+/// The IPv4 address that a translator reads from an IPv6 address (RFC 6052 §2.1), or a host that
+/// still supports the deprecated form (RFC 4291 §2.5.5.1).
 fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let [head @ .., a, b, c, d] = address.octets();
@@ -92,8 +93,7 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
     (head == well_known || head == [0; 12]).then(|| [a, b, c, d].into())
 }
 
-/// Whether a base path goes through a resource. API servers decode a path before they look where it
-/// leads.
+/// Whether a base path goes through a resource. API servers decode a path before they route it.
 fn leads_through((apis, group, resource): (&str, &str, &str), path: &str) -> bool {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let segments: Vec<_> = decoded.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -104,7 +104,7 @@ fn leads_through((apis, group, resource): (&str, &str, &str), path: &str) -> boo
 mod tests {
     use super::*;
 
-    /// Each spelling in which a member can be asked for, where it leads back and where it does not.
+    /// Each spelling of a request for a member: where it is a loop, and where it is not.
     #[test]
     fn each_spelling_of_our_own_is_a_loop_and_none_of_others() {
         let endpoint = |url: &str| Endpoint::parse(url, false).unwrap();
@@ -120,7 +120,7 @@ mod tests {
             ("hub.example:6443", native, true),
             ("hub.example:6443", karmada, true),
             ("HUB.example:6443", "base/apis/cluster.karmada.io/v1alpha1//cluster%73/x/proxy", true),
-            // No path of the hub's.
+            // Not a path of the hub.
             ("hub.example:6443", "clusters/x", false),
             ("hub.example:6443", "apis/cluster.karmada.io/v1alpha1/others/x", false),
             ("hub.example", karmada, false),
@@ -128,10 +128,10 @@ mod tests {
             ("gateway.example:9443", karmada, true),
             ("gateway.example:9443", "clusters/x", true),
             ("gateway.example:9443", "", true),
-            // Of the user server's port.
+            // The user server's port.
             ("gateway.example:9092", "x", true),
             ("gateway.example:6443", "x", false),
-            // Somebody else's.
+            // Other servers.
             ("karmada.example:5443", karmada, false),
             ("kcp.example:6443", "clusters/root:org:x", false),
             ("user-server.example:9092", "x", false),

@@ -1,6 +1,7 @@
-//! When a credential ends, as far as it says itself.
+//! When a credential expires, according to itself.
 //!
-//! Tokens and certificates are not verified here: a forged date would deceive its own writer.
+//! Tokens and certificates are not verified here: a forged date would only deceive the writer of
+//! it.
 
 use api::secret::Credential;
 use base64::Engine as _;
@@ -10,14 +11,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use x509_parser::pem::Pem;
 
-/// The end of a credential.
+/// The expiry of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// It says that it has none, as tokens of Secrets do.
+    /// It says that it never expires, like tokens of Secrets.
     Never,
     /// Seconds since 1970.
     At(i64),
-    /// It does not say, or could not be read.
+    /// It has no readable expiry.
     Unknown,
 }
 
@@ -26,7 +27,7 @@ struct Claims {
     exp: Option<i64>,
 }
 
-/// What a JWT says (RFC 7519, section 3), if it is one that says that.
+/// The claims of a JWT (RFC 7519, section 3), if the token is a JWT that has them.
 pub(crate) fn claims<T: DeserializeOwned>(token: &[u8]) -> Option<T> {
     let payload = token.trim_ascii().split(|byte| *byte == b'.').nth(1)?;
     let json = URL_SAFE_NO_PAD.decode(payload).ok()?;
@@ -36,7 +37,8 @@ pub(crate) fn claims<T: DeserializeOwned>(token: &[u8]) -> Option<T> {
 // === impl Expiry ===
 
 impl Expiry {
-    /// Of what is registered. A program that issues credentials says nothing of their end.
+    /// Expiry of a registered credential. A program that issues credentials says nothing about
+    /// their expiry.
     pub fn of(credential: &Credential) -> Self {
         match credential {
             Credential::Token(token) => Self::of_token(token.expose_secret().as_bytes()),
@@ -45,12 +47,12 @@ impl Expiry {
         }
     }
 
-    /// Of a ServiceAccount's token, which is a JWT (RFC 7519).
+    /// Expiry of a ServiceAccount's token, which is a JWT (RFC 7519).
     pub fn of_token(token: &[u8]) -> Self {
         claims::<Claims>(token).map_or(Self::Unknown, |claims| claims.exp.map_or(Self::Never, Self::At))
     }
 
-    /// Of the first certificate in a PEM chain, which is the client's own.
+    /// Expiry of the first certificate in a PEM chain, which is the client's own.
     pub fn of_certificate(pem: &[u8]) -> Self {
         let end = || {
             let (_, pem) = x509_parser::pem::parse_x509_pem(pem).ok()?;
@@ -59,7 +61,8 @@ impl Expiry {
         end().map_or(Self::Unknown, Self::At)
     }
 
-    /// Of each certificate in a PEM file, in seconds since 1970; `None`: one cannot be read.
+    /// Expiry of each certificate in a PEM file, in seconds since 1970; `None` if one cannot be
+    /// read.
     pub fn of_bundle(pem: &[u8]) -> Option<Vec<i64>> {
         let all = Pem::iter_from_buffer(pem).map(|pem| {
             let pem = pem.ok()?;

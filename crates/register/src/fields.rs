@@ -1,6 +1,6 @@
 //! Fields of an object's JSON, by path (`spec.apiEndpoint`).
 //!
-//! Absent, null and empty are the same, as Go has them. A field of another type than upstream's is
+//! Absent, null and empty are the same, as in Go. A field with another type than upstream's is
 //! refused by its path: the object may be of an unknown version.
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::Refused;
 
-/// A moment as `metav1.Time` is written: RFC 3339 in UTC, whole seconds.
+/// A time in the format of `metav1.Time`: RFC 3339 in UTC, whole seconds.
 pub fn moment(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// No name of a field has a dot in it, so paths need no escapes.
+/// No field name contains a dot, so paths need no escapes.
 pub(crate) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
@@ -24,7 +24,7 @@ pub(crate) fn text<'a>(object: &'a Value, path: &'static str) -> Result<&'a str,
     field(object, path).map_or(Ok(""), |value| value.as_str().ok_or(Refused::Shape(path)))
 }
 
-/// A text that must be there.
+/// A required text.
 pub(crate) fn required<'a>(object: &'a Value, path: &'static str) -> Result<&'a str, Refused> {
     text(object, path).and_then(|text| if text.is_empty() { Err(Refused::Empty(path)) } else { Ok(text) })
 }

@@ -1,4 +1,4 @@
-//! What stands in a cluster Secret, as a text that says whether it changed and nothing else
+//! The content of a cluster Secret, as a text that shows whether it changed and nothing else
 //! (annotation `cluster.core.oam.dev/source-hash`).
 
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use secrecy::ExposeSecret as _;
 
-/// Other programs' texts, and those of another reckoning, are never taken for these.
+/// Distinguishes these hashes from those of other programs and of other versions of the algorithm.
 const PURPOSE: &[u8] = b"cluster.core.oam.dev/source-hash 1";
 
-/// Keyed HMAC-SHA256 in hexadecimal of all that the Secret says: equal for equal content, whichever
-/// process reckons it. The key is the `uid` of the source object, so that equal credentials of
-/// two clusters have different hashes. It is no secret: it stands beside the hash.
+/// Keyed HMAC-SHA256 in hexadecimal of the Secret's content: equal for equal content, in every
+/// process. The key is the `uid` of the source object, so that equal credentials of two clusters
+/// have different hashes. The key is not secret: it is stored next to the hash.
 pub fn of(secret: &ClusterSecret, uid: &str) -> String {
     let mut sum = Summing(hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, uid.as_bytes())));
     sum.add(PURPOSE);
@@ -24,21 +24,21 @@ pub fn of(secret: &ClusterSecret, uid: &str) -> String {
         sum.add(value.expose_secret());
     }
     sum.end().0.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })
 }
 
-/// Recognizes what a cluster was derived from, so that the same need not be derived again. Of a
-/// credential nothing is kept but a sum, and the key of that is this one's own.
+/// Recognizes the input of a derived cluster, so that the same input is not derived again. It keeps
+/// only a sum of a credential, under a key of its own.
 pub struct Sums(Option<hmac::Key>);
 
 /// Equal for equal content, by the same [`Sums`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum([u8; 32]);
 
-/// A sum that more is added to.
+/// A sum in progress.
 pub struct Summing(hmac::Context);
 
 // === impl Sums ===
@@ -50,7 +50,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// `None`: the system has no randomness for a key.
+    /// `None` if the system has no randomness for a key.
     pub fn begin(&self) -> Option<Summing> {
         self.0.as_ref().map(hmac::Context::with_key).map(Summing)
     }
@@ -59,8 +59,8 @@ impl Sums {
 // === impl Summing ===
 
 impl Summing {
-    /// A text of its own. Its length comes before it: none can be read as the end of another and
-    /// the start of the next.
+    /// Adds a text. Its length precedes it, so that its end cannot be confused with the start of
+    /// the next text.
     pub fn add(&mut self, text: &[u8]) {
         self.0.update(&(text.len() as u64).to_be_bytes());
         self.0.update(text);
@@ -73,7 +73,7 @@ impl Summing {
     }
 }
 
-/// What is written says by itself where it ends, as JSON does.
+/// The writer's format marks its own end, as JSON does.
 impl io::Write for Summing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);

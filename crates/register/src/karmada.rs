@@ -1,9 +1,9 @@
 //! Clusters of a Karmada control plane (`cluster.karmada.io/v1alpha1`), Push and Pull.
 //!
-//! A Cluster names Secrets, and an address that their tokens are sent to: anyone who may create
-//! Clusters gets every token that they may name. So only Secrets of the namespace `karmada-cluster`
-//! are read, where `karmadactl` puts them; tokens of the control plane's own service accounts and
-//! credentials of registered clusters are refused.
+//! A Cluster names Secrets, and the address that receives their tokens. So a user that may create
+//! Clusters gets every token that Clusters may name. For this reason, only Secrets of the namespace
+//! `karmada-cluster` are read, where `karmadactl` puts them. Tokens of the control plane's own
+//! service accounts and credentials of registered clusters are refused.
 //! <https://github.com/karmada-io/karmada/blob/master/pkg/apis/cluster/types.go>
 
 mod proxy;
@@ -35,29 +35,30 @@ struct Reference {
     name: &'static str,
 }
 
-/// Where Karmada keeps the Secrets that clusters refer to. Others are not read: a user that may
-/// write a Cluster, and no Secrets, would have their tokens sent to an address of its own.
+/// The namespace in which Karmada keeps the Secrets that clusters refer to. Others are not read: a
+/// user that may write a Cluster, but no Secrets, could have their tokens sent to an address of its
+/// own.
 pub const NAMESPACE: &str = "karmada-cluster";
 
 /// The credential of Karmada's own controllers, and the member's CA.
 const OWN: Reference =
     Reference { field: "spec.secretRef", namespace: "spec.secretRef.namespace", name: "spec.secretRef.name" };
-/// The credential of Karmada's proxy, which may impersonate and nothing else.
+/// The credential of Karmada's proxy, which may only impersonate.
 const IMPERSONATOR: Reference = Reference {
     field: "spec.impersonatorSecretRef",
     namespace: "spec.impersonatorSecretRef.namespace",
     name: "spec.impersonatorSecretRef.name",
 };
 
-/// The Secrets that `cluster` refers to. What is no reference to one is left out: [`read`] tells.
+/// The Secrets that `cluster` refers to. Malformed references are left out: [`read`] reports them.
 pub fn references(cluster: &Value) -> Vec<SecretReference> {
     [OWN, IMPERSONATOR].into_iter().filter_map(|one| one.read(cluster).ok().flatten()).collect()
 }
 
-/// The cluster of `cluster`, with those of the Secrets it refers to that are there.
+/// Reads `cluster`, with those Secrets it refers to that exist.
 ///
-/// The own credential counts, and the impersonator's where there is no other. A Pull cluster
-/// without an endpoint is reached through a tunnel, for which a proxy means nothing.
+/// Its own credential is used, or the impersonator's if there is no other. A Pull cluster without
+/// an endpoint is reached through a tunnel; its proxy is ignored.
 pub fn read(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Reading {
     registered(cluster, secrets, rules).into()
 }
@@ -81,8 +82,8 @@ fn registered(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Resu
     Ok(registered)
 }
 
-/// A Secret that is named but does not show yet is waited for, and not made up for by the other:
-/// the credential would change twice.
+/// Waits for a Secret that is named but does not exist yet. The other Secret does not replace it,
+/// because then the credential would change twice.
 fn credential<'a>(
     own: Option<&SecretObject>,
     impersonator: impl FnOnce() -> Result<Option<&'a SecretObject>, Reading>,
@@ -113,8 +114,9 @@ fn endpoint(cluster: &Value, rules: &Rules) -> Result<ClusterEndpoint, Refused> 
     }
 }
 
-/// `karmadactl` stores the bundle of clusters that are not verified, too: the flag wins, as with
-/// Karmada. Without a bundle, the system's roots, which no member behind a tunnel has.
+/// `karmadactl` also stores the bundle of clusters that are not verified: the flag wins, as in
+/// Karmada. Without a bundle, the system's roots are used. A member behind a tunnel needs a bundle:
+/// none has a certificate from those roots.
 fn trust(
     cluster: &Value,
     own: Option<&SecretObject>,
@@ -131,7 +133,7 @@ fn trust(
     }
 }
 
-/// Labels that say where the cluster is. What no label can say is left out.
+/// Labels with the cluster's location. Values that are not valid in a label are left out.
 fn place(cluster: &Value) -> Result<BTreeMap<String, String>, Refused> {
     let zones = list(cluster, "spec.zones")?.iter().filter_map(Value::as_str);
     let zones: Vec<_> = zones.filter(|zone| !zone.is_empty() && is_value(zone)).collect();

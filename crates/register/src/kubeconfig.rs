@@ -1,7 +1,7 @@
-//! A kubeconfig in an object of the hub: its writer made it for another machine.
+//! A kubeconfig in an object of the hub. Its author wrote it for another machine.
 //!
-//! One context of it becomes a cluster. Refused are files, programs that the operator does not
-//! allow, impersonation, and duplicates. The format is client-go's `clientcmd/api/v1`.
+//! One of its contexts becomes a cluster. Files, programs that the operator does not allow,
+//! impersonation, and duplicates are refused. The format is client-go's `clientcmd/api/v1`.
 
 mod cluster;
 mod document;
@@ -15,7 +15,7 @@ use self::document::{Cluster, Document, Named, User};
 use crate::Refused;
 pub use crate::endpoints::Rules;
 
-/// Bytes of a kubeconfig at most. One context with certificates takes 6 KiB.
+/// Limit of a kubeconfig, in bytes. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;
 
 /// The cluster of the current context, or of the only one.
@@ -28,13 +28,13 @@ pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refuse
     let (endpoint, trust, tls_server_name) = cluster.read(rules)?;
     let mut secret = ClusterSecret::new(ClusterEndpoint::Const(endpoint), trust, user.credential(rules)?);
     secret.tls_server_name = tls_server_name;
-    // What the gateway could not use is refused here, where the refusal is reported.
+    // Whatever the gateway could not use is refused here, where the refusal is reported.
     secret.document(None, "cluster")?;
     Ok(secret)
 }
 
-/// What a cluster's part of a kubeconfig says where it stands in an object by itself: endpoint,
-/// trust and the name to verify.
+/// Reads a kubeconfig's cluster part that an object contains by itself: endpoint, trust and the
+/// name to verify.
 pub(crate) fn stanza(cluster: &Value, rules: &Rules) -> Result<(ConstEndpoint, Trust, Option<String>), Refused> {
     Cluster::deserialize(cluster).map_err(|_| Refused::Shape("the provider's cluster"))?.read(rules)
 }
@@ -42,7 +42,7 @@ pub(crate) fn stanza(cluster: &Value, rules: &Rules) -> Result<(ConstEndpoint, T
 // === impl Document ===
 
 impl Document {
-    /// What the context that counts refers to.
+    /// The cluster and the user of the selected context.
     fn selected(&self) -> Result<(&Cluster, &User), Refused> {
         let contexts = self.contexts.as_deref().unwrap_or_default();
         let context = match (self.current_context.filled(), contexts) {
@@ -63,12 +63,12 @@ impl Document {
     }
 }
 
-/// The first wins, as client-go has it.
+/// The first wins, as in client-go.
 fn named<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a Named<T>> {
     entries.iter().find(|entry| entry.name.filled() == Some(name))
 }
 
-/// A text field, for which empty and absent mean the same, as Go has it.
+/// A text field. Empty and absent mean the same, as in Go.
 trait Filled {
     fn filled(&self) -> Option<&str>;
 }

@@ -1,5 +1,5 @@
-//! Secrets with a kubeconfig, which people or tools label as clusters
-//! (`--kubeconfig-selector`): a workspace of kcp, a cluster of a cloud.
+//! Secrets with a kubeconfig that people or tools label as clusters (`--kubeconfig-selector`): for
+//! example a workspace of kcp, or a cluster of a cloud.
 
 use api::secret::CREDENTIAL_TYPE_LABEL;
 
@@ -7,13 +7,13 @@ use crate::kubeconfig::cluster;
 use crate::reading::{Reading, SecretObject};
 use crate::{Refused, Rules, labels};
 
-/// Keys that may hold it: the first that does counts. multicluster-runtime's is `kubeconfig`,
-/// Cluster API's `value`, Argo CD's and others' `config`.
+/// Keys that may hold the kubeconfig; the first one present is used. multicluster-runtime's is
+/// `kubeconfig`, Cluster API's `value`, Argo CD's and others' `config`.
 const KEYS: [&str; 3] = ["kubeconfig", "value", "config"];
 
-/// The cluster of the kubeconfig in `secret`.
+/// Reads the cluster of the kubeconfig in `secret`.
 pub fn read(secret: &SecretObject, rules: &Rules) -> Reading {
-    // A selector by a label that is taken over would have our own Secrets read here.
+    // With a selector on a label that is copied, our own Secrets would be read here.
     if secret.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
         return Refused::IsCluster.into();
     }

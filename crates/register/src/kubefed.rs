@@ -1,9 +1,9 @@
 //! Clusters of a KubeFed control plane (`core.kubefed.io/v1beta1`), as `kubefedctl join` writes
 //! them.
 //!
-//! A `KubeFedCluster` names a Secret of its own namespace, and an address that its token is sent
-//! to. A user that may create one gets every token there; those of the namespace's own service
-//! accounts are refused. Its status is its own controller's, and says nothing here.
+//! A `KubeFedCluster` names a Secret of its own namespace, and the address that receives its token.
+//! A user that may create one gets every token there; those of the namespace's own service accounts
+//! are refused. Only its own controller writes its status, which is not used here.
 //! <https://github.com/kubernetes-retired/kubefed/tree/master/pkg/apis/core/v1beta1>
 
 use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Trust};
@@ -30,14 +30,14 @@ const SUBJECT_NAME: &str = "SubjectName";
 const VALIDITY_PERIOD: &str = "ValidityPeriod";
 const TOKEN_KEY: &str = "token";
 
-/// The Secret that `cluster` refers to. What is no reference to one is left out: [`read`] tells.
+/// The Secret that `cluster` refers to. Malformed references are left out: [`read`] reports them.
 pub fn references(cluster: &Value) -> Vec<SecretReference> {
     Object::read(cluster).and_then(|object| reference(&object, cluster)).into_iter().collect()
 }
 
-/// The cluster of `cluster`, with the Secret it refers to, if that is there.
+/// Reads `cluster`, with the Secret it refers to, if that exists.
 ///
-/// Its address is a URL, or a host with or without a port: https, where nothing is said. Without a
+/// Its address is a URL, or a host with or without a port; without a scheme it is https. Without a
 /// bundle it is verified against the system's roots.
 pub fn read(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Reading {
     registered(cluster, secrets, rules).into()
@@ -66,7 +66,8 @@ fn reference(object: &Object, cluster: &Value) -> Result<SecretReference, Refuse
     SecretReference::new(namespace, required(cluster, SECRET)?).ok_or(Refused::Reference(SECRET))
 }
 
-/// Certificates are verified whole or not at all: a gateway has no switch for a part of it.
+/// A certificate is verified fully or not at all: the gateway cannot skip a part of the
+/// verification.
 fn trust(cluster: &Value, rules: &Rules) -> Result<Trust, Refused> {
     let is_insecure = is_insecure(list(cluster, DISABLED)?)?;
     if is_insecure && !rules.allow_insecure {
@@ -81,7 +82,7 @@ fn trust(cluster: &Value, rules: &Rules) -> Result<Trust, Refused> {
     }
 }
 
-/// `*` stands alone, as KubeFed's webhook has it.
+/// `*` stands alone, as KubeFed's webhook requires.
 fn is_insecure(disabled: &[Value]) -> Result<bool, Refused> {
     let refused = match disabled {
         [] => return Ok(false),

@@ -1,9 +1,9 @@
-//! Registration of clusters, as far as it is decided by reading: objects of a hub in, cluster
-//! Secrets or refusals out.
+//! The pure part of the registration of clusters: turns objects of a hub into cluster Secrets or
+//! refusals.
 //!
-//! Nothing here opens a file, runs a program or connects to anything: what an object's author
-//! writes is data. Every refusal names the field at fault and the way out, and none repeats a
-//! value: refusals become Events, which more people read than Secrets.
+//! Nothing here opens a file, runs a program or connects to anything: the text of an object's
+//! author is data. Every refusal names the field at fault and the way out, and none repeats a
+//! value: refusals become Events, which more people can read than Secrets.
 
 pub mod claims;
 pub mod cluster_api;

@@ -1,10 +1,10 @@
-//! `ManagedServiceAccounts` of Open Cluster Management: what is due for one of them.
+//! `ManagedServiceAccounts` of Open Cluster Management: the next step for each.
 //!
 //! Its namespace is its cluster's name, and nothing else names a cluster: a user that may create
-//! one there gets nothing of another cluster. Secrets and `ServiceAccounts` that are not its own
-//! are neither read out nor overwritten. Upstream's agent does both (v0.10.0,
-//! `pkg/addon/agent/controller/token.go`), so that a user that may create such an object can choose
-//! among the accounts that other add-ons have on the member, with all their rights.
+//! one there gets nothing of another cluster. Secrets and `ServiceAccounts` that it does not own
+//! are neither read nor overwritten. Upstream's agent does both (v0.10.0,
+//! `pkg/addon/agent/controller/token.go`): a user that may create such an object can choose among
+//! the accounts of other add-ons on the member, with all their rights.
 
 mod judgement;
 mod status;
@@ -22,13 +22,13 @@ pub const GROUP: &str = "authentication.open-cluster-management.io";
 pub const KIND: &str = "ManagedServiceAccount";
 pub const PLURAL: &str = "managedserviceaccounts";
 pub const VERSIONS: &[&str] = &["v1beta1"];
-/// Label of `ServiceAccounts` and Secrets that belong to one: `true`.
+/// Label of `ServiceAccounts` and Secrets that belong to a `ManagedServiceAccount`: `true`.
 pub const LABEL: &str = crate::ocm::TOKEN_LABEL;
-/// Where the `ServiceAccounts` are on members: the default namespace of upstream's agent.
+/// Namespace of the `ServiceAccounts` on members: the default namespace of upstream's agent.
 pub const MEMBER_NAMESPACE: &str = "open-cluster-management-agent-addon";
-/// Holds one until its ServiceAccount is gone. Upstream has none: its agent sees what is left over
-/// when it next starts, for it is on the member. A token lives for a year, and deleting the
-/// `ManagedServiceAccount` is how it is revoked.
+/// Holds a `ManagedServiceAccount` until its ServiceAccount is gone. Upstream has no finalizer: its
+/// agent runs on the member, and sees leftovers at its next start. A token lives for a year, and
+/// deleting the `ManagedServiceAccount` is how to revoke it.
 pub const FINALIZER: &str = "cluster.core.oam.dev/managed-serviceaccount";
 
 const VALIDITY: &str = "spec.rotation.validity";
@@ -45,31 +45,31 @@ pub struct Account {
     /// The resourceVersion.
     pub version: String,
     pub api_version: String,
-    /// For which a token is asked for, in seconds. `None`: what stands there is no duration.
+    /// Requested life of a token, in seconds. `None`: the field is not a duration.
     validity: Option<i64>,
-    /// When it is to be deleted, in seconds since 1970.
+    /// Time at which it must be deleted, in seconds since 1970.
     end: Option<i64>,
     is_deleting: bool,
     finalizers: Vec<String>,
     status: Value,
 }
 
-/// What is to be done about one, before anything else is looked at.
+/// The step for an object, before anything else is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// It has another owner, or is being deleted.
     Leave,
-    /// Upstream's add-on is there: our finalizer goes, and nothing else is touched.
+    /// Upstream's add-on is installed: remove our finalizer, and touch nothing else.
     HandOver,
-    /// Its ServiceAccount goes from the member, and then our finalizer.
+    /// Delete its ServiceAccount from the member, and then our finalizer.
     Clean,
-    /// Its time is over: it is deleted.
+    /// Its time is over: delete it.
     End,
-    /// It has a token that is good, or gets one.
+    /// Keep its token, or get it one.
     Keep,
 }
 
-/// Why it gets no token until a person corrects something. Texts are for its condition.
+/// Why it gets no token until a person corrects something. The texts are for its condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("{VALIDITY} is not a duration: write for example 720h")]
@@ -93,16 +93,16 @@ pub enum Refusal {
     Stale(String),
 }
 
-/// Seconds of life below which a token is not used: one that is due at once would be asked for
-/// again and again. API servers grant 600 s at least.
+/// Shortest usable life of a token, in seconds: one that is due at once would be requested again
+/// and again. API servers grant 600 s at least.
 pub const SHORTEST: i64 = 300;
-/// Seconds for which a token is good from when it is issued, by our clock, before it is renewed.
+/// Seconds, by our clock, for which a new token must be good before it is due for renewal.
 const LEAST_USE: i64 = 60;
 
 // === impl Account ===
 
 impl Account {
-    /// Reads the JSON of an object as the hub has it.
+    /// Reads the JSON of an object of the hub.
     pub fn read(account: &Value) -> Result<Self, Refused> {
         let object = Object::read(account)?;
         object.check(GROUP, KIND, VERSIONS)?;
@@ -138,12 +138,12 @@ impl Account {
         }
     }
 
-    /// For how many seconds a token is to be asked for.
+    /// The life to request for a token, in seconds.
     pub fn validity(&self) -> Result<i64, Refusal> {
         self.validity.ok_or(Refusal::Validity)
     }
 
-    /// When it is to be deleted, if that is so.
+    /// Time at which it must be deleted, if any.
     pub fn end(&self) -> Option<i64> {
         self.end
     }
@@ -153,7 +153,7 @@ impl Account {
         self.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
     }
 
-    /// Its finalizers with ours, or without.
+    /// Its finalizers, with or without ours.
     pub fn finalizers(&self, is_held: bool) -> Vec<String> {
         let others = self.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER).cloned();
         others.chain(is_held.then(|| FINALIZER.to_owned())).collect()

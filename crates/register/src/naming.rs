@@ -1,24 +1,25 @@
-//! What clusters are called: a template a source (`--name-template=SOURCE=TEMPLATE`).
+//! Names of clusters: one template per source (`--name-template=SOURCE=TEMPLATE`).
 
 use api::cluster_name::ClusterName;
 
-/// The one name that is the hub's own in clients (`api::cluster_name` allows it, KubeVela calls its
-/// hub so).
+/// The one name that clients use for the hub itself (`api::cluster_name` allows it, KubeVela calls
+/// its hub so).
 const HUB: &str = "local";
-/// What helm calls the Secrets that hold its releases: one of such a name would stop an upgrade.
+/// Prefix of the Secrets that hold helm's releases: a cluster's Secret with such a name would stop
+/// an upgrade.
 const HELM: &str = "sh.helm.release.";
 const NAMESPACE: &str = "namespace";
 const NAME: &str = "name";
 
-/// How a name is made of an object's namespace and name, and which are not for clusters.
-/// [`Default`] takes the name alone, and any.
+/// Makes a cluster's name from an object's namespace and name, and excludes reserved names.
+/// [`Default`] takes the name alone, and reserves none.
 ///
-/// Names of namespaces have no dot in them, so `{namespace}.{name}` makes different names of
-/// different objects. With other characters two objects may come to one name, and the first has it.
+/// Names of namespaces contain no dot, so `{namespace}.{name}` makes different names for different
+/// objects. With another separator, two objects may get one name; the first keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
-    /// These names, and such as begin with one of them and a `-`, are those of other Secrets.
+    /// These names, and names that begin with one of them and a `-`, belong to other Secrets.
     reserved: Vec<String>,
 }
 
@@ -93,16 +94,16 @@ impl Template {
         Ok(Self { parts, reserved: Vec::new() })
     }
 
-    /// The same without these names, and such as begin with one of them and a `-`. Pods mount a
-    /// Secret of such a name, or a chart trusts it: a cluster's Secret in its place would be
-    /// trusted too.
+    /// The same template without these names, and names that begin with one of them and a `-`. Pods
+    /// mount a Secret with such a name, or a chart trusts it: a cluster's Secret in its place would
+    /// be trusted, too.
     #[must_use]
     pub fn without(mut self, prefixes: &[String]) -> Self {
         self.reserved = prefixes.to_vec();
         self
     }
 
-    /// Whether objects need to be in a namespace: those of cluster-scoped kinds are not.
+    /// Whether objects must have a namespace, which those of cluster-scoped kinds do not have.
     pub fn has_namespace(&self) -> bool {
         self.parts.contains(&Part::Namespace)
     }

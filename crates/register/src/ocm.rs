@@ -2,8 +2,8 @@
 //! a `ManagedServiceAccount`.
 //!
 //! A holder of a bootstrap credential may create a `ManagedCluster`, and an agent may write its
-//! own: with any name and any address. An administrator's acceptance makes it a cluster, and its
-//! end ends it. Nothing else of it counts before.
+//! own, with any name and any address. Only an administrator's acceptance makes it a cluster; when
+//! the acceptance ends, so does the cluster. Before acceptance, none of its fields count.
 
 pub mod acceptance;
 pub mod availability;
@@ -42,28 +42,28 @@ const CA_KEY: &str = "ca.crt";
 /// How members are reached (`--ocm-endpoint`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// By the addresses that a cluster tells, through the tunnel where it tells none.
+    /// By the addresses in the `ManagedCluster`, or through the tunnel if it has none.
     #[default]
     Auto,
     Direct,
     Tunnel,
 }
 
-/// The text is none of the ways.
+/// The text is none of these values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it must be auto, direct or tunnel")]
 pub struct InvalidReach;
 
-/// The cluster of `cluster`, whose token is in `token`, if that is there.
+/// Reads `cluster`, whose token is in `token`, if that exists.
 ///
-/// The first address that can be used is its endpoint, with the bundle beside it (the system's
-/// roots without one); those after it are its fallbacks. An address that cannot be used is no
-/// reason for the tunnel: the cluster is refused if all are such.
+/// The first usable address is its endpoint, with the bundle next to it (the system's roots without
+/// one); the usable addresses after it are its fallbacks. An unusable address does not lead to the
+/// tunnel: the cluster is refused if all addresses are unusable.
 pub fn read(cluster: &Value, token: Option<&SecretObject>, reach: Reach, rules: &Rules) -> Reading {
     registered(cluster, token, reach, rules).into()
 }
 
-/// Whether an administrator accepts the cluster. Without that, nothing of it is registered.
+/// Whether an administrator accepts the cluster. Without acceptance, nothing of it is registered.
 pub fn is_accepted(cluster: &Value) -> bool {
     flag(cluster, ACCEPTED).is_ok_and(|is_accepted| is_accepted)
 }
@@ -99,7 +99,7 @@ fn registered(
     Ok(registered)
 }
 
-/// What a member verifies itself with in its own network, where the agent dials it.
+/// The CA of the member inside its own network, where the agent dials it.
 fn authority(token: &SecretObject) -> Result<Trust, Refused> {
     parts::bundle(CA_KEY, token.value(CA_KEY).ok_or(Refused::NoKey(CA_KEY))?)
 }
@@ -115,7 +115,7 @@ fn fixed(configs: &[Value], rules: &Rules) -> Result<(ClusterEndpoint, Trust), R
     }
     let mut usable = usable.into_iter();
     let Some((url, trust)) = usable.next() else { return Err(first_mistake.unwrap_or(Refused::Empty(CONFIGS))) };
-    // Requests have one base path, wherever they go.
+    // Requests have the same base path at every address.
     let is_same = |(other, _): &(Endpoint, Trust)| other.base_path == url.base_path;
     let fallbacks = usable.filter(is_same).collect();
     Ok((ClusterEndpoint::Const(ConstEndpoint { url, proxy: None, fallbacks }), trust))

@@ -1,12 +1,12 @@
-//! What one look at a member's control plane came to.
+//! The result of one probe of a member's control plane.
 
-/// How a probe ended.
+/// The outcome of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Healthy,
     NotReady,
-    /// With where it failed, and what to do.
+    /// With where it failed, and a remedy.
     Unreachable(String),
-    /// It did not get as far as the member.
+    /// The probe did not reach the member.
     NotProbed(String),
 }

@@ -1,4 +1,4 @@
-//! Parts of a cluster that sources write in fields of their own, each read in one way.
+//! Parts of a cluster that sources write in different fields, each parsed in one way.
 
 use api::secret::{CREDENTIAL_TYPE_LABEL, Credential, Endpoint, InvalidEndpoint, ProxyUrl, Trust};
 use net::tls::keypair::certificates;
@@ -8,17 +8,17 @@ use crate::reading::{Reading, SecretObject, SecretReference, Waiting};
 use crate::{Refused, Rules};
 
 const TOKEN: &str = "token";
-/// Bytes of a token: those of clouds have four kibibytes.
+/// Limit of a token in bytes: those of clouds have four kibibytes.
 const MOST_TOKEN: usize = 64 << 10;
 
-/// A URL of an API server.
+/// Parses a URL of an API server.
 pub(crate) fn endpoint(field: &'static str, url: &str, rules: &Rules) -> Result<Endpoint, Refused> {
     let endpoint = Endpoint::parse(url, false).map_err(|why| Refused::Url(field, why))?;
     rules.endpoints.check(field, &endpoint)?;
     Ok(endpoint)
 }
 
-/// A URL, or a host with or without a port, of which Go's clients make one (client-go's
+/// Parses a URL, or a host with or without a port, as Go's clients do (client-go's
 /// `rest.DefaultServerURL`): only a URL has a path. Without a scheme it is https.
 pub(crate) fn address(field: &'static str, text: &str, rules: &Rules) -> Result<Endpoint, Refused> {
     if text.contains("://") {
@@ -37,13 +37,13 @@ pub(crate) fn proxy(field: &'static str, url: &str, rules: &Rules) -> Result<Pro
     Ok(proxy)
 }
 
-/// Certificates in PEM.
+/// Parses certificates in PEM.
 pub(crate) fn bundle(field: &'static str, pem: &[u8]) -> Result<Trust, Refused> {
     certificates(pem).map_err(|why| Refused::Authority(field, why))?;
     Ok(Trust::Bundle(pem.to_vec()))
 }
 
-/// The token in the Secret that `field` names, if there is one.
+/// The token in the Secret that `field` names, if any.
 pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option<Credential>, Refused> {
     if secret.is_of_hub() {
         return Err(Refused::OfHub(field));
@@ -59,7 +59,8 @@ pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option
     bearer(token).map(Some)
 }
 
-/// A token that fits into a request, and into the memory of thousands of clusters.
+/// Checks that a token fits into a request, and into the memory of a gateway with thousands of
+/// clusters.
 pub(crate) fn bearer(token: &str) -> Result<Credential, Refused> {
     if token.len() > MOST_TOKEN {
         return Err(Refused::LongToken(MOST_TOKEN));
@@ -67,14 +68,15 @@ pub(crate) fn bearer(token: &str) -> Result<Credential, Refused> {
     Ok(Credential::Token(SecretString::from(token)))
 }
 
-/// Refuses variables that the operator did not list. `PATH`, those of the loader (ld.so(8)), of
-/// shells (`BASH_ENV`) and of interpreters decide what runs, and no list of such would be complete.
-/// Upstream takes any, for its users choose whose kubeconfigs they use.
+/// Refuses variables that the operator did not list. `PATH` and those of the loader (ld.so(8)), of
+/// shells (`BASH_ENV`) and of interpreters decide what runs, and no list of these would be
+/// complete. Upstream allows any, because its users choose whose kubeconfigs they use.
 pub(crate) fn variable(field: &'static str, name: &str, rules: &Rules) -> Result<(), Refused> {
     if rules.exec_env.iter().any(|listed| listed == name) { Ok(()) } else { Err(Refused::Variable(field)) }
 }
 
-/// The Secret that `field` names. An object that is being deleted does not get it any more.
+/// The Secret that `field` names. If it is missing, an object that is being deleted does not wait
+/// for it.
 pub(crate) fn find<'a>(
     field: &'static str,
     reference: &SecretReference,

@@ -1,9 +1,9 @@
 //! The `ClusterProfile` that this program publishes for a registered cluster, so that every client
 //! of the SIG's library reaches it through the gateway.
 //!
-//! What a profile says is made of the cluster's Secret, as far as it holds no credential, and of
-//! what was last seen of the member. Whether one that is there says it already is decided here too:
-//! a profile that would say nothing new is not written.
+//! A profile is built from the non-credential parts of the cluster's Secret, and from what was last
+//! seen of the member. This module also decides whether an existing profile already says the same:
+//! then it is not rewritten.
 //! <https://github.com/kubernetes-sigs/cluster-inventory-api/tree/main/apis/v1alpha1>
 
 mod health;
@@ -29,16 +29,16 @@ use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MAN
 use crate::fields::{field, text, texts};
 use crate::ocm::sets;
 
-/// Label of profiles: the set of their cluster.
+/// Label of profiles: their cluster's set.
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";
-/// The source whose Secrets take over the labels of Open Cluster Management's clusters.
+/// The source whose Secrets copy the labels of Open Cluster Management's clusters.
 const OCM_SOURCE: &str = "ocm";
 /// Annotation of profiles: the namespace of the clusters' Secrets. Two gateways of one hub may
-/// publish into one namespace: neither removes, nor rewrites, what the other has there.
+/// publish into one namespace: neither removes or rewrites the other's profiles.
 pub const PLACE_ANNOTATION: &str = "cluster.core.oam.dev/secret-namespace";
-/// The condition.
+/// Type of the condition.
 const HEALTHY: &str = "ControlPlaneHealthy";
-/// Characters of a name in an Event.
+/// Limit of a name in an Event, in characters.
 const LONGEST_TOLD: usize = 63;
 
 /// How clients reach the gateway.
@@ -46,11 +46,11 @@ const LONGEST_TOLD: usize = 63;
 pub struct GatewayAddress {
     /// URL without a slash at its end.
     pub url: String,
-    /// PEM; none: clients use their system's roots.
+    /// PEM; none if clients use their system's roots.
     pub ca: Option<Vec<u8>>,
 }
 
-/// A registered cluster, as its Secret's metadata tells.
+/// A registered cluster, according to its Secret's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     pub name: ClusterName,
@@ -63,9 +63,9 @@ pub struct Registered {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     pub health: Option<Health>,
-    /// Of the API server. None: not seen since this program started.
+    /// Version of the API server. None: not seen since this program started.
     pub version: Option<String>,
-    /// As the member says. None: not seen since this program started.
+    /// Properties that the member reports. None: not seen since this program started.
     pub properties: Option<Vec<Property>>,
 }
 
@@ -73,21 +73,21 @@ pub struct Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     We,
-    /// Its manager, or the namespace of another gateway's clusters; in words.
+    /// Another manager, or another gateway, named by its clusters' namespace; in words.
     Other(String),
 }
 
 // === impl Registered ===
 
 impl Registered {
-    /// None: no cluster that can have a profile. The hub itself has none: it is where profiles are.
+    /// None if the cluster cannot have a profile. The hub itself has none: it stores the profiles.
     pub fn read(name: &str, labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Option<Self> {
         if !labels.contains_key(CREDENTIAL_TYPE_LABEL) || name == LOCAL {
             return None;
         }
         let name = ClusterName::parse(name).ok()?;
-        // Of other sources the label is what a person wrote on an object: nothing checks whether
-        // the cluster may be of the set, as Open Cluster Management does.
+        // For other sources, the label is only what a person wrote on an object: unlike Open
+        // Cluster Management, nothing checks whether the cluster may be in the set.
         let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
         let ocms = labels.get(sets::LABEL).filter(|_| may_have_ocms);
         let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());
@@ -99,9 +99,9 @@ impl Registered {
         })
     }
 
-    /// The profile but for its status, for server-side apply. `place` is the namespace of the
-    /// clusters' Secrets; `uid` is that of the profile which is there, if one is: of another uid it
-    /// is another object.
+    /// The profile without its status, for server-side apply. `place` is the namespace of the
+    /// clusters' Secrets. `uid` is the uid of the existing profile, if any: with another uid it is
+    /// another object.
     pub fn object(&self, namespace: &str, place: &str, uid: Option<&str>) -> Value {
         let mut labels = json!({MANAGER_LABEL: MANAGER});
         if let Some(set) = &self.set {
@@ -117,8 +117,8 @@ impl Registered {
         profile
     }
 
-    /// The profile's status, for server-side apply. `before` is the profile that is there, which
-    /// knows what this program has not seen since it started; `now` is RFC 3339.
+    /// The profile's status, for server-side apply. `before` is the existing profile, which
+    /// contains what this program has not seen since it started; `now` is RFC 3339.
     pub fn status(&self, namespace: &str, gateway: &GatewayAddress, seen: &Seen, before: &Value, now: &str) -> Value {
         let mut status = Map::new();
         status.insert("conditions".into(), json!([condition(seen.health.as_ref(), before, now)]));
@@ -139,13 +139,13 @@ impl Registered {
         profile
     }
 
-    /// What the SIG's library makes a client of. It reads server, CA, proxy and extensions, and no
-    /// `tls-server-name`.
+    /// The cluster from which the SIG's library builds a client. The library reads server, CA,
+    /// proxy and extensions, but no `tls-server-name`.
     fn cluster(&self, gateway: &GatewayAddress) -> Value {
         let path = format!("/apis/{}/{}/clustergateways/{}/proxy", api::GROUP, api::VERSION, self.name);
         let mut cluster = json!({
             "server": format!("{}{path}", gateway.url),
-            // Plugins choose the credential by it.
+            // Plugins choose the credential by this name.
             "extensions": [{"name": EXEC_EXTENSION, "extension": {"clusterName": self.name.as_str()}}],
         });
         if let Some(ca) = &gateway.ca {
@@ -163,7 +163,7 @@ impl Registered {
     }
 }
 
-/// Of the health that was seen; before anything was seen, what the profile says.
+/// The condition for the observed health; before any observation, it keeps what the profile says.
 fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
     let said = field(before, "status.conditions").and_then(|list| conditions::find(list, HEALTHY));
     let health = match (health, said) {
@@ -172,7 +172,7 @@ fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
         (None, None) => Health::not_probed(),
     };
     let status = health.state.as_str();
-    // The time of the change, not of the look.
+    // The time of the change, not of the observation.
     let since = conditions::since(said, &status.into(), now);
     json!({
         "type": HEALTHY, "status": status, "reason": health.reason(), "message": health.message,
@@ -180,9 +180,9 @@ fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
     })
 }
 
-/// The owner of a profile. Ours has our name in its label and in its spec, and is of the clusters
-/// in the namespace `place`. One without that annotation is of an unknown gateway, which is ours
-/// unless there are two.
+/// The owner of a profile. Ours has our name in its label and in its spec, and belongs to the
+/// clusters in the namespace `place`. A profile without that annotation is of an unknown gateway,
+/// which is ours unless there are two.
 pub fn owner(profile: &Value, place: &str) -> Owner {
     let manager = text(profile, "spec.clusterManager.name").unwrap_or_default();
     let labels = texts(profile, "metadata.labels").unwrap_or_default();

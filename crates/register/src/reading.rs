@@ -1,7 +1,7 @@
-//! What a source object comes to, and the objects that readers are given.
+//! The result of reading a source object, and the objects that readers get.
 //!
-//! A reader is a function of objects: the one that registers a cluster, and the Secrets it refers
-//! to. It never fails: what it cannot take over is one of the readings.
+//! A reader is a function of objects: the one that registers a cluster, and the Secrets that it
+//! refers to. It never fails: an object that it cannot take over also has a reading.
 
 mod object;
 mod secret;
@@ -13,15 +13,15 @@ pub use self::object::{Object, TOO_LARGE};
 pub use self::secret::{Owner, SecretObject, SecretReference};
 use crate::Refused;
 
-/// What is to be registered of a source object.
+/// The reading of a source object.
 #[derive(Debug)]
 pub enum Reading {
     Register(Box<ClusterSecret>),
-    /// It is no cluster yet, or none any more.
+    /// It is not a cluster yet, or no longer one.
     Waiting(Waiting),
-    /// A person paused it: nothing is changed, nothing removed.
+    /// A person paused it: nothing is changed or removed.
     Paused,
-    /// It makes no cluster until its author corrects it. What was registered before stays.
+    /// It registers no cluster until its author corrects it. An earlier registration stays.
     Refused(Refused),
 }
 
@@ -67,8 +67,8 @@ impl From<Waiting> for Reading {
 // === impl Waiting ===
 
 impl Waiting {
-    /// Whether what was registered of the object before ends with this. What merely does not show
-    /// may be on its way back: a credential that is replaced is deleted and made again.
+    /// Whether this ends an earlier registration of the object. An object that is merely missing
+    /// may come back: to replace a credential, people delete and recreate it.
     pub fn ends(self) -> bool {
         matches!(self, Self::NotAccepted | Self::Leaving)
     }

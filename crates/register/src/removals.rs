@@ -1,69 +1,70 @@
-//! When the end of an object is the end of its cluster's registration.
+//! When the end of an object ends its cluster's registration.
 //!
 //! An object that is merely not listed may come back: its list was cut, its kind is being replaced,
-//! or we were pointed at another hub. Many that go at once are rather a mistake than a wish. The
-//! caller says what was seen, and when; nothing here looks at a clock.
+//! or this program now uses another hub. Many deletions at once are more likely a mistake than
+//! intended. The caller passes observations and their times; nothing here reads a clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::claims::Object;
 
-/// Between two complete lists without an object, for it to be gone.
+/// Time between two complete lists without an object, after which it is gone.
 pub const BETWEEN_LISTS: Duration = Duration::from_mins(1);
-/// A removal waits so long for others of the same moment: a namespace or a kind that is deleted
-/// takes its objects with it within this.
+/// A removal waits this long for others of the same moment: the deletion of a namespace or a kind
+/// takes its objects with it within this time.
 pub const MOMENT: Duration = Duration::from_millis(700);
-/// In which removals are counted.
+/// Period in which removals are counted.
 pub const WINDOW: Duration = Duration::from_mins(1);
-/// What waits for having come with too many waits until it has been gone for so long.
+/// Removals that came with too many others wait until their object has been gone for this long.
 pub const HELD: Duration = Duration::from_mins(10);
-/// Of the clusters of a source, one in so many may go within [`WINDOW`], if that is more than the
+/// Of the clusters of a source, one in this many may go within [`WINDOW`], if that is more than the
 /// limit.
 const SHARE: usize = 10;
 
-/// A moment, since the program began.
+/// A point in time, as the time since the program began.
 pub type Moment = Duration;
 
-/// Objects that are not there.
+/// Objects that are absent, or say that they register nothing.
 #[derive(Debug)]
 pub struct Removals {
-    /// Removals of one source within [`WINDOW`].
+    /// Limit of the removals of one source within [`WINDOW`].
     limit: usize,
     absent: HashMap<Object, Absence>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Absence {
-    /// Its end was seen, perhaps as a part of its kind's or its source's. No list is without it
-    /// yet; or two were, and its source could not be read since: all of it was gone since then.
+    /// Its deletion was seen, or it was gone, but perhaps only because its kind or its source went
+    /// away; no list since then lacks it yet. With a moment: two lists lacked it before its source
+    /// became unreadable, and all of its source had been gone since that moment.
     Doubted(Option<Moment>),
-    /// Not in a list, first at this moment, and what was known before.
+    /// Missing from a list, for the first time at this moment; and the moment of the earlier doubt.
     Missing(Moment, Option<Moment>),
     Gone(Moment),
-    /// It went as all of its source did, and no watch saw them end: their kind was made anew, or we
-    /// were pointed at another hub.
+    /// It went together with all of its source, and no watch saw the deletions: their kind was
+    /// recreated, or this program now uses another hub.
     AllGone(Moment),
-    /// It is there, and says itself that it registers nothing any more.
+    /// It exists, and says itself that it registers nothing any more.
     Withdrawn {
         since: Moment,
         by: Withdrawal,
     },
 }
 
-/// What a complete list leaves of its source's clusters.
+/// The clusters of a source that remain in a complete list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remaining {
     Others,
     Nobody,
 }
 
-/// Why an object that is there registers nothing any more.
+/// Why an existing object registers nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// A person has said no to this one: no mistake of a crowd's size.
+    /// A person denied this one: not a mass mistake.
     Refusal,
-    /// It is being deleted: one of a crowd, perhaps.
+    /// It is being deleted, perhaps as one of many.
     Deletion,
 }
 
@@ -95,7 +96,7 @@ impl Removals {
         Self { limit, absent: HashMap::new() }
     }
 
-    /// It is there. True if it is there again.
+    /// The object exists. Returns true if it had been absent.
     pub fn present(&mut self, object: &Object) -> bool {
         self.absent.remove(object).is_some()
     }
@@ -113,7 +114,8 @@ impl Removals {
         self.absent.entry(object).or_insert(Absence::Doubted(None));
     }
 
-    /// It says itself that it registers nothing any more. Said again, that is no later.
+    /// The object says itself that it registers nothing any more. If it says so again, the first
+    /// time counts.
     pub fn withdrawn(&mut self, object: Object, by: Withdrawal, now: Moment) {
         let since = match self.absent.get(&object) {
             Some(Absence::Withdrawn { since, .. }) => *since,
@@ -122,8 +124,8 @@ impl Removals {
         self.absent.insert(object, Absence::Withdrawn { since, by });
     }
 
-    /// A complete list has none of these. Of those that had said so themselves, nothing is heard
-    /// any more.
+    /// A complete list lacks these objects. Those that had withdrawn themselves now count as gone
+    /// since their withdrawal.
     pub fn unlisted(&mut self, is_absent: impl Fn(&Object) -> bool) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| is_absent(object)) {
             if let Absence::Withdrawn { since, .. } = *absence {
@@ -132,12 +134,12 @@ impl Removals {
         }
     }
 
-    /// Whether it has said so.
+    /// Whether the object has withdrawn itself.
     pub fn is_withdrawn(&self, object: &Object) -> bool {
         matches!(self.absent.get(object), Some(Absence::Withdrawn { .. }))
     }
 
-    /// It is not in a complete list.
+    /// A complete list lacks the object.
     pub fn missing(&mut self, object: Object, remaining: Remaining, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Doubted(None));
         *absence = match *absence {
@@ -150,8 +152,8 @@ impl Removals {
         };
     }
 
-    /// Its source cannot be read any more, or is on its way out: what was seen of ends may have
-    /// been part of that, and has to be seen again: in two complete lists, both made afterwards.
+    /// Its source cannot be read any more, or is being removed. Ends seen so far may have been part
+    /// of that, so they must be confirmed by two complete lists, both made afterwards.
     pub fn doubt(&mut self, source: &str) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
             if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal, .. }) {
@@ -160,7 +162,7 @@ impl Removals {
         }
     }
 
-    /// Whether objects of a source must be missing from another list to be gone.
+    /// Whether a source has objects that must be missing from another list to be gone.
     pub fn are_missing(&self, source: &str) -> bool {
         let missing = |(object, absence): (&Object, &Absence)| {
             object.source == source && matches!(absence, Absence::Doubted(_) | Absence::Missing(..))
@@ -168,7 +170,7 @@ impl Removals {
         self.absent.iter().any(missing)
     }
 
-    /// Whether it is known not to be there, or said so, or was not in a list.
+    /// Whether the object is gone, withdrawn, in doubt, or missing from a list.
     pub fn is_absent(&self, object: &Object) -> bool {
         self.absent.contains_key(object)
     }
@@ -177,7 +179,7 @@ impl Removals {
         matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::AllGone(_) | Absence::Withdrawn { .. }))
     }
 
-    /// Whether the registration of `object` may go, when its source has `registered` clusters.
+    /// Whether the registration of `object` may go, if its source has `registered` clusters.
     pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
         let held = |since: Moment| if now >= since + HELD { May::Now } else { May::Held { until: since + HELD } };
         let since = match self.absent.get(object).copied() {
@@ -189,7 +191,7 @@ impl Removals {
         if now < since + MOMENT {
             return May::At(since + MOMENT);
         }
-        // Around its own end: the first is no safer from a mistake than the last.
+        // Counts before and after its own end: the first is as likely a mistake as the last.
         let together = self.absent.iter().filter(|(other, absence)| {
             let near = |moment: Moment| moment.abs_diff(since) < WINDOW;
             other.source == object.source && absence.of_a_crowd().is_some_and(near)
@@ -197,12 +199,12 @@ impl Removals {
         if together.count() <= self.limit.max(registered / SHARE) { May::Now } else { held(since) }
     }
 
-    /// Forgets those whose registrations are removed, once they no longer count.
+    /// Forgets absences whose registrations are removed, once they no longer count.
     pub fn forget(&mut self, now: Moment, is_registered: impl Fn(&Object) -> bool) {
         let counts = |moment: &Moment| now < *moment + WINDOW;
         self.absent.retain(|object, absence| match absence {
             Absence::Doubted(_) | Absence::Missing(..) => is_registered(object),
-            // It is there: whether it registers anything is for it to say.
+            // The object exists: only it says whether it registers anything.
             Absence::Withdrawn { .. } => true,
             Absence::Gone(moment) | Absence::AllGone(moment) => counts(moment) || is_registered(object),
         });
@@ -212,7 +214,7 @@ impl Removals {
 // === impl Absence ===
 
 impl Absence {
-    /// Since when all of its source is known to be gone, whatever was seen since.
+    /// Since when all of its source is known to be gone, regardless of what was seen since.
     fn all_gone(self) -> Option<Moment> {
         match self {
             Self::AllGone(since) => Some(since),
@@ -221,7 +223,7 @@ impl Absence {
         }
     }
 
-    /// When it ended, if as one of a crowd that may have ended by mistake.
+    /// When it ended, if it may be one of many that ended by mistake.
     fn of_a_crowd(self) -> Option<Moment> {
         match self {
             Self::Gone(since) | Self::AllGone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => {
@@ -283,7 +285,7 @@ mod tests {
         assert!(removals.present(&object(1)));
         assert_eq!(removals.may(&object(0), 63 * SECOND, 2), May::Held { until }, "whatever came back");
         assert_eq!(removals.may(&object(0), until, 2), May::Now);
-        // A source that cannot be read for a while asks for two lists more, and for no more time.
+        // A source that cannot be read for a while needs two more lists, but not more time.
         removals.doubt("capi");
         for seconds in [300, 361] {
             assert_eq!(removals.may(&object(0), until, 2), May::No);

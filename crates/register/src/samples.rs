@@ -1,4 +1,4 @@
-//! What tests of several readers begin with.
+//! Common samples for the tests of readers.
 
 use api::secret::Endpoint;
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use crate::Rules;
 use crate::endpoints::{DENIED, Endpoints};
 use crate::reading::{Reading, SecretObject};
 
-/// What must never be repeated.
+/// A text that must never be repeated.
 pub(crate) const CANARY: &str = "c4n4ry";
 
 pub(crate) fn rules() -> Rules {
@@ -34,7 +34,7 @@ pub(crate) fn identity() -> (Authority, Issued) {
     (authority, issued)
 }
 
-/// A kubeconfig that is accepted, to be made worse.
+/// A valid kubeconfig, for tests to break.
 pub(crate) fn kubeconfig() -> Value {
     let (authority, issued) = identity();
     json!({
@@ -48,7 +48,7 @@ pub(crate) fn kubeconfig() -> Value {
     })
 }
 
-/// A Secret `name` in the namespace `ns`, to be read.
+/// A Secret `name` in the namespace `ns`, as JSON.
 pub(crate) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
     let data: serde_json::Map<_, _> =
         data.iter().map(|(key, value)| ((*key).to_owned(), base64(value).into())).collect();
@@ -56,7 +56,7 @@ pub(crate) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
         "metadata": {"namespace": "ns", "name": name, "uid": "s-1", "labels": {}}})
 }
 
-/// `document` with the value at `pointer` (RFC 6901) exchanged; the last part may be new.
+/// `document` with the value at `pointer` (RFC 6901) replaced; the last segment may be new.
 pub(crate) fn with(mut document: Value, pointer: &str, value: impl Into<Value>) -> Value {
     let (parent, field) = pointer.rsplit_once('/').unwrap();
     let field = field.replace("~1", "/");

@@ -1,8 +1,8 @@
-//! What a ServiceAccount's token says of itself (RFC 7519; its claims are in Kubernetes'
+//! The claims of a ServiceAccount's token (RFC 7519; its claims are in Kubernetes'
 //! `pkg/serviceaccount/claims.go`).
 //!
-//! It is not verified here. A member's API server issues the tokens of its own accounts, and one
-//! that issues others deceives the users of that member.
+//! It is not verified here. A member's API server issues the tokens of its own accounts; if it
+//! issues false ones, it deceives only its own users.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use serde::Deserialize;
 
 use crate::expiry::{self, Expiry};
 
-/// Bytes of a token that are read. API servers issue about one thousand.
+/// Limit of a token in bytes. API servers issue about one thousand.
 const LONGEST: usize = 16 << 10;
 
-/// Whose a token is, and from when until when.
+/// The subject of a token, and its period of validity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServiceAccountToken {
     /// `system:serviceaccount:<namespace>:<name>`.
     pub subject: String,
-    /// Of the ServiceAccount.
+    /// Uid of the ServiceAccount.
     pub uid: String,
     /// Seconds since 1970, as is the next.
     pub issued: i64,
@@ -36,8 +36,8 @@ struct Claims {
 #[derive(Deserialize)]
 struct Kubernetes {
     serviceaccount: Account,
-    /// When the token should have been exchanged, of one whose life was lengthened for old clients
-    /// (`--service-account-extend-token-expiration`).
+    /// When the token should have been replaced, for a token whose life was extended for old
+    /// clients (`--service-account-extend-token-expiration`).
     warnafter: Option<i64>,
 }
 
@@ -49,7 +49,7 @@ struct Account {
 // === impl ServiceAccountToken ===
 
 impl ServiceAccountToken {
-    /// `None`: it is no token of a ServiceAccount that ends.
+    /// `None` if it is not a ServiceAccount's token with an expiry.
     pub fn read(token: &[u8]) -> Option<Self> {
         if token.len() > LONGEST {
             return None;
@@ -60,14 +60,14 @@ impl ServiceAccountToken {
         Some(Self { subject: sub, uid: kubernetes.serviceaccount.uid, issued: iat, ends })
     }
 
-    /// The life that was granted, which may be shorter than the one that was asked for.
+    /// The granted life, which may be shorter than the requested one.
     pub fn life(&self) -> i64 {
         self.ends.saturating_sub(self.issued).max(0)
     }
 }
 
 impl fmt::Debug for ServiceAccountToken {
-    /// Says whose it is, which is no secret, and nothing of what a broken one may hold.
+    /// Prints the period, which is no secret, and nothing that a malformed token may hold.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "ServiceAccountToken({} to {})", self.issued, self.ends)
     }

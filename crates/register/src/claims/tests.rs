@@ -110,7 +110,7 @@ fn another_name_leaves_the_old_one() {
 }
 
 proptest! {
-    /// Whatever came in whatever order: a name has one owner, everybody else is told, and no Secret
+    /// In any order of events: a name has one owner, the other claimants learn of it, and no Secret
     /// of an object that may live is taken from it.
     #[test]
     fn one_name_one_owner(

@@ -47,7 +47,7 @@ fn a_cluster_with_its_kubeconfig_is_registered_with_its_labels() {
 fn control_planes_own_secrets_too() {
     let owned = |owner: Value| with(secret(), "/metadata/ownerReferences", owner);
     let kubeadm = owned(owner("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "c1-cp", "u-2"));
-    // Whoever may write Secrets but read no Clusters can name any control plane.
+    // A user that may write Secrets but not read Clusters can name any control plane.
     assert!(tell(&cluster(), &kubeadm).contains("no owner reference"), "the Cluster names none");
     let of = |reference: Value| with(cluster(), "/spec/controlPlaneRef", reference);
     let kubeadm_of = of(json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane",

@@ -1,17 +1,17 @@
-//! The operator's file: which providers are known, and which program each runs
-//! (`--clusterprofile-import-providers-file`). The format is upstream's
-//! (`pkg/access/config.go`), JSON.
+//! The operator's file of known providers and the program of each
+//! (`--clusterprofile-import-providers-file`). The format is upstream's (`pkg/access/config.go`),
+//! JSON.
 
 use api::secret::{ExecConfig, SecretError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Bytes of the file at most.
+/// Limit of the file, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// A field of `execConfig` that upstream overrules: no program has a terminal.
+/// A field of `execConfig` that upstream overrides: no program has a terminal.
 const INTERACTIVE_MODE: &str = "interactiveMode";
 
-/// The providers that are known, in the order of the file.
+/// The known providers, in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Providers(Vec<Provider>);
 
@@ -39,7 +39,7 @@ pub(super) enum EnvPolicy {
     Ignore,
 }
 
-/// What is wrong with the file. The texts follow the flag, and repeat none of its values.
+/// The fault in the file. The texts follow the flag, and repeat none of its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProviders {
     #[error("it is larger than {} MiB", MOST_BYTES >> 20)]

@@ -1,5 +1,5 @@
-//! The request itself: PKCS #10 (RFC 2986) in PEM, read more strictly than signers do, so that both
-//! see the same.
+//! The request itself: PKCS #10 (RFC 2986) in PEM, parsed more strictly than by signers, so that
+//! both read the same.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,14 +12,14 @@ use x509_parser::prelude::FromDer as _;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
 const END: &str = "-----END CERTIFICATE REQUEST-----";
-/// Bytes of PEM. An agent's takes 600, one with a key of RSA 4096 takes 1,800.
+/// Limit of the PEM, in bytes. An agent's takes 600, one with a key of RSA 4096 takes 1,800.
 const MOST_BYTES: usize = 16 << 10;
 /// No attributes ([0] IMPLICIT SET OF, RFC 2986 §4.1).
 const NO_ATTRIBUTES: &[u8] = &[0xa0, 0];
-/// One extensionRequest (RFC 2985 §5.4.2) without an extension in it: the klusterlet writes it so.
+/// One extensionRequest (RFC 2985 §5.4.2) without an extension in it, as the klusterlet writes it.
 const NO_EXTENSIONS: &[u8] =
     &[0xa0, 17, 0x30, 15, 0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e, 0x31, 2, 0x30, 0];
-/// Signatures that are taken; RSA keys need 2,048 bits.
+/// Accepted signatures; RSA keys need 2,048 bits.
 const ALGORITHMS: [Oid<'static>; 6] = [
     OID_SIG_ECDSA_WITH_SHA256,
     OID_SIG_ECDSA_WITH_SHA384,
@@ -37,7 +37,7 @@ pub struct Subject {
     pub organizations: Vec<String>,
 }
 
-/// What is wrong with a request.
+/// The fault in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("it is not the PEM of one CERTIFICATE REQUEST alone")]
@@ -67,7 +67,7 @@ pub fn subject(pem: &[u8]) -> Result<Subject, Mistake> {
     names(info).ok_or(Mistake::Subject)
 }
 
-/// Nothing is before or after it but white space, and no header is in it (RFC 7468 §2 has none).
+/// Only white space may surround it, and it has no header (RFC 7468 §2 has none).
 fn der(pem: &[u8]) -> Option<Vec<u8>> {
     if pem.len() > MOST_BYTES {
         return None;
@@ -78,7 +78,7 @@ fn der(pem: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(base64).ok()
 }
 
-/// Byte by byte: readers differ in what they overlook within a set of attributes.
+/// Byte by byte: readers differ in what they skip within a set of attributes.
 fn is_without_extensions(info: &X509CertificationRequestInfo<'_>) -> bool {
     let key = info.subject_pki.raw;
     let ends = |attributes: &[u8]| info.raw.strip_suffix(attributes).is_some_and(|before| before.ends_with(key));
@@ -89,7 +89,7 @@ fn is_without_extensions(info: &X509CertificationRequestInfo<'_>) -> bool {
     }
 }
 
-/// Organizations may stand in one multi-valued RDN, as the klusterlet has them, or in one each.
+/// Organizations may be in one multi-valued RDN, as the klusterlet writes them, or in one each.
 fn names(info: &X509CertificationRequestInfo<'_>) -> Option<Subject> {
     let (mut common_name, mut organizations) = (None, Vec::new());
     for attribute in info.subject.iter_attributes() {

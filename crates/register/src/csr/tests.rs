@@ -9,7 +9,7 @@ fn usages(usages: &[&str]) -> Vec<String> {
     usages.iter().map(|usage| (*usage).to_owned()).collect()
 }
 
-/// What an agent of `c1` writes, but for what is forged.
+/// An agent's request for `c1`, except for the forged parts.
 fn recognize(forged: &Forged) -> Result<Recognized, Unrecognized> {
     let (pem, usages) = (forged.pem(), usages(&["digital signature", "key encipherment", "client auth"]));
     Request { signer: SIGNER, label: Some("c1"), pem: pem.as_bytes(), usages: &usages }.recognize()

@@ -106,7 +106,7 @@ fn two_objects_with_one_credential_are_not_told_by_it() {
     assert_ne!(of(&cluster(), ""), of(&cluster(), "u-2"));
 }
 
-/// Another text for what was written by the last release would have every Secret written anew.
+/// If the text differed from the last release's, every Secret would be rewritten.
 #[test]
 fn it_is_the_same_after_a_restart() {
     assert_eq!(of(&cluster(), "u-1"), "e16a9180e45c6d54eb543b8c05b2d0a1b057ff332341fb0202b7a723b3eef600");

@@ -9,11 +9,11 @@ use crate::fields::{text, texts};
 use crate::{Refused, Rules, parts};
 
 const URL: &str = "spec.proxyURL";
-/// The only header that a cluster Secret has a place for: user and password of the proxy's URL.
+/// The only header that a cluster Secret can represent: user and password in the proxy's URL.
 const HEADER: &str = "proxy-authorization";
 const SCHEME: &str = "basic";
 
-/// Headers without a proxy mean nothing, as with Karmada.
+/// Headers without a proxy are ignored, as in Karmada.
 pub(super) fn read(cluster: &Value, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
     let url = text(cluster, URL)?;
     if url.is_empty() {
@@ -30,8 +30,8 @@ pub(super) fn read(cluster: &Value, rules: &Rules) -> Result<Option<ProxyUrl>, R
     Ok(Some(proxy))
 }
 
-/// Reads `Basic <base64 of USER:PASSWORD>` (RFC 7617 §2). How long both may be is for the URL's own
-/// rules.
+/// Reads `Basic <base64 of USER:PASSWORD>` (RFC 7617 §2). The URL's own rules limit the length of
+/// both.
 fn basic(header: &str) -> Option<ProxyCredentials> {
     let (scheme, base64) = header.trim_ascii().split_once(' ')?;
     let decoded = STANDARD.decode(base64.trim_ascii_start()).ok()?;

@@ -85,7 +85,7 @@ fn the_impersonators_token_counts_where_there_is_no_other() {
     let cluster_without = registered(read_with(&cluster(), &[without, impersonator()], &rules()));
     assert_eq!(token(&cluster_without), "impersonator");
     assert!(matches!(cluster_without.trust, Trust::Bundle(_)));
-    // A Secret that does not show is no reason to take the other.
+    // A missing Secret is no reason to use the other.
     let waiting = told(&read_with(&cluster(), &[impersonator()], &rules()));
     assert_eq!(waiting, "waiting: the Secret that spec.secretRef names does not exist yet");
 }

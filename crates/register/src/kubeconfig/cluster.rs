@@ -1,4 +1,4 @@
-//! Where a cluster is, and what its certificate is verified against.
+//! A cluster's address, and the trust that its certificate is verified against.
 
 use api::secret::{ConstEndpoint, Endpoint, ProxyUrl, Trust};
 use base64::Engine as _;
@@ -27,7 +27,7 @@ impl Cluster {
         self.proxy_url.filled().map(|url| parts::proxy("proxy-url", url, rules)).transpose()
     }
 
-    /// Without a bundle, the system's roots.
+    /// The system's roots without a bundle.
     fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
         if self.certificate_authority.filled().is_some() {
             return Err(Refused::File("certificate-authority"));

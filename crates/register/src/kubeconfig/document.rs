@@ -1,4 +1,4 @@
-//! The file as it is written. Every field may be null, as Go's decoder has it.
+//! The structure of the file. Every field may be null, as in Go's decoder.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Document {
     pub(super) users: Option<Vec<Named<User>>>,
 }
 
-/// An entry of a list: the second key is called after what it holds.
+/// An entry of a list. The name of its second key depends on the list.
 #[derive(Deserialize)]
 pub(super) struct Named<T> {
     pub(super) name: Option<String>,
@@ -69,7 +69,7 @@ pub(super) struct User {
 // === impl Document ===
 
 impl Document {
-    /// YAML of one document without anchors, in which no key stands twice. JSON is YAML.
+    /// Parses YAML of one document without anchors and without duplicate keys. JSON is YAML.
     pub(super) fn parse(text: &str) -> Result<Self, Refused> {
         let options = serde_saphyr::options! {
             duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,

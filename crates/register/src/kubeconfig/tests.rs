@@ -141,7 +141,7 @@ fn insecure_clusters_need_to_be_allowed() {
     assert!(cluster(both.as_bytes(), &allowed).is_err(), "verified against a bundle, and not at all");
 }
 
-/// A file that is there, so that a reader who opened it would succeed.
+/// The file exists, so that a reader that opened it would succeed.
 #[test]
 fn every_refusal_names_its_field() {
     let foreign = identity().1;
@@ -199,7 +199,7 @@ fn denied_addresses_are_denied_in_every_spelling() {
     }
     let refused = read(&in_cluster("proxy-url", "http://169.254.169.254:3128")).unwrap_err();
     assert_eq!(refused, Refused::Denied("proxy-url").to_string());
-    // Spellings that resolvers disagree about.
+    // Spellings that resolvers read differently.
     for server in ["https://169.254.43518", "https://0xa9fea9fe", "https://2852039166"] {
         assert!(read(&in_cluster("server", server)).is_err(), "{server}");
     }
@@ -261,7 +261,7 @@ fn contexts_by_the_thousand_are_no_trouble() {
 }
 
 proptest! {
-    /// Fields in any place: whatever comes of it, no value of a credential is told.
+    /// With fields in any place, no outcome repeats a credential's value.
     #[test]
     fn no_refusal_repeats_a_credential(fields in proptest::collection::vec((0..FIELDS.len(), 0..VALUES.len()), 0..6)) {
         let text = with(|document| {

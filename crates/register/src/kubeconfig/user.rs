@@ -15,8 +15,9 @@ const KEY: &str = "client-key-data";
 // === impl User ===
 
 impl User {
-    /// The token, where there is a certificate too: both are the same cluster's word for the same
-    /// user, and a token that changes ends no connection. `vela cluster join` chooses alike.
+    /// Prefers the token if there is also a certificate: both identify the same user to the same
+    /// cluster, and a change of the token ends no connection. `vela cluster join` makes the same
+    /// choice.
     pub(super) fn credential(&self, rules: &Rules) -> Result<Credential, Refused> {
         self.refuse()?;
         let token = self.token.filled();
@@ -37,7 +38,7 @@ impl User {
         }
     }
 
-    /// What is no credential that can be taken over.
+    /// Refuses credentials that cannot be taken over.
     fn refuse(&self) -> Result<(), Refused> {
         for (field, text) in [("client-certificate", &self.client_certificate), ("client-key", &self.client_key)] {
             if text.filled().is_some() {

@@ -24,7 +24,7 @@ fn the_first_key_that_holds_something_counts() {
     assert_eq!(server(&secret("s", &[("config", &c), ("value", &b), ("kubeconfig", &a)])), "https://a");
     assert_eq!(server(&secret("s", &[("config", &c), ("value", &b), ("kubeconfig", "")])), "https://b");
     assert_eq!(server(&secret("s", &[("config", &c)])), "https://c");
-    // A mistake in the first is not made up for by the next.
+    // An invalid first key does not lead to the next.
     let mistaken = secret("s", &[("kubeconfig", "{"), ("value", &b)]);
     assert!(told(&read_of(&mistaken)).contains("near line"));
 }

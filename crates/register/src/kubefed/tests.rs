@@ -68,7 +68,7 @@ fn addresses_are_read_as_gos_clients_do() {
         let url = &fixed(&cluster).url;
         assert_eq!((url.host.as_str(), url.port, url.scheme), (expected.0, expected.1, Scheme::Https), "{address}");
     }
-    // An address and a port, or an address alone: nobody can tell.
+    // An address and a port, or an address alone: it is ambiguous.
     assert!(told(&reading(&with(cluster(), "/spec/apiEndpoint", "fd00::7:6443"))).contains("in brackets"));
 }
 
@@ -150,7 +150,7 @@ fn what_is_no_members_token_is_refused() {
 }
 
 proptest! {
-    /// However the host is written, the token goes there and nowhere else, and never in the clear.
+    /// In any spelling of the host, the token goes there and nowhere else, and never unencrypted.
     #[test]
     fn an_address_is_its_host_and_port(
         scheme in prop_oneof![Just(""), Just("https://"), Just("HTTPS://")],
@@ -171,8 +171,8 @@ proptest! {
         prop_assert_eq!((url.port, url.scheme, url.base_path.as_str()), (port.unwrap_or(443), Scheme::Https, ""));
     }
 
-    /// Any text: a cluster at an https URL that is read as the same, or a refusal that does not
-    /// repeat it.
+    /// For any text: a cluster at an https URL that parses as the same, or a refusal that does not
+    /// repeat the text.
     #[test]
     fn any_address_is_one_or_is_refused(text in "(https?:)?/{0,3}[a-z0-9@:\\[\\]?#%./ -]{0,20}c4n4ry[a-z0-9@:\\[\\]?#%./ -]{0,20}") {
         match reading(&with(cluster(), "/spec/apiEndpoint", text.as_str())) {

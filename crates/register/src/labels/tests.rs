@@ -9,7 +9,7 @@ fn users_labels_are_taken() {
     let labels = [("team", "a"), ("example.com/env", "prod"), ("cluster.open-cluster-management.io/clusterset", "s")];
     assert_eq!(taken_of(&labels).len(), 3);
     assert_eq!(taken_of(&[("empty", "")]), ["empty"]);
-    // Names that only look like those that are kept out.
+    // Domains that only resemble the excluded ones.
     assert_eq!(taken_of(&[("notk8s.io/a", ""), ("oam.dev.example/a", ""), ("oam.dev", "")]).len(), 3);
 }
 

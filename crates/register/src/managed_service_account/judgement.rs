@@ -1,4 +1,4 @@
-//! Whether the token of a `ManagedServiceAccount` is good, and until when.
+//! Whether the token of a `ManagedServiceAccount` is good, and for how long.
 
 use super::{Account, GROUP, KIND, LABEL, LEAST_USE, Refusal, SHORTEST, SecretObject};
 use crate::service_account_token::ServiceAccountToken;
@@ -14,23 +14,23 @@ pub struct MemberAccount {
     pub is_managed: bool,
 }
 
-/// What a look at the Secret and at the member comes to.
+/// The verdict on the Secret and the member's ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// A token is to be asked for.
+    /// Request a token.
     Due(Why),
-    /// The one that is there is used, until `due`.
+    /// Keep using the present token, until `due`.
     Good {
         token: ServiceAccountToken,
         due: i64,
     },
     Refused(Refusal),
-    /// The Secret was of a `ManagedServiceAccount` of the same name that is gone. The hub's garbage
-    /// collector removes it.
+    /// The Secret belonged to a `ManagedServiceAccount` of the same name that is gone. The hub's
+    /// garbage collector removes it.
     Predecessor,
 }
 
-/// Why a token is asked for. For the log.
+/// Why a token is requested, for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     NoSecret,
@@ -38,8 +38,8 @@ pub enum Why {
     /// It cannot be read, or its CA is missing.
     Unreadable,
     OtherSubject,
-    /// The ServiceAccount was deleted and made again: the member refuses tokens of the one before.
-    /// Upstream's agent asks a `TokenReview`, whose cache calls them good for seconds.
+    /// The ServiceAccount was deleted and recreated: the member refuses tokens of the previous one.
+    /// Upstream's agent uses a `TokenReview`, whose cache accepts them for some seconds.
     OtherAccount,
     Old,
 }
@@ -47,7 +47,8 @@ pub enum Why {
 // === impl Account ===
 
 impl Account {
-    /// What the Secret of its name alone says: whether anything is to be asked of the member.
+    /// Judges by the Secret of its name alone. `None`: the member's ServiceAccount must be judged,
+    /// too.
     pub fn judge_secret(&self, secret: Option<&SecretObject>) -> Option<Judgement> {
         let secret = secret?;
         let not_own = Some(Judgement::Refused(Refusal::SecretNotOwn(self.place())));
@@ -64,7 +65,7 @@ impl Account {
         }
     }
 
-    /// What its own Secret and the member's ServiceAccount say.
+    /// Judges by its own Secret and the member's ServiceAccount.
     pub fn judge(&self, secret: Option<&SecretObject>, account: Option<&MemberAccount>, now_seconds: i64) -> Judgement {
         if let Some(other) = self.judge_secret(secret) {
             return other;
@@ -84,7 +85,7 @@ impl Account {
         }
     }
 
-    /// Whether the ServiceAccount's tokens may be on the hub.
+    /// Whether the ServiceAccount's tokens may be stored on the hub.
     pub fn check_account(&self, account: &MemberAccount) -> Result<(), Refusal> {
         if account.is_managed {
             return Ok(());
@@ -92,8 +93,8 @@ impl Account {
         Err(Refusal::AccountNotOwn { cluster: self.namespace.clone(), name: self.name.clone() })
     }
 
-    /// Reads a token that was issued at `now_seconds` by our clock. One that would be due again at
-    /// once is refused.
+    /// Reads a token that was issued at `now_seconds` by our clock. Refuses one that would be due
+    /// again at once.
     pub fn check_issued(
         &self,
         token: &[u8],
@@ -115,7 +116,7 @@ impl Account {
     }
 }
 
-/// After four fifths of the life granted, as upstream.
+/// After four fifths of the granted life, as upstream does.
 fn due(token: &ServiceAccountToken) -> i64 {
     token.issued.saturating_add(token.life() / 5 * 4)
 }

@@ -1,5 +1,5 @@
-//! The status, field by field as upstream's agent writes it
-//! (v0.10.0, `setManagedServiceAccountSuccessStatus`).
+//! The status, with the same fields that upstream's agent writes (v0.10.0,
+//! `setManagedServiceAccountSuccessStatus`).
 
 use api::conditions;
 use k8s_openapi::jiff::Timestamp;
@@ -11,17 +11,17 @@ use crate::service_account_token::ServiceAccountToken;
 const SECRET_CREATED: &str = "SecretCreated";
 const TOKEN_REPORTED: &str = "TokenReported";
 const TOKEN_REPORT_FAILED: &str = "TokenReportFailed";
-/// Seconds between when a token says that it was issued, and when upstream's agent says so: it has
-/// a clock of its own, and wrote the Secret in between.
+/// Tolerated difference, in seconds, between a token's own time of issue and the time that
+/// upstream's agent reports: the agent has its own clock, and wrote the Secret in between.
 const CLOSE: i64 = 60;
-/// Bytes of a condition's message, which has what a member said in it.
+/// Limit of a condition's message in bytes; it contains the member's text.
 const LONGEST_MESSAGE: usize = 1024;
 
 // === impl Account ===
 
 impl Account {
-    /// Its status with this token in the Secret. `None`: that is its status. `is_new`: the token
-    /// was issued just now.
+    /// Its status with this token in the Secret. `None` if the status is already so. `is_new`: the
+    /// token was issued just now.
     pub fn reported(&self, token: &ServiceAccountToken, is_new: bool, now_seconds: i64) -> Option<Value> {
         let mut status = self.status.clone();
         let mut conditions = conditions(&status);
@@ -42,8 +42,8 @@ impl Account {
         (status != self.status).then_some(status)
     }
 
-    /// Its status after a failure that a person has to correct. What was reported before stays.
-    /// `None`: that is its status.
+    /// Its status after a failure that a person must correct. Earlier reports stay. `None` if the
+    /// status is already so.
     pub fn failed(&self, why: &str, now_seconds: i64) -> Option<Value> {
         let mut status = self.status.clone();
         let mut conditions = conditions(&status);
@@ -63,7 +63,7 @@ fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str
     conditions::set(conditions, condition, &moment(now_seconds));
 }
 
-/// As `metav1.Time` is written. A moment that no calendar has is the last that one has.
+/// A time in the format of `metav1.Time`. A time outside the calendar becomes its last.
 fn moment(seconds: i64) -> String {
     let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
     crate::moment(time)

@@ -8,7 +8,7 @@ const NOW: i64 = 1_800_000_000;
 const ISSUED: i64 = NOW - 1000;
 const LIFE: i64 = 10_000;
 
-/// As the hub has it after upstream's defaults.
+/// The object on the hub after upstream's defaults.
 fn object() -> Value {
     json!({
         "apiVersion": "authentication.open-cluster-management.io/v1beta1", "kind": "ManagedServiceAccount",
@@ -168,7 +168,7 @@ fn a_token_that_would_be_due_at_once_is_not_taken() {
         of("/exp", json!(ISSUED + SHORTEST - 1)),
         Refusal::TooShort { cluster: "c1".into(), life: SHORTEST - 1 }
     );
-    // By a clock that is behind, or so that we ask again and again.
+    // Issued by a clock that is behind, or so short that we would ask again and again.
     let old = with(with(claims(), "/iat", ISSUED - 10 * SHORTEST), "/exp", ISSUED + SHORTEST);
     assert_eq!(check(&old).err(), Some(Refusal::Stale("c1".into())));
     assert_eq!(of("/exp", Value::Null), Refusal::Unreadable("c1".into()));
@@ -176,7 +176,7 @@ fn a_token_that_would_be_due_at_once_is_not_taken() {
     assert_eq!((validity("720h"), validity("soon")), (Ok(2_592_000), Err(Refusal::Validity)));
 }
 
-/// What stands in the token.
+/// The content of the token.
 fn good() -> ServiceAccountToken {
     ServiceAccountToken::read(token(&claims()).as_bytes()).unwrap()
 }
@@ -193,11 +193,12 @@ fn the_status_is_upstreams_field_by_field() {
         "tokenSecretRef": {"lastRefreshTimestamp": "2027-01-15T07:43:20Z", "name": "reader"},
     });
     assert_eq!(status, expected);
-    // Once it stands there, nothing is written.
+    // With the status in place, nothing is written.
     let told = with(object(), "/status", status.clone());
     assert_eq!(account(&told).reported(&good(), false, NOW + 500), None);
     assert_eq!(account(&told).reported(&good(), true, NOW + 500), None);
-    // Upstream's agent says when it wrote, by its own clock: a moment after the token was issued.
+    // Upstream's agent reports the time of its write by its own clock: a moment after the token was
+    // issued.
     let theirs = with(told.clone(), "/status/tokenSecretRef/lastRefreshTimestamp", "2027-01-15T07:43:22Z");
     assert_eq!(account(&theirs).reported(&good(), false, NOW), None);
     assert!(account(&theirs).reported(&good(), true, NOW).is_some());
@@ -232,7 +233,7 @@ fn a_failure_changes_its_condition_and_nothing_else() {
     let condition = &other["conditions"][1];
     assert_eq!(condition["lastTransitionTime"], "2027-01-15T08:00:05Z");
     assert_eq!(condition["message"].as_str().map(str::len), Some(1024));
-    // And back.
+    // And the recovery.
     let healed = account(&with(object(), "/status", other)).reported(&self::good(), false, NOW + 20).unwrap();
     assert_eq!(healed, with(good, "/conditions/1/lastTransitionTime", "2027-01-15T08:00:20Z"));
 }
@@ -265,6 +266,6 @@ fn what_is_no_managed_service_account_is_refused() {
     ] {
         assert!(Account::read(&with(object(), pointer, value)).is_err(), "{pointer}");
     }
-    // Nothing of its spec is required, whatever upstream's definition says.
+    // No field of its spec is required, even though upstream's definition requires some.
     assert!(Account::read(&with(object(), "/spec", json!({}))).unwrap().validity().is_ok());
 }

@@ -1,14 +1,14 @@
-//! Durations as Go's `time.ParseDuration` reads them, which `metav1.Duration` is written in.
+//! Durations in the format of Go's `time.ParseDuration`, which `metav1.Duration` uses.
 
-/// What upstream's definition sets where nothing is said (`8640h0m0s`).
+/// The default of upstream's definition (`8640h0m0s`).
 const DEFAULT: i64 = 8640 * 3600;
-/// Bytes of a text that is read.
+/// Limit of the text, in bytes.
 const LONGEST: usize = 64;
-/// Digits after a point that count.
+/// Significant digits after the point.
 const DIGITS: usize = 12;
 const SECOND: u128 = 1_000_000_000;
 
-/// Whole seconds. `None`: it is no duration, or one that ends before it begins.
+/// Whole seconds. `None` for a text that is no duration, or a negative one.
 pub fn seconds(text: &str) -> Option<i64> {
     match text.strip_prefix('+').unwrap_or(text) {
         _ if text.is_empty() => Some(DEFAULT),

@@ -1,9 +1,9 @@
-//! What an accepted cluster gets on the hub: upstream's objects, by upstream's names, so that
+//! The objects of an accepted cluster on the hub. They and their names are upstream's, so that
 //! either side's controllers can take over from the other's.
 //! <https://github.com/open-cluster-management-io/ocm/tree/v1.2.0/pkg/registration/hub/manifests>
 //!
-//! The right to link through a tunnel is ours alone. It is in objects of its own: upstream's
-//! controllers would rewrite their role without it, and we would write it back.
+//! Only our controllers know the right to link through a tunnel. It has objects of its own:
+//! upstream's controllers would rewrite their role without it, and ours would write it back.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,16 @@ use crate::csr::CLUSTER_LABEL;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
-/// What roles that all clusters have are called behind that. No cluster is called so.
+/// Suffixes of the names of roles that all clusters share. No cluster has such a name.
 pub(super) const COMMON: [&str; 2] = ["registration", "work"];
-/// The same of what upstream does not know.
+/// The prefix for objects that upstream does not have.
 const OWN_PREFIX: &str = "cluster-gateway:managedcluster:";
 /// The role of agents that fill the token Secret of their own cluster's `ManagedServiceAccount`.
 const CREDENTIAL: &str = "cluster-gateway:managedcluster:credential";
-/// Holds the right to works while there are any.
+/// Finalizer that holds the right to works while there are any.
 pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
-/// A kind of what is written here.
+/// A kind of object that acceptance writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Namespace,
@@ -29,33 +29,33 @@ pub enum Kind {
     RoleBinding,
 }
 
-/// An object, as its key is.
+/// The key of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     pub kind: Kind,
-    /// Empty where the kind has none.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
     pub name: String,
 }
 
-/// An object and what it is to be.
+/// An object and its wanted content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     pub key: Key,
     pub document: Value,
 }
 
-/// How an object that is there differs from what it is to be.
+/// How an existing object differs from its wanted content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     Nothing,
-    /// In what can be changed.
+    /// In mutable fields.
     Fields,
-    /// In what cannot be changed, or it is on its way out: it is deleted first.
+    /// In immutable fields, or the object is being deleted: delete it first.
     Whole,
 }
 
-/// A cluster: its name, which [`super::standing::check_name`] let through, and its object's uid.
+/// A cluster: its name, which [`super::standing::check_name`] allowed, and its object's uid.
 #[derive(Debug, Clone, Copy)]
 pub struct Cluster<'a> {
     pub name: &'a str,
@@ -81,8 +81,8 @@ impl Kind {
 // === impl Cluster ===
 
 impl Cluster<'_> {
-    /// Everything that a yes gives, in the order in which it is written. `fills`: the agent may
-    /// fill the Secret of [`common_roles`].
+    /// Everything that acceptance grants, in the order of writing. `fills`: the agent may fill the
+    /// Secret of [`common_roles`].
     pub fn granted(&self, fills: bool) -> Vec<Wanted> {
         let mut all = vec![self.namespace(), self.role(true), self.tunnel_role()];
         all.extend([self.binding(), self.registration(), self.work(), self.tunnel_binding()]);
@@ -90,30 +90,31 @@ impl Cluster<'_> {
         all
     }
 
-    /// What of it stays after a no, if it is there: the cluster may look at itself, and so learn of
-    /// a later yes.
+    /// The grants that stay after a denial, if they exist: the cluster may read its own
+    /// `ManagedCluster`, and so learn of a later acceptance.
     pub fn left(&self) -> [Wanted; 2] {
         [self.role(false), self.binding()]
     }
 
-    /// What a no takes away, in the order in which it goes.
+    /// The grants that a denial removes, in the order of removal.
     pub fn withdrawn(&self) -> [Key; 5] {
         let [binding, role] = [self.tunnel_binding().key, self.tunnel_role().key];
         [binding, self.registration().key, self.work().key, self.credential().key, role]
     }
 
-    /// What its end takes away after that. The namespace stays, for people's objects are in it.
+    /// The grants that the cluster's end removes after that. The namespace stays, because it
+    /// contains people's objects.
     pub fn ended(&self) -> [Key; 2] {
         [self.binding().key, self.role(false).key]
     }
 
-    /// The right to works: it stays to the last of them when the cluster leaves.
+    /// The right to works: when the cluster leaves, it stays until the last work is gone.
     pub fn work_key(&self) -> Key {
         self.work().key
     }
 
-    /// What is there from the first acceptance to the end, and no agent can write: it proves that
-    /// an administrator judged the cluster.
+    /// An object that exists from the first acceptance to the end, and that no agent can write: it
+    /// proves that an administrator judged the cluster.
     pub fn mark_key(&self) -> Key {
         self.role(false).key
     }
@@ -170,7 +171,8 @@ impl Cluster<'_> {
         format!("{OWN_PREFIX}{}:tunnel", self.name)
     }
 
-    /// Gone with the cluster, whichever controllers run then: upstream's do not know of it.
+    /// Deletes it together with the cluster, with any controllers: upstream's do not know the
+    /// object.
     fn owned(&self, mut wanted: Wanted) -> Wanted {
         wanted.document["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -196,9 +198,9 @@ pub fn is_common(role: &str) -> bool {
     role == CREDENTIAL || role.strip_prefix(PREFIX).is_some_and(|name| COMMON.contains(&name))
 }
 
-/// Whether something that acceptance makes may be called so. Anyone who may write `RoleBinding`s in
-/// a namespace chooses their names and labels: only those of the cluster that the namespace is
-/// called after count.
+/// Whether acceptance creates objects with such a name. Anyone who may write `RoleBinding`s in a
+/// namespace chooses their names and labels, so only the names for the cluster of the namespace's
+/// name count.
 pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
     let cluster = Cluster { name: namespace, uid: "" };
     match kind {
@@ -211,9 +213,10 @@ pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
     }
 }
 
-/// The roles that bindings in all clusters' namespaces name. `filled` is the one Secret that agents
-/// may fill, which is called as its `ManagedServiceAccount`; none: they may fill none. Server-side
-/// apply creates it: of all ways to create, only there does a right name the object.
+/// The roles that the bindings in all clusters' namespaces reference. `filled` is the one Secret
+/// that agents may fill; it has the name of its `ManagedServiceAccount`. Without it they may fill
+/// none. Server-side apply creates it: of all ways to create, only this one lets a right name the
+/// object.
 pub fn common_roles(filled: Option<&str>) -> Vec<Wanted> {
     let registration = json!([
         rule("coordination.k8s.io", "leases", &["get", "list", "watch", "update"]),
@@ -278,13 +281,13 @@ fn object(kind: Kind, namespace: &str, name: String, cluster: &str, content: Val
     Wanted { key: Key { kind, namespace: namespace.to_owned(), name }, document }
 }
 
-/// Whether an existing namespace is the cluster's: it says so. Otherwise another owner made it for
-/// something else, and an acceptance must not give rights in it. Upstream takes any.
+/// Whether an existing namespace is the cluster's, by its label. Otherwise somebody created it for
+/// another purpose, and an acceptance must not give rights in it. Upstream takes any.
 pub fn is_clusters(namespace: &Value, cluster: &str) -> bool {
     namespace["metadata"]["labels"].get(CLUSTER_LABEL).is_some_and(|label| label == cluster)
 }
 
-/// Compares what is written. Other labels, finalizers and owners are other people's.
+/// Compares only the fields written here. Other labels, finalizers and owners belong to others.
 pub fn difference(existing: &Value, wanted: &Wanted) -> Difference {
     let document = &wanted.document;
     let is_leaving = !existing["metadata"]["deletionTimestamp"].is_null();

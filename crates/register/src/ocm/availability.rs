@@ -1,8 +1,8 @@
-//! Whether a cluster without an agent is available: its member's answers, through the gateway, are
-//! what an agent's renewals of its Lease are elsewhere.
+//! Whether a cluster without an agent is available. The member's answers through the gateway
+//! replace an agent's renewals of its Lease.
 //!
-//! The agent's own report counts, and nothing judges beside it. Times are of a monotonic clock: a
-//! step of the machine's time loses no cluster.
+//! If an agent reports, its report counts, and no other judge runs in parallel. Times are of a
+//! monotonic clock: a step of the system's time loses no cluster.
 
 mod observed_lease;
 
@@ -18,112 +18,114 @@ use crate::outcome::Outcome;
 
 pub use self::observed_lease::ObservedLease;
 
-/// Reasons of the condition where answers made it.
+/// Reasons of the condition if answers determined it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];
 const ANSWERS: &str = "MemberAnswers";
 const NOT_READY: &str = "MemberNotReady";
 const UNREACHABLE: &str = "MemberUnreachable";
-/// Between two probes of one member, whatever its Lease would be.
+/// Limits of the time between two probes of one member, for any lease duration.
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_mins(5);
-/// The least until the probe at the end of a grace.
+/// Minimum wait for the probe at the end of a grace.
 const LEAST: Duration = Duration::from_secs(1);
-/// Failures in a row that make a loss, if its grace is over.
+/// Failures in a row that make a loss, once its grace is over.
 const FAILURES: u32 = 2;
-/// Answers in a row that end one: each change moves workloads.
+/// Answers in a row that end a loss: each change moves workloads.
 const RETURNED: u32 = 3;
-/// Periods for which an answer is evidence of health. No grace is shorter: what counts as health at
-/// its end was seen after its beginning.
+/// Periods for which an answer is evidence of health. Every grace is at least as long: evidence of
+/// health at its end is then from after its beginning.
 const FRESH: u32 = 2;
-/// Of fewer clusters, all may be lost.
+/// Among fewer clusters than this, all may be lost.
 const FEW: usize = 3;
-/// The longest grace: a cluster's own agent may write `leaseDurationSeconds`, and one that is never
-/// lost keeps its workloads for ever. That of 3600 s.
+/// The longest grace: a cluster's own agent may write `leaseDurationSeconds`, and a cluster that is
+/// never lost keeps its workloads forever. It is the grace of 3600 s.
 const LONGEST_GRACE: Duration = Duration::from_hours(5);
-/// While any answers, a loss is held for so long, or for its grace, if that is longer. A cluster
-/// that goes silent at the same time as another, and stays so, holds it no longer than that.
+/// While any cluster answers, a loss is held for this long, or for its grace, if that is longer. A
+/// cluster that goes silent at the same time as another, and stays silent, holds the other's loss
+/// no longer than that.
 const HELD: Duration = Duration::from_mins(30);
 
-/// What is known of one member by its answers.
+/// What a member's answers say about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Between two probes.
+    /// Time between two probes.
     period: Duration,
     /// Its condition says that it is not available.
     is_lost: bool,
-    /// It answered, as we saw or as its condition says.
+    /// It has answered, by our own probes or by its condition.
     has_answered: bool,
-    /// The last probe that says anything of it, unless there was none.
+    /// The outcome of the last probe that counts; none before the first.
     outcome: Option<Outcome>,
-    /// Probes since, in a row: those that did not get as far as the member.
+    /// Probes in a row, up to the last, that did not reach the member.
     blind: u32,
-    /// The same, while others were asked: it is this cluster that is not.
+    /// The same, while probes reached other members: only this cluster is not probed.
     unasked: u32,
-    /// Its last answer.
+    /// Time of its last answer.
     healthy: Option<Instant>,
-    /// In a row: probes that were answered.
+    /// Answered probes in a row.
     well: u32,
     /// Failed probes in a row.
     failures: u32,
-    /// The first failed probe of those in a row, while the way to members was not in doubt.
+    /// Time of the first of these failed probes, not counting those while the path to members was
+    /// in doubt.
     since: Option<Instant>,
-    /// The same, in doubt or not.
+    /// Time of the first of these failed probes, in doubt or not.
     silent: Option<Instant>,
-    /// It was silent while the way was in doubt, and has not answered since.
+    /// It was silent while the path was in doubt, and has not answered since.
     was_doubted: bool,
-    /// Since when that is so while others answer.
+    /// Start of its silence in doubt while others answer.
     held: Option<Instant>,
-    /// Among many that are silent, until it answers.
+    /// Its turn among many silent clusters, until it answers.
     turn: Turn,
 }
 
-/// Whether a loss may be reported, where one is reported after the other.
+/// Whether a loss may be reported, when losses are reported one after another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Turn {
-    /// It does not ask.
+    /// It needs no turn.
     #[default]
     None,
-    /// Others go before.
+    /// Others come first.
     Waits,
     Has,
 }
 
-/// What decides whether a cluster is available: one at a time, since two would overwrite each
-/// other. The follower of Leases asks too, before it reports an agent as silent.
+/// The one judge of a cluster's availability: two would overwrite each other. The follower of
+/// Leases also checks it before it reports an agent as silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The agent that renews its Lease; and of its silence, the follower of Leases
-    /// (`ocm-registration`). So too where nothing is delivered, and without an acceptance.
+    /// The agent that renews its Lease; if it is silent, the follower of Leases
+    /// (`ocm-registration`) reports it. The same for clusters without delivery, or without
+    /// acceptance.
     Agent,
     /// The part `availability`, by the member's answers.
     Answers,
 }
 
-/// What the clusters that are judged say of the way to one of them, which is silent.
+/// What the judged clusters say about the path to one silent cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answering {
-    /// Those that are not lost already.
+    /// Clusters that are not already lost.
     untold: usize,
-    /// Of these, those that answered lately.
+    /// Of these, those that answered recently.
     healthy: usize,
-    /// Of the untold, those that ever answered.
+    /// Of the untold, those that have ever answered.
     known: usize,
-    /// Of these, those whose silence, if they are silent, is not older
-    /// than this one's.
+    /// Of the known, those that are not silent, or whose silence is not older than this one's.
     judged: usize,
-    /// Of these, those that answered lately, or since this one fell silent.
+    /// Of these, those that answered recently, or since this one fell silent.
     witnesses: usize,
 }
 
-/// Whose word counts for whether `cluster` (a `ManagedCluster`) is available. `is_silent`: its
-/// agent did not renew its Lease for a grace.
+/// The judge of the availability of `cluster` (a `ManagedCluster`). `is_silent`: its agent did not
+/// renew its Lease for a grace.
 pub fn owner(cluster: &Value, is_silent: bool) -> Owner {
     let is_free = || reason(cluster).is_none_or(|reason| is_ours(reason) || reason == condition::LEASE_UPDATE_STOPPED);
     let is_accepted = field(cluster, "spec.hubAcceptsClient").and_then(Value::as_bool) == Some(true);
     if is_accepted && is_delivered(cluster) && (is_silent || is_free()) { Owner::Answers } else { Owner::Agent }
 }
 
-/// Whether it was answers that made its condition: only then its taints are for answers to set.
+/// Whether answers determined its condition: only then do answers set its taints.
 pub fn is_by_answers(cluster: &Value) -> bool {
     is_delivered(cluster) && reason(cluster).is_some_and(is_ours)
 }
@@ -141,36 +143,36 @@ fn reason(cluster: &Value) -> Option<&str> {
     condition::find(cluster, AVAILABLE)?["reason"].as_str()
 }
 
-/// What its condition says: status and reason.
+/// Status and reason of its condition.
 fn said(cluster: &Value) -> (Option<&str>, Option<&str>) {
     (condition::status(cluster, AVAILABLE), reason(cluster))
 }
 
-/// Whether answers lost it, and its condition says so.
+/// Whether answers lost it, according to its condition.
 fn is_told(cluster: &Value) -> bool {
     let said = said(cluster);
     said == (Some("False"), Some(NOT_READY)) || said == (Some("Unknown"), Some(UNREACHABLE))
 }
 
-/// Between two probes: as often as an agent renews its Lease, within limits.
+/// Time between two probes: the interval of an agent's renewals of its Lease, within limits.
 fn period(cluster: &Value) -> Duration {
     let seconds = field(cluster, "spec.leaseDurationSeconds").and_then(Value::as_u64);
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS.unsigned_abs());
     Duration::from_secs(seconds).clamp(SHORTEST, LONGEST)
 }
 
-/// How long probes fail until it is lost: as long as an agent may be silent, two periods at least,
-/// and five hours at most.
+/// How long probes must fail before it is lost: an agent's grace, at least two periods, and at most
+/// five hours.
 pub fn patience(cluster: &Value) -> Duration {
     asked(cluster).clamp(FRESH * period(cluster), LONGEST_GRACE)
 }
 
-/// How long an agent of it may be silent, as it says.
+/// An agent's grace, according to the cluster.
 fn asked(cluster: &Value) -> Duration {
     Duration::from_millis(grace(cluster).unsigned_abs())
 }
 
-/// Reported with a loss whose grace was shorter than the cluster says.
+/// Added to a loss whose grace was shorter than the cluster asked for.
 fn capped(cluster: &Value) -> &'static str {
     if asked(cluster) > LONGEST_GRACE {
         " Its leaseDurationSeconds counts as 3600: no cluster may be silent to probes for more than five hours."
@@ -182,25 +184,26 @@ fn capped(cluster: &Value) -> &'static str {
 // === impl Answers ===
 
 impl Answers {
-    /// Of a member that was never probed.
+    /// For a member that was never probed.
     pub fn begun(cluster: &Value) -> Self {
         let mut begun = Self::default();
         begun.of(cluster);
         begun
     }
 
-    /// Of `cluster` as it is now.
+    /// Updates it from the present `cluster`.
     pub fn of(&mut self, cluster: &Value) {
         self.period = period(cluster);
         self.is_lost = condition::status(cluster, AVAILABLE).is_some_and(|status| status != "True");
         self.has_answered |= said(cluster) == (Some("True"), Some(ANSWERS));
     }
 
-    /// A probe ended so. `others_answer`: another member did, within the last period.
+    /// Takes the outcome of a probe. `others_answer`: another member answered within the last
+    /// period.
     ///
-    /// A probe that did not get as far as the member gives it all its time anew: what the member
-    /// did meanwhile is unknown. But where others answer, the way as a whole is not at fault: it
-    /// counts as nothing.
+    /// A probe that did not reach the member restarts its grace, because what the member did
+    /// meanwhile is unknown. But if others answer, the path as a whole works, and the probe counts
+    /// for nothing.
     #[must_use]
     pub fn after(self, outcome: Outcome, now: Instant, others_answer: bool) -> Self {
         let is_blind = matches!(outcome, Outcome::NotProbed(_));
@@ -239,13 +242,13 @@ impl Answers {
         }
     }
 
-    /// What `fleet` says of its silence. While less than half of those that ever answered do, its
-    /// loss is reported when it `is_next`, which is asked once it is over: others that answered
-    /// since show that there was a way, and a way that goes bit by bit would take nearly all with
-    /// it.
+    /// Weighs its silence against `fleet`. While fewer than half of those that ever answered are
+    /// healthy, its loss is reported only when it `is_next`, which is called once the grace is
+    /// over. Other clusters that answered since show that there was a path; but a path that fails
+    /// gradually would otherwise take nearly all clusters with it.
     #[must_use]
     pub fn weighed(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
-        // Nothing is left to report: the next one is another cluster.
+        // Its loss is already reported: the next one is another cluster.
         if is_told(cluster) {
             return self;
         }
@@ -262,9 +265,9 @@ impl Answers {
         Self { turn, ..self }
     }
 
-    /// The way to members is in doubt, as `fleet` says: its time begins with the first failed probe
-    /// after that. But no longer than half an hour, or its grace, if others answer meanwhile: then
-    /// all that time counts, if it `is_next`, which is asked then.
+    /// `fleet` puts the path to members in doubt: its grace begins with the first failed probe
+    /// after the doubt. But if others answer meanwhile, the doubt ends after half an hour, or its
+    /// grace, if that is longer: then all that time counts, if it `is_next`, which is called then.
     #[must_use]
     fn doubted(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
         let is_held = self.is_away() && self.failures >= FAILURES;
@@ -273,42 +276,42 @@ impl Answers {
         if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.turn == Turn::Has || is_next()) {
             return Self { since: held, held, was_doubted: false, turn: Turn::Has, ..self };
         }
-        // A cluster in doubt has its own time: it goes before no other meanwhile.
+        // A cluster in doubt has its own time: meanwhile it goes before no other.
         let turn = if self.turn == Turn::Waits { Turn::None } else { self.turn };
         Self { since: None, held, was_doubted: self.was_doubted || is_held, turn, ..self }
     }
 
-    /// Whether the last probe failed at the member, or on the way to it.
+    /// Whether the last probe failed at the member, or on the path to it.
     pub fn is_away(&self) -> bool {
         matches!(self.outcome, Some(Outcome::NotReady | Outcome::Unreachable(_)))
     }
 
-    /// Whether it is away, or said to be.
+    /// Whether it is away, or its condition says so.
     pub fn is_doubtful(&self) -> bool {
         self.is_away() || self.is_lost
     }
 
-    /// Whether nothing is to be said of it, since the way to members was in doubt while it was
-    /// silent: until it answers, or is lost by itself.
+    /// Whether nothing may be reported about it, because it was silent while the path to members
+    /// was in doubt, or waits for its turn: until it answers, or is lost on its own evidence.
     pub fn is_held(&self) -> bool {
         (self.was_doubted || self.turn == Turn::Waits) && !self.is_lost
     }
 
-    /// Whether its loss waits to be reported, and it has been silent for longer than `other`: where
-    /// one is reported after the other, a cluster that fell silent again and again is not first
-    /// each time.
+    /// Whether its loss waits to be reported, and it has been silent for longer than `other`. When
+    /// losses are reported one after another, a cluster that repeatedly falls silent is then not
+    /// first each time.
     pub fn waits_before(&self, other: &Self) -> bool {
         let is_before = self.silent.zip(other.silent).is_some_and(|(own, other)| own < other);
         self.turn == Turn::Waits && !self.is_lost && self.blind == 0 && is_before
     }
 
-    /// Whether it answered within `time` before `now`, and did not fail since.
+    /// Whether it answered within `time` before `now`, and has not failed since.
     fn has_answered_within(&self, time: Duration, now: Instant) -> bool {
         let within = |at: Instant| now.saturating_duration_since(at) <= time;
         !self.is_away() && self.healthy.is_some_and(within)
     }
 
-    /// Whether probes do not get as far as it, again and again, and do elsewhere.
+    /// Whether probes repeatedly do not reach it, but reach others.
     fn is_unasked(&self) -> bool {
         self.unasked > FRESH
     }
@@ -318,27 +321,28 @@ impl Answers {
         self.healthy.zip(other.silent).is_some_and(|(at, silent)| at >= silent)
     }
 
-    /// Whether it was silent already when `other` fell silent: what ails them both would show
-    /// within a period of the other's.
+    /// Whether it was already silent, for more than `FRESH` periods of `other`, when `other` fell
+    /// silent. A common cause would show in the other within one of its periods.
     fn was_silent_before(&self, other: &Self) -> bool {
         let before = self.silent.zip(other.silent).map(|(own, other)| other.saturating_duration_since(own));
         before.is_some_and(|before| before > FRESH * other.period)
     }
 
-    /// Whether it answered within the time from one probe of `other` to the next.
+    /// Whether it answered within one period of `other`.
     pub fn answers_beside(&self, other: &Self, now: Instant) -> bool {
         self.has_answered_within(other.period, now)
     }
 
-    /// The condition `Available` of `cluster` as it is to be at `now`; none if it is so, and while
-    /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is reported.
+    /// The condition `Available` that `cluster` must have at `now`; none if it has it, or if
+    /// nothing is known. `is_new`: a probe ended just now. Without a new probe, no loss is
+    /// reported.
     pub fn condition(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
             Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
-            // Why a member is away may be another at each probe: that is no news of the cluster,
-            // and another taint would begin its time anew.
+            // The reason for a member's absence may change with each probe. That is no news about
+            // the cluster, and another taint would restart its time.
             _ if !is_new
                 || self.turn == Turn::Waits
                 || self.blind > 0
@@ -359,14 +363,14 @@ impl Answers {
         (said(cluster) != (Some(condition.status), Some(condition.reason))).then_some(condition)
     }
 
-    /// Whether it has been away for as long as it may be.
+    /// Whether it has been away for its whole grace.
     fn is_over(&self, cluster: &Value, now: Instant) -> bool {
         let lasted = self.since.map(|since| now.saturating_duration_since(since));
         self.failures >= FAILURES && lasted.is_some_and(|lasted| lasted >= patience(cluster))
     }
 
-    /// Until the next probe: as often as an agent renews its Lease, and at the moment at which a
-    /// member that is away is said to be so.
+    /// Time until the next probe: the interval of an agent's renewals, or less, to probe a silent
+    /// member at the end of its grace.
     pub fn wait(&self, cluster: &Value, now: Instant) -> Duration {
         let lasted = self.since.map(|since| now.saturating_duration_since(since));
         let left = lasted.map_or(Duration::ZERO, |lasted| patience(cluster).saturating_sub(lasted));
@@ -377,13 +381,13 @@ impl Answers {
 // === impl Answering ===
 
 impl Answering {
-    /// Of `one`, which is silent, and all `others`, at `now`. Those that are lost already count no
-    /// more, and those that never answered not yet; nor do those that cannot be probed, or whose
-    /// registration is broken, while others are asked.
+    /// Counts `one`, which is silent, and all `others`, at `now`. Clusters that are already lost
+    /// count no more, and clusters that never answered do not count yet. Nor do clusters that
+    /// cannot be probed, or whose registration is broken, while probes reach others.
     ///
-    /// Each cluster decides what it answers, and when. So one that was silent before this one was
-    /// says nothing of the way, and one that answered since says that there is one: a cluster that
-    /// answers now and then, or takes hours to be lost, holds no other's loss up.
+    /// Each cluster controls what it answers, and when. So a cluster that was silent before this
+    /// one says nothing about the path, and one that answered since shows that there is a path: a
+    /// cluster that answers now and then, or takes hours to be lost, does not delay another's loss.
     pub fn of<'a>(one: &'a Answers, others: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
         let mut fleet = Self::default();
         for member in others.chain([one]).filter(|member| !member.is_lost && !member.is_unasked()) {
@@ -398,20 +402,20 @@ impl Answering {
         fleet
     }
 
-    /// Whether the way to members is rather at fault than they are: of three or more less than half
-    /// have answered, or none answers. (Kubernetes' node lifecycle controller evicts nothing either
-    /// when all nodes are lost.)
+    /// Whether the path to members is more likely at fault than the members: of three or more,
+    /// fewer than half have answered, or none answers. (Kubernetes' node lifecycle controller does
+    /// not evict either when all nodes are lost.)
     pub fn is_doubtful(self) -> bool {
         let Self { judged, witnesses, .. } = self;
         (judged >= FEW && witnesses * 2 < judged) || self.is_blind()
     }
 
-    /// Whether, of three or more that ever answered, less than half do now.
+    /// Whether, of three or more that ever answered, fewer than half answer now.
     fn is_strained(self) -> bool {
         self.known >= FEW && self.healthy * 2 < self.known
     }
 
-    /// Whether none answers: then no loss is reported, however long that lasts.
+    /// Whether none answers: then no loss is reported, for however long.
     pub fn is_blind(self) -> bool {
         self.untold >= FEW && self.healthy == 0
     }

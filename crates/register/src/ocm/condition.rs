@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 
 use crate::fields::field;
 
-/// Whether the hub lets the cluster in.
+/// Whether the hub accepts the cluster.
 pub const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
-/// Whether the cluster's API server is there, as its agent says; the hub says when the agent fell
-/// silent.
+/// Whether the cluster's API server is available, according to its agent; the hub reports an agent
+/// that fell silent.
 pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// The reason for which that is Unknown while an agent is silent.
+/// The reason of that condition's `Unknown` while an agent is silent.
 pub const LEASE_UPDATE_STOPPED: &str = "ManagedClusterLeaseUpdateStopped";
 pub const CLOCK_SYNCED: &str = "ManagedClusterConditionClockSynced";
-/// An agent came with the cluster's certificate: the agent says it.
+/// An agent connected with the cluster's certificate; the agent reports it.
 pub const JOINED: &str = "ManagedClusterJoined";
 
-/// Of a set: whether it has no clusters.
+/// For a set: whether it has no clusters.
 pub const EMPTY: &str = "ClusterSetEmpty";
-/// Of a set's binding: whether there is such a set.
+/// For a set's binding: whether the set exists.
 pub const BOUND: &str = "Bound";
 
-/// What a condition is to say.
+/// The wanted content of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     pub of: &'static str,
@@ -30,19 +30,19 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The condition called `of`, if the object has it.
+/// The condition of type `of`, if the object has it.
 pub fn find<'a>(object: &'a Value, of: &str) -> Option<&'a Value> {
     conditions::find(field(object, "status.conditions")?, of)
 }
 
-/// Its status: `True`, `False` or `Unknown`; nothing where it is missing.
+/// Its status: `True`, `False` or `Unknown`; none if the condition is missing.
 pub fn status<'a>(object: &'a Value, of: &str) -> Option<&'a str> {
     find(object, of)?["status"].as_str()
 }
 
 /// All conditions of an object after `changes` at `now` (RFC 3339); none if they change nothing.
 ///
-/// A list is replaced as a whole by a merge patch: the writer names the version that it was
+/// A merge patch replaces the whole list, so the writer names the version that the list was
 /// computed from.
 pub fn changed(object: &Value, changes: &[Condition], now: &str) -> Option<Vec<Value>> {
     let before = field(object, "status.conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -56,17 +56,17 @@ pub fn changed(object: &Value, changes: &[Condition], now: &str) -> Option<Vec<V
 // === impl Condition ===
 
 impl Condition {
-    /// An administrator said yes, and everything that this gives is there.
+    /// An administrator accepted the cluster, and everything that acceptance grants exists.
     pub fn accepted() -> Self {
         Self::new(HUB_ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin".to_owned())
     }
 
-    /// An administrator said no after a yes.
+    /// An administrator denied the cluster after an acceptance.
     pub fn denied() -> Self {
         Self::new(HUB_ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin".to_owned())
     }
 
-    /// An administrator said yes, and it could not be carried out.
+    /// An administrator accepted the cluster, but the acceptance could not be carried out.
     pub fn failed(why: String) -> Self {
         Self::new(HUB_ACCEPTED, "False", "Error", why)
     }
@@ -77,7 +77,7 @@ impl Condition {
         Self::new(AVAILABLE, "Unknown", LEASE_UPDATE_STOPPED, message)
     }
 
-    /// Whether the cluster is available, as its member's answers say.
+    /// Whether the cluster is available, according to its member's answers.
     pub(super) fn available(status: &'static str, reason: &'static str, message: String) -> Self {
         Self::new(AVAILABLE, status, reason, message)
     }
@@ -92,7 +92,7 @@ impl Condition {
         Self::new(CLOCK_SYNCED, "False", "ManagedClusterClockOutOfSync", message.to_owned())
     }
 
-    /// A set has so many clusters.
+    /// The number of clusters in a set.
     pub fn empty(count: usize) -> Self {
         if count == 0 {
             return Self::new(EMPTY, "True", "NoClusterMatched", "No ManagedCluster selected".to_owned());
@@ -100,7 +100,7 @@ impl Condition {
         Self::new(EMPTY, "False", "ClustersSelected", format!("{count} ManagedClusters selected"))
     }
 
-    /// A binding names a set that is there, or one that is not.
+    /// Whether the set that a binding names exists.
     pub fn bound(is_there: bool) -> Self {
         if is_there {
             return Self::new(BOUND, "True", "ClusterSetBound", String::new());

@@ -1,4 +1,4 @@
-//! Which clusters are delivered to from the hub, without an agent: those that say so.
+//! Which clusters the hub delivers to without an agent: those with an annotation that says so.
 
 use std::num::NonZeroU64;
 
@@ -7,33 +7,34 @@ use serde_json::{Value, json};
 
 use super::condition::{self, HUB_ACCEPTED};
 
-/// The annotation of a `ManagedCluster` that says so.
+/// The annotation of a `ManagedCluster` for such delivery.
 pub const DELIVERY_ANNOTATION: &str = "cluster.core.oam.dev/delivery";
-/// Remembers that the first acceptance looked whether to say so, once: RFC 3339.
+/// Records that the first acceptance decided once whether to set it: RFC 3339.
 pub const DELIVERY_SET_ANNOTATION: &str = "cluster.core.oam.dev/delivery-set-on";
 
-/// Annotations of a `ManagedCluster` that [`chosen`] looks at.
+/// Annotations of a `ManagedCluster` that [`chosen`] reads.
 pub const ANNOTATIONS: [&str; 3] = [DELIVERY_ANNOTATION, DELIVERY_SET_ANNOTATION, ANNOUNCED_BY_ANNOTATION];
 
 /// How a cluster is delivered to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// From here, unless an agent has applied something for this hub.
+    /// From the hub, unless an agent has applied something for this hub.
     Push,
-    /// The same; what an agent applied is taken over, once each time that a person says so: the
-    /// number is another one then. None: whether it was carried out is unknown. A hub and
-    /// an agent that overwrite each other serve no purpose.
+    /// The same, but takes over what an agent applied, once for each time that a person asks for
+    /// it: the number differs each time. None: it is unknown whether that was carried out. It
+    /// serves no purpose that a hub and an agent overwrite each other.
     Adopt(Option<NonZeroU64>),
 }
 
 /// The annotations that a cluster gets with its first acceptance, at `now` (RFC 3339), if any.
 ///
-/// A cluster with a klusterlet does not announce [`TUNNEL_AGENT`], and nothing else says that no
-/// agent will come: of all others, a person says how they are delivered to. What a person said
-/// before the acceptance stays, and what they take off afterwards is not put back.
+/// A klusterlet does not announce its cluster as [`TUNNEL_AGENT`], and nothing else shows that no
+/// agent will deliver. For all other clusters, a person decides how delivery works. A person's
+/// choice before the acceptance stays, and an annotation that a person removes afterwards is not
+/// restored.
 ///
-/// That an agent could say it of any cluster that it announces gives it nothing: it may write every
-/// annotation of its own `ManagedCluster`, this one too.
+/// An agent could write the announcement on any cluster that it announces. That gains it nothing:
+/// it may write every annotation of its own `ManagedCluster`, including this one.
 pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
     let annotation = |name: &str| cluster["metadata"]["annotations"].get(name);
     let is_ours = annotation(ANNOUNCED_BY_ANNOTATION).is_some_and(|by| by == TUNNEL_AGENT);
@@ -51,10 +52,10 @@ pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
 // === impl Mode ===
 
 impl Mode {
-    /// To take over what an agent applied, at an unknown moment.
+    /// Takes over what an agent applied; it is unknown whether that was carried out.
     pub const UNHEARD: Self = Self::Adopt(None);
 
-    /// Anything else than the two values means nothing.
+    /// Other values mean nothing.
     pub fn read(value: Option<&str>) -> Option<Self> {
         match value? {
             "push" => Some(Self::Push),
@@ -63,7 +64,7 @@ impl Mode {
         }
     }
 
-    /// Whether it says the same, however often.
+    /// Whether both are the same mode, regardless of the number.
     pub fn is_like(self, other: Self) -> bool {
         matches!((self, other), (Self::Push, Self::Push) | (Self::Adopt(_), Self::Adopt(_)))
     }
@@ -85,7 +86,7 @@ mod tests {
         let mut new = cluster(&announced, "");
         new["status"] = Value::Null;
         assert_eq!(chosen(&new, "now"), Some(set.clone()));
-        // It could not be carried out before.
+        // The earlier acceptance could not be carried out.
         assert_eq!(chosen(&cluster(&announced, "False"), "now"), Some(set));
         assert_eq!(chosen(&cluster(&announced, "True"), "now"), None, "accepted before, by whomever");
     }

@@ -1,9 +1,9 @@
 //! When an agent counts as silent.
 //!
-//! The agent writes its own clock into the Lease. Upstream compares it with the hub's, so that an
-//! agent whose clock is ten minutes behind is never available. Here the moment counts at which a
-//! renewal was *seen*, unless both clocks agree; what was written before we looked is believed.
-//! Times are milliseconds since 1970.
+//! The agent writes its own clock's time into the Lease. Upstream compares this with the hub's
+//! clock, so that an agent whose clock is ten minutes behind is never available. Here the time at
+//! which a renewal was *seen* counts, unless both clocks agree. A time from before we watched is
+//! believed. Times are milliseconds since 1970.
 
 use serde_json::Value;
 
@@ -11,20 +11,21 @@ use crate::fields::field;
 
 /// Name of the Lease in a cluster's namespace, and of its holder.
 pub const LEASE: &str = "managed-cluster-lease";
-/// Renewals that may be missing.
+/// Renewals that an agent may miss.
 const TIMES: i64 = 5;
-/// `spec.leaseDurationSeconds` where it says nothing.
+/// Default of `spec.leaseDurationSeconds`.
 pub(super) const DEFAULT_SECONDS: i64 = 60;
 const MILLISECONDS: i64 = 1000;
 
 /// The last sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
-    /// As the agent wrote it.
+    /// Time of renewal as the agent wrote it.
     renewed: i64,
-    /// When it was, by our clock.
+    /// Time of renewal by our clock.
     last: i64,
-    /// What renewals that we saw tell of the agent's clock: the Lease's first time is the hub's.
+    /// Whether observed renewals show that the agent's clock agrees with ours; none before the
+    /// first, because the hub writes a new Lease's time.
     pub is_synced: Option<bool>,
 }
 
@@ -38,8 +39,8 @@ pub fn grace(cluster: &Value) -> i64 {
 // === impl Beat ===
 
 impl Beat {
-    /// A Lease as it was found. A time far from ours may be an old one, or a clock's: it is a
-    /// clock's where it was known to be wrong.
+    /// The Lease at first sight. A time far from ours is either old or from a wrong clock; it
+    /// counts as a wrong clock's if the clock was known to be wrong.
     pub fn found(renewed: i64, now_millis: i64, grace: i64, was_out_of_sync: bool) -> Self {
         let is_far = (now_millis - renewed).abs() >= grace;
         Self {
@@ -59,7 +60,7 @@ impl Beat {
         Self { renewed, last: if is_synced { renewed.min(now_millis) } else { now_millis }, is_synced: Some(is_synced) }
     }
 
-    /// From when on the agent is silent.
+    /// Time from which the agent counts as silent.
     pub fn silent_from(&self, grace: i64) -> i64 {
         self.last.saturating_add(grace)
     }
@@ -103,7 +104,7 @@ mod tests {
             let beat = Beat::found(NOW + skew - 60_000, NOW - 60_000, GRACE, true).seen(NOW + skew, NOW, GRACE);
             assert_eq!((beat.silent_from(GRACE), beat.is_synced), (NOW + GRACE, Some(false)), "{skew}");
         }
-        // A time in the future does not buy more of it.
+        // A time in the future does not extend the grace.
         assert_eq!(Beat::found(NOW + 600_000, NOW, GRACE, false).silent_from(GRACE), NOW + GRACE);
     }
 }

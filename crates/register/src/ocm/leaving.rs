@@ -1,22 +1,22 @@
-//! What goes before a `ManagedCluster` that is deleted: its add-ons, then its works.
+//! What is deleted before a `ManagedCluster`: its add-ons, then its works.
 
 use serde_json::Value;
 
-/// Upstream's: objects with a smaller number go first.
+/// Upstream's annotation: objects with a smaller number are deleted first.
 pub const PRIORITY_ANNOTATION: &str = "open-cluster-management.io/cleanup-priority";
-/// Kinds in the cluster's namespace, in the order in which they go: group, versions, plural.
+/// Kinds in the cluster's namespace, in order of deletion: group, versions, plural.
 pub const DEPENDENTS: [(&str, &str, &str); 2] = [
     ("addon.open-cluster-management.io", "v1alpha1", "managedclusteraddons"),
     ("work.open-cluster-management.io", "v1", "manifestworks"),
 ];
-/// The hub's hold on a `ManagedCluster`, and that of upstream's other controller, whose duty is
-/// done here too.
+/// The hub's finalizer on a `ManagedCluster`, and that of upstream's other controller, whose duty
+/// this program also does.
 pub const FINALIZERS: [&str; 2] = [FINALIZER, "cluster.open-cluster-management.io/resource-cleanup"];
 pub const FINALIZER: &str = "cluster.open-cluster-management.io/api-resource-cleanup";
 const LAST: i64 = 100;
 
-/// Names of those `objects` of one kind that are deleted now: those with the smallest priority.
-/// One that is no number from 0 to 100 is 0, as upstream has it.
+/// Names of the `objects` of one kind to delete now: those with the smallest priority. A value that
+/// is not a number from 0 to 100 counts as 0, as upstream.
 pub fn first(objects: &[Value]) -> Vec<&str> {
     let priority = |object: &Value| {
         let text = object["metadata"]["annotations"].get(PRIORITY_ANNOTATION).and_then(Value::as_str);
@@ -27,7 +27,7 @@ pub fn first(objects: &[Value]) -> Vec<&str> {
     now.filter_map(|object| object["metadata"]["name"].as_str()).collect()
 }
 
-/// The finalizers that are not the hub's.
+/// The finalizers other than the hub's.
 pub fn others(finalizers: &[Value]) -> Vec<Value> {
     let is_ours = |finalizer: &Value| FINALIZERS.iter().any(|ours| finalizer == ours);
     finalizers.iter().filter(|finalizer| !is_ours(finalizer)).cloned().collect()

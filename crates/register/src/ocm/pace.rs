@@ -1,17 +1,17 @@
-//! How many certificates a cluster gets without a person, so that an agent that asks each second
-//! has what every other one has.
+//! Limits the certificates that a cluster gets without a person, so that an agent that asks each
+//! second gets no more than others.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Certificates of one cluster within [`WINDOW`]. An agent has at most ten requests open.
+/// Certificates of one cluster within [`WINDOW`]. An agent has at most ten open requests.
 const MOST: u32 = 10;
 const WINDOW: Duration = Duration::from_mins(10);
-/// Clusters that are remembered before those whose window is over are forgotten.
+/// Number of remembered clusters from which those whose window is over are forgotten.
 const MANY: usize = 10_000;
 
-/// The clusters for which certificates were approved, renewals and first joins apart: joining
-/// clusters must not use up what renewals have.
+/// The clusters for which certificates were approved. Renewals and first joins count separately:
+/// joining clusters must not use up the limit of renewals.
 #[derive(Debug, Default)]
 pub struct Pace(HashMap<(String, bool), Spent>);
 
@@ -24,7 +24,8 @@ struct Spent {
 // === impl Pace ===
 
 impl Pace {
-    /// Takes one at `now`, since any moment. If there is none left: when to come back.
+    /// Takes one certificate at `now`, a time since any fixed moment. If the limit is reached: the
+    /// wait until the next.
     pub fn take(&mut self, cluster: &str, is_renewal: bool, now: Duration) -> Result<(), Duration> {
         if self.0.len() >= MANY {
             self.0.retain(|_, spent| now < spent.since + WINDOW);

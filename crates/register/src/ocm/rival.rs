@@ -2,22 +2,22 @@
 
 /// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
-/// What the namespaces are called in which they run, usually. In others a user that may create
-/// Leases could keep this part out, and with it the withdrawal of rights. No cluster's namespace is
-/// called so.
+/// Usual prefix of the namespaces in which they run. With other namespaces, a user that may create
+/// Leases could keep this part out, and with it the withdrawal of rights. No cluster's namespace
+/// has this prefix.
 const NAMESPACES: &str = "open-cluster-management";
-/// What upstream sets where the Lease says nothing.
+/// Upstream's duration, for a Lease without one.
 const DEFAULT_SECONDS: i32 = 137;
 
-/// More than upstream sets: a Lease that says more was made to keep us out.
+/// Above upstream's duration: a Lease with a longer one was created to keep us out.
 const MOST_SECONDS: i32 = 3600;
 
 /// A Lease of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold<'a> {
-    /// Empty when they gave it up.
+    /// Empty when they released it.
     pub holder: &'a str,
-    /// As they wrote it.
+    /// Time of renewal as they wrote it.
     pub renewed: Option<i64>,
     pub seconds: Option<i32>,
 }
@@ -30,10 +30,10 @@ pub fn may_be_theirs(namespace: &str) -> bool {
 // === impl Hold ===
 
 impl Hold<'_> {
-    /// Until when the holder has it, unless it renews; none without a holder.
+    /// Time until which the holder has the Lease, unless it renews; none without a holder.
     ///
-    /// `changed` is when we saw it change, if we did: the holder's clock may be behind. A clock
-    /// ahead of ours does not make the Lease longer.
+    /// `changed` is the time at which we saw the Lease change, if we did, because the holder's
+    /// clock may be behind. A clock ahead of ours does not make the Lease longer.
     pub fn until(&self, changed: Option<i64>, now_millis: i64) -> Option<i64> {
         if self.holder.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Which clusters a `ManagedClusterSet` has.
+//! Which clusters belong to a `ManagedClusterSet`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::fields::field;
 
 /// Label that names a cluster's set.
 pub const LABEL: &str = "cluster.open-cluster-management.io/clusterset";
-/// The set of clusters that name none.
+/// The set of clusters without that label.
 pub const DEFAULT: &str = "default";
 
 /// The sets that every hub has, and their selectors.
@@ -19,13 +19,13 @@ pub fn of_every_hub() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// Whether a cluster with `labels` is in `set`. An unknown kind of selector selects none.
+/// Whether a cluster with `labels` is in `set`. An unknown type of selector selects none.
 pub fn has(set: &Value, labels: &BTreeMap<String, String>) -> bool {
     match field(set, "spec.clusterSelector.selectorType").and_then(Value::as_str) {
         None | Some("ExclusiveClusterSetLabel") => {
             labels.get(LABEL).map(String::as_str) == set["metadata"]["name"].as_str()
         }
-        // Without a selector it selects nothing, as Kubernetes has it.
+        // Without a selector it selects nothing, as in Kubernetes.
         Some("LabelSelector") => {
             field(set, "spec.clusterSelector.labelSelector").is_some_and(|selector| is_selected(selector, labels))
         }

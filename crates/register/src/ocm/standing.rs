@@ -8,33 +8,34 @@ use super::is_accepted;
 use crate::csr::{ALL_CLUSTERS, PREFIX, is_label};
 use crate::fields::field;
 
-/// Remembers that a cluster was let in without a person, once: RFC 3339.
+/// Records, once, that a cluster was accepted without a person: RFC 3339.
 pub const AUTOMATIC_ANNOTATION: &str = "open-cluster-management.io/automatically-accepted-on";
 
-/// What an administrator said of a cluster.
+/// An administrator's decision about a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing yet.
+    /// No decision yet.
     New,
     Accepted,
-    /// No, after a yes.
+    /// Denied after an acceptance.
     Denied,
     /// It is being deleted.
     Leaving,
 }
 
-/// What the request of a trusted user for a cluster's first certificate leads to.
+/// The consequence of a trusted user's request for a cluster's first certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstJoin {
-    /// The cluster is let in, then the request approved.
+    /// Accept the cluster, then approve the request.
     Accept,
-    /// The cluster is in already, and no agent of it ever came: approved.
+    /// Approve: the cluster is accepted already, and no agent of it has ever connected.
     Approve,
-    /// A person decides: it was let in once and has had its say, or its no.
+    /// A person decides: the cluster was judged before, or an agent of it has connected, or it is
+    /// being deleted.
     Person,
 }
 
-/// A name that no cluster may have here, although it is a namespace's.
+/// A name that no cluster may have here, although a namespace may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
     #[error("metadata.name is not the name of a namespace: create the ManagedCluster with another")]
@@ -46,7 +47,7 @@ pub enum BadName {
     Reserved,
 }
 
-/// Reads it off a `ManagedCluster`.
+/// Reads the standing of a `ManagedCluster`.
 pub fn of(cluster: &Value) -> Standing {
     if field(cluster, "metadata.deletionTimestamp").is_some() {
         Standing::Leaving
@@ -59,8 +60,8 @@ pub fn of(cluster: &Value) -> Standing {
     }
 }
 
-/// Whether an administrator was ever asked. The annotation is the hub's, which admission guards;
-/// the condition is in a status that the agent may write, so neither alone is enough.
+/// Whether an administrator has ever decided. Admission guards the annotation, which is the hub's.
+/// The condition is in a status that the agent may write. So neither alone is enough.
 fn was_judged(cluster: &Value) -> bool {
     condition::find(cluster, HUB_ACCEPTED).is_some() || was_automatic(cluster)
 }
@@ -69,10 +70,10 @@ fn was_automatic(cluster: &Value) -> bool {
     cluster["metadata"]["annotations"].get(AUTOMATIC_ANNOTATION).is_some()
 }
 
-/// What a trusted user's request leads to.
+/// The consequence of a trusted user's request.
 ///
 /// Trust is for joining: a holder of a bootstrap credential must not get the certificate of a
-/// cluster that an agent runs already. Upstream approves every request of a trusted user, for any
+/// cluster that already runs an agent. Upstream approves every request of a trusted user, for any
 /// cluster.
 pub fn first_join(cluster: &Value) -> FirstJoin {
     match of(cluster) {
@@ -82,9 +83,10 @@ pub fn first_join(cluster: &Value) -> FirstJoin {
     }
 }
 
-/// Refuses names whose namespace, group or role is not a cluster's alone: with these a yes would
-/// bind rights in `kube-system`, or give them to the agents of all clusters, or write over
-/// [`super::acceptance::common_roles`]. Of a cluster with such a name, nothing is taken away.
+/// Refuses names whose namespace, group or role does not belong to one cluster alone. With such a
+/// name, an acceptance would bind rights in `kube-system`, or give them to the agents of all
+/// clusters, or overwrite [`super::acceptance::common_roles`]. A cluster with such a name loses
+/// nothing.
 pub fn check_name(name: &str, own_namespace: &str) -> Result<(), BadName> {
     const RESERVED: [&str; 2] = ["default", "local"];
     const PREFIXES: [&str; 2] = ["kube-", "open-cluster-management"];

@@ -1,20 +1,20 @@
-//! Taints that the hub sets by a cluster's availability, and the times of all of them.
+//! Taints that the hub sets by a cluster's availability, and the times of all taints.
 
 use serde_json::{Value, json};
 
 use super::condition::{self, AVAILABLE};
 use crate::fields::field;
 
-/// No condition, or Unknown.
+/// For a missing condition, or `Unknown`.
 pub const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";
-/// False.
+/// For `False`.
 pub const UNAVAILABLE: &str = "cluster.open-cluster-management.io/unavailable";
 const EFFECT: &str = "NoSelect";
 
-/// The taints of `cluster` as they are to be at `now` (RFC 3339); none if they are so.
+/// The taints that `cluster` must have at `now` (RFC 3339); none if it has them.
 ///
-/// Never both of the hub's; those of other people stay, with the time at which they were first
-/// seen, if they have none.
+/// It never has both of the hub's taints. Other taints stay; those without a time get the time at
+/// which they were first seen.
 pub fn corrected(cluster: &Value, now: &str) -> Option<Vec<Value>> {
     let before = field(cluster, "spec.taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let wanted = match condition::status(cluster, AVAILABLE) {

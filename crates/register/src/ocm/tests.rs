@@ -18,7 +18,7 @@ fn cluster(configs: &[Value]) -> Value {
     })
 }
 
-/// As the add-on agent of `ManagedServiceAccounts` writes it.
+/// The Secret as the add-on agent of `ManagedServiceAccounts` writes it.
 fn secret() -> Value {
     let authority = identity().0.certificate_pem();
     let mut secret = plain("cluster-gateway", &[("token", "t"), ("ca.crt", &authority)]);
@@ -105,7 +105,7 @@ fn a_no_is_a_no_whatever_else_is_there() {
         (with(good.clone(), "/spec", json!(null)), Waiting::NotAccepted),
         (with(good.clone(), "/metadata/deletionTimestamp", "2026-01-01T00:00:00Z"), Waiting::Leaving),
     ] {
-        // Not even a mistake elsewhere is told of.
+        // Not even a mistake elsewhere is reported.
         for secret in [secret(), plain("s", &[])] {
             let Reading::Waiting(waiting) = reading(&refused, &secret, Reach::Auto) else { panic!("{expected}") };
             assert_eq!((waiting, waiting.ends()), (expected, true));

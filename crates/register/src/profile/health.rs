@@ -1,22 +1,22 @@
-//! What probes say of a member's control plane, and when the next one is due.
+//! The health of a member's control plane according to probes, and the time of the next probe.
 //!
-//! One failure says little: a profile that changes for each would have all its readers move work
-//! to and fro. And a gateway that is away says nothing of members: not every profile is to say so
-//! and take it back a moment later.
+//! One failure says little: if a profile changed with each failure, all its readers would move work
+//! back and forth. And a gateway that is away says nothing about members: profiles must not all
+//! report a failure and withdraw it a moment later.
 
 use std::time::Duration;
 
 use crate::outcome::Outcome;
 
-/// Between two probes of a member that is well.
+/// Time between two probes of a healthy member.
 const EVERY: Duration = Duration::from_mins(1);
-/// From a first failure to the probe that confirms it.
+/// Time from a first failure to the probe that confirms it.
 const CONFIRM: Duration = Duration::from_secs(5);
-/// Between two probes of a member that is away.
+/// Longest time between two probes of a member that is away.
 const LONGEST: Duration = Duration::from_mins(5);
-/// Failures in a row that count.
+/// Failures in a row that confirm a failure.
 const CONFIRMED: u32 = 2;
-/// Probes in a row that did not get as far as the member, after which nothing is known of it.
+/// Probes in a row that did not reach the member, after which its state is unknown.
 const BLIND: u32 = 5;
 
 /// The condition's `status`.
@@ -35,11 +35,11 @@ pub enum Cause {
     NotReady,
 }
 
-/// What a profile says of the control plane.
+/// The health of the control plane, as its profile reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     pub state: HealthStatus,
-    /// Of fixed words: members choose none of it, and the same failure is the same text.
+    /// In fixed words: members choose none of it, and the same failure has the same text.
     pub message: String,
 }
 
@@ -47,9 +47,9 @@ pub struct Health {
 #[derive(Debug, Clone, Default)]
 pub struct Record {
     health: Option<Health>,
-    /// In a row.
+    /// Failed probes in a row.
     failures: u32,
-    /// In a row: probes that did not get as far as the member.
+    /// Probes in a row that did not reach the member.
     blind: u32,
 }
 
@@ -86,12 +86,12 @@ impl Health {
 // === impl Record ===
 
 impl Record {
-    /// None: nothing is known since this program started.
+    /// None if nothing is known since this program started.
     pub fn health(&self) -> Option<&Health> {
         self.health.as_ref()
     }
 
-    /// Whether the last probe was answered.
+    /// Whether the member was healthy in the last probe that reached it, and is not unknown since.
     pub fn is_well(&self) -> bool {
         self.failures == 0 && matches!(self.health, Some(Health { state: HealthStatus::True, .. }))
     }

@@ -1,19 +1,19 @@
-//! Whether an object says already what is to be applied.
+//! Whether an object already says what would be applied.
 //!
-//! Server-side apply of the same again is no write, but it is a request: for every cluster, at each
-//! look. So the object that the watch brought is compared: it has all fields of the document, and
-//! of the fields that are ours by its `managedFields` none that the document lacks, for apply would
-//! remove those.
+//! Server-side apply of unchanged content does not write, but it is still a request, for every
+//! cluster at each observation. So the object from the watch is compared. It must have all fields
+//! of the document. And of the fields that `managedFields` lists as ours, the document must have
+//! all, because apply would remove the others.
 
 use serde_json::Value;
 
 use crate::fields::{field, list};
 
-/// Fields by which lists that are maps tell their items apart.
+/// Fields that distinguish the items of lists that are maps.
 const KEYS: [&str; 2] = ["type", "name"];
 
-/// Whether applying `document` as `manager` to `subresource` (empty: the object) changes nothing of
-/// `object`.
+/// Whether applying `document` as `manager` to `subresource` (empty: the object) leaves `object`
+/// unchanged.
 pub fn is_said(object: &Value, document: &Value, manager: &str, subresource: &str) -> bool {
     let entries = list(object, "metadata.managedFields").unwrap_or_default();
     let ours = entries.iter().find(|entry| {
@@ -25,7 +25,7 @@ pub fn is_said(object: &Value, document: &Value, manager: &str, subresource: &st
     has(object, document) && is_covered(ours, document)
 }
 
-/// Whether all that `document` says is in `object`.
+/// Whether `object` contains all of `document`.
 fn has(object: &Value, document: &Value) -> bool {
     match (object, document) {
         (Value::Object(object), Value::Object(document)) => {
@@ -56,7 +56,7 @@ fn is_covered(fields: &Value, document: &Value) -> bool {
         }
         // The item or map itself.
         None if path == "." => true,
-        // Sets and indices, which these documents have none of.
+        // Sets and indices, which these documents do not have.
         _ => false,
     })
 }
@@ -69,7 +69,7 @@ mod tests {
 
     const MANAGER: &str = "m";
 
-    /// As an API server answers an apply.
+    /// An object as an API server returns it from an apply.
     fn object() -> Value {
         json!({
             "metadata": {"name": "c", "uid": "u", "labels": {"ours": "1", "theirs": "2"}, "managedFields": [

@@ -80,7 +80,7 @@ fn its_status_leads_through_the_gateway() {
     assert_eq!(status["status"]["conditions"][0]["reason"], "NotProbed");
 }
 
-/// A restart, a new leader and a look that finds the same again say what was said.
+/// A restart, a new leader, and an observation with the same result produce the same document.
 #[test]
 fn what_is_not_news_is_the_same_document() {
     let cluster = registered(&[], None);

@@ -1,4 +1,4 @@
-//! What all kinds of objects have.
+//! The common parts of objects of all kinds.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::Refused;
 use crate::fields::{field, required, text, texts};
 
-/// Beside `spec` and `status` of an object that is kept without its long fields: the bytes that all
-/// of them may have.
+/// Field next to `spec` and `status` of an object that is kept without its long fields: the limit
+/// of all these fields together, in bytes.
 pub const TOO_LARGE: &str = "cluster-gateway/too-large";
 
 /// A source object: its kind and its metadata.
@@ -18,7 +18,7 @@ pub struct Object {
     pub group: String,
     pub version: String,
     pub kind: String,
-    /// `None` of cluster-scoped kinds.
+    /// `None` for cluster-scoped kinds.
     pub namespace: Option<String>,
     pub name: String,
     pub uid: String,
@@ -28,7 +28,7 @@ pub struct Object {
     pub annotations: BTreeMap<String, String>,
     /// It was deleted, and finalizers hold it.
     pub is_deleting: bool,
-    /// Not all fields were kept: they have more bytes than this.
+    /// Not all fields were kept, because together they exceed this number of bytes.
     too_large: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Object {
         Ok(())
     }
 
-    /// Refuses one of which not all fields were kept. What was registered of it stays.
+    /// Refuses an object whose fields were not all kept. An earlier registration of it stays.
     pub(crate) fn whole(&self) -> Result<(), Refused> {
         self.too_large.map_or(Ok(()), |most| Err(Refused::LongFields(most)))
     }

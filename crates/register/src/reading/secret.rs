@@ -1,4 +1,4 @@
-//! Secrets that source objects refer to, or are.
+//! Secrets that source objects refer to, or that are source objects themselves.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::fields::{field, list, required, text, texts};
 
 /// Type of the Secrets that hold a token of the hub itself.
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
-/// Characters of a key at most (`validation.IsConfigMapKey`).
+/// Limit of a key in characters (`validation.IsConfigMapKey`).
 const LONGEST_KEY: usize = 253;
 
 /// A `v1 Secret`. Its data cannot be printed.
@@ -39,7 +39,7 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// Where a Secret is that an object refers to.
+/// The location of a Secret that an object refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SecretReference {
     pub namespace: String,
@@ -49,8 +49,8 @@ pub struct SecretReference {
 // === impl SecretObject ===
 
 impl SecretObject {
-    /// Reads the JSON of a `v1 Secret`, in which values are base64. Refused by the key where one is
-    /// not.
+    /// Reads the JSON of a `v1 Secret`, whose values are base64. A refusal names the key of the
+    /// invalid value.
     pub fn read(secret: &Value) -> Result<Self, Refused> {
         Ok(Self {
             namespace: required(secret, "metadata.namespace")?.to_owned(),
@@ -62,7 +62,7 @@ impl SecretObject {
         })
     }
 
-    /// What a key holds. An empty value counts as none.
+    /// The value of a key. An empty value counts as none.
     pub fn value(&self, key: &str) -> Option<&[u8]> {
         self.data.get(key).map(ExposeSecret::expose_secret).filter(|value| !value.is_empty())
     }
@@ -71,8 +71,8 @@ impl SecretObject {
         matches!(self.r#type.as_str(), "" | "Opaque")
     }
 
-    /// Whether it is the token of a ServiceAccount of the hub that it stands on: no member's
-    /// credential. A user that may name a Secret, but not read it, would have it sent to an address
+    /// Whether it is the token of a ServiceAccount of its own hub, which is no member's credential.
+    /// Otherwise a user that may name a Secret, but not read it, could have it sent to an address
     /// of its own.
     pub fn is_of_hub(&self) -> bool {
         self.r#type == SERVICE_ACCOUNT_TOKEN
@@ -116,7 +116,7 @@ impl Owner {
 // === impl SecretReference ===
 
 impl SecretReference {
-    /// `None` if a Secret cannot be there: names become segments of paths.
+    /// `None` if no Secret can exist there: names become segments of paths.
     pub(crate) fn new(namespace: &str, name: &str) -> Option<Self> {
         let valid = !namespace.contains('.') && [namespace, name].iter().all(|part| ClusterName::parse(part).is_ok());
         valid.then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })

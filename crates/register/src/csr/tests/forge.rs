@@ -1,4 +1,5 @@
-//! Requests with any part of them forged, in DER made here: no library writes what must be refused.
+//! Requests with any part of them forged. The DER is written here, because no library writes what
+//! must be refused.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -40,7 +41,7 @@ pub struct Forged {
     pub signs: Option<EcdsaKeyPair>,
     pub is_sha1: bool,
     pub is_rsa_1024: bool,
-    /// Behind the request.
+    /// After the request.
     pub trailing: Vec<u8>,
 }
 

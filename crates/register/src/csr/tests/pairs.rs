@@ -1,21 +1,21 @@
-//! Every single fault, and every two of them in one request: none makes another good.
+//! Every single fault, and every pair of faults in one request: no fault repairs another.
 
 use super::forge::{self, Forged, key};
 use super::*;
 
-/// A request that is an agent's of `c1`, until something is done to it.
+/// A valid request of the agent of `c1`, until a fault is added.
 struct Asked {
     signer: &'static str,
     label: Option<&'static str>,
     usages: Vec<&'static str>,
     forged: Forged,
-    /// What is done to the PEM.
+    /// A change to the PEM.
     wrap: fn(String) -> String,
 }
 
 type Fault = (&'static str, fn(&mut Asked));
 
-/// More than one of most fields: two of the same field leave the second.
+/// Several faults for most fields: of two in the same field, the second remains.
 const FAULTS: [Fault; 38] = [
     ("no label", |it| it.label = None),
     ("an empty label", |it| it.label = Some("")),
@@ -86,7 +86,7 @@ fn no_two_faults_make_each_other_good() {
         let mut asked = Asked::good();
         spoil(&mut asked);
         assert!(asked.recognize().is_err(), "{first}");
-        // Also in the other order: of two of one field, the later one is what is left.
+        // Also in the other order: of two faults in one field, the later one remains.
         for (_, (second, spoil_more)) in FAULTS.iter().enumerate().filter(|(other, _)| *other != number) {
             let mut asked = Asked::good();
             spoil(&mut asked);
@@ -116,7 +116,7 @@ fn all_of_another_cluster_is_that_clusters_and_a_part_is_nobodys() {
     }
 }
 
-/// As `openssl req` makes it: valid in all but what the key is.
+/// As `openssl req` writes it: valid in everything except the key.
 #[test]
 fn an_rsa_key_has_2048_bits_or_more() {
     let usages = usages(&REQUIRED_USAGES);

@@ -7,8 +7,8 @@ fn documents(all: impl IntoIterator<Item = Wanted>) -> String {
     serde_json::to_string_pretty(&all).unwrap() + "\n"
 }
 
-/// Upstream's files of v1.2.0 with `c1` in them, our tunnel and our credential; read by a person
-/// once.
+/// Upstream's files of v1.2.0 with `c1` in them, plus our tunnel and our credential; a person
+/// reviewed them once.
 #[test]
 fn the_objects_are_upstreams() {
     for (name, found, golden) in [
@@ -33,7 +33,8 @@ fn a_no_takes_every_binding_but_the_look_at_itself() {
     assert_eq!(C1.left().map(|wanted| wanted.key.kind), [Kind::ClusterRole, Kind::ClusterRoleBinding]);
 }
 
-/// Of one name, in its own namespace: no agent reads another Secret, nor another cluster's.
+/// Only one Secret, by name, in the agent's own namespace: no agent reads another Secret, or
+/// another cluster's.
 #[test]
 fn the_right_to_fill_a_secret_is_given_only_where_it_is_read() {
     let binding = |wanted: &Wanted| wanted.key.name.ends_with(":credential");
@@ -91,7 +92,7 @@ fn a_namespace_is_the_clusters_if_it_says_so() {
     assert!(!is_clusters(&labelled("c2"), "c1") && !is_clusters(&json!({"metadata": {}}), "c1"));
 }
 
-/// A stranger who may write `RoleBinding`s in a namespace gives them names and labels at will.
+/// A user that may write `RoleBinding`s in a namespace chooses any names and labels.
 #[test]
 fn only_what_acceptance_makes_is_called_so() {
     for wanted in C1.granted(true).into_iter().chain(C1.left()).chain(common_roles(Some("cluster-gateway"))) {

@@ -1,13 +1,12 @@
-//! Whether an agent still renews its Lease, where Leases are not followed: it is read again when a
-//! grace is over. Otherwise the agent's last report would stand for ever, although the agent is
-//! gone.
+//! Whether an agent still renews its Lease, if Leases are not followed: the Lease is read again at
+//! the end of each grace. Otherwise the last report of an agent that is gone would stand forever.
 
 use std::time::{Duration, Instant};
 
-/// A Lease as it was last seen to change. What time the agent writes does not matter.
+/// A Lease, and when it was last seen to change. The time that the agent writes does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedLease {
-    /// As the agent wrote it, in milliseconds since 1970. None: there is no Lease.
+    /// Time of renewal as the agent wrote it, in milliseconds since 1970. None: there is no Lease.
     renewed: Option<i64>,
     since: Instant,
 }
@@ -15,7 +14,7 @@ pub struct ObservedLease {
 // === impl ObservedLease ===
 
 impl ObservedLease {
-    /// As it was found: the agent has all its time.
+    /// The Lease at first sight: the agent has its whole grace.
     pub fn found(renewed: Option<i64>, now: Instant) -> Self {
         Self { renewed, since: now }
     }
@@ -26,7 +25,7 @@ impl ObservedLease {
         if renewed == self.renewed { self } else { Self { renewed, since: now } }
     }
 
-    /// Until the agent counts as silent: a grace after its last renewal was seen.
+    /// Time until the agent counts as silent: a grace after its last renewal was seen.
     pub fn left(&self, grace: Duration, now: Instant) -> Duration {
         grace.saturating_sub(now.saturating_duration_since(self.since))
     }

@@ -32,8 +32,8 @@ fn blind() -> Outcome {
     Outcome::NotProbed("the hub does not answer".to_owned())
 }
 
-/// After these outcomes, each a period after the one before, while others answer; and the time of
-/// the last.
+/// The state after these outcomes, each a period after the previous one, while others answer; and
+/// the time of the last.
 fn after(cluster: &Value, outcomes: &[Outcome], others_answer: bool) -> (Answers, Instant) {
     let mut at = Instant::now();
     let mut answers = Answers::begun(cluster);
@@ -54,7 +54,7 @@ fn a_condition_has_one_owner() {
         ("push", None, Owner::Answers, Owner::Answers),
         ("adopt", None, Owner::Answers, Owner::Answers),
         ("pull", None, Owner::Agent, Owner::Agent),
-        // An agent's own word stands while it renews its Lease, and no longer.
+        // An agent's own report stands only while it renews its Lease.
         ("push", Some(("True", "ManagedClusterAvailable")), Owner::Agent, Owner::Answers),
         ("push", Some(("False", "ManagedClusterKubeAPIServerUnavailable")), Owner::Agent, Owner::Answers),
         ("push", Some(("Unknown", "ManagedClusterLeaseUpdateStopped")), Owner::Answers, Owner::Answers),
@@ -191,7 +191,7 @@ fn probes_are_as_often_as_leases_within_limits_and_the_last_is_at_the_end_of_the
     assert_eq!(waits, [60, 60, 50, 1, 60, 60]);
 }
 
-/// As most of a fleet is silent, and some are not.
+/// Most of a fleet is silent, and some members are not.
 fn most() -> Answering {
     Answering { untold: 3, healthy: 1, known: 3, judged: 3, witnesses: 1 }
 }
@@ -240,7 +240,7 @@ fn a_loss_is_held_for_half_an_hour_while_some_answer_and_as_long_as_none_does() 
     assert_eq!(hold(at(92), most(), true), Some(UNREACHABLE));
 }
 
-/// A way that goes within ten minutes, bit by bit: who was cut off later answered since.
+/// A path that fails gradually within ten minutes: members cut off later have answered since.
 #[test]
 fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
     const MEMBERS: usize = 40;
@@ -274,7 +274,7 @@ fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
             }
         }
     }
-    // Those before half are silent are lost by themselves.
+    // Those before half are silent are lost independently.
     assert!((10..=30).contains(&told_at.len()), "{} are lost in an hour", told_at.len());
     let late: Vec<_> = told_at.iter().filter(|at| **at > start + Duration::from_mins(12)).collect();
     assert!(late.windows(2).all(|pair| *pair[1] - *pair[0] >= BETWEEN), "{} late ones", late.len());
@@ -282,7 +282,8 @@ fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
     assert!(members.iter().any(|(_, answers)| answers.is_held()), "those that wait are counted");
 }
 
-/// It is back after three answers, and silent again: it waits behind who is silent all the time.
+/// It returns with three answers, and falls silent again: it waits behind the members that stay
+/// silent.
 #[test]
 fn who_falls_silent_again_and_again_is_not_told_before_others() {
     let fleet = Answering { untold: 5, healthy: 2, known: 5, judged: 5, witnesses: 5 };
@@ -339,7 +340,7 @@ fn those_lost_long_ago_and_those_that_never_answered_are_left_out() {
         (fleet, fleet.is_doubtful()),
         (Answering { untold: 6, healthy: 2, known: 3, judged: 3, witnesses: 2 }, false)
     );
-    // Where none of a new fleet answers at all, it is no better known.
+    // If no member of a new fleet answers at all, nothing more is known.
     assert!(Answering::of(&never, [&never, &never].into_iter(), at).is_doubtful());
 }
 
@@ -363,11 +364,11 @@ fn who_answers_now_and_then_or_was_silent_before_speaks_for_no_silence_of_the_wa
     assert!(!is_doubtful(&[&liar, &well]) && !is_doubtful(&[&liar, &liar, &well, &well]));
     assert!(!is_doubtful(&[&sleeper, &well]) && !is_doubtful(&[&sleeper, &sleeper, &sleeper, &well]));
     assert!(is_doubtful(&[&with_it, &well]) && is_doubtful(&[&with_it, &with_it, &well, &well]));
-    // None answers any more: what anybody said before is no matter.
+    // None answers any more: earlier answers do not matter.
     assert!(is_doubtful(&[&liar, &liar]) && is_doubtful(&[&sleeper, &sleeper]));
 }
 
-/// As where the chart's `manifestworks.clusters` does not name a cluster that is delivered to.
+/// For example, the chart's `manifestworks.clusters` does not name a cluster with delivery.
 #[test]
 fn those_that_nobody_may_ask_say_nothing_of_the_way() {
     let (well, at) = after(&known(), &[Outcome::Healthy], true);
