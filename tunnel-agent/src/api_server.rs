@@ -1,8 +1,8 @@
-//! Whether the cluster's API server answers: a linked agent that cannot reach it is of no use.
+//! Whether the cluster's API server answers: a linked agent that cannot reach it is useless.
 //!
-//! Any answer to `GET /readyz` will do, 401 as well as 200: no credential is sent. Where the
-//! cluster's CA is known the certificate is verified, so that something else on the same address
-//! does not count.
+//! Any answer to `GET /readyz` counts, a 401 as well as a 200, because no credential is sent. If
+//! the cluster's CA is known, the certificate is verified, so that another server on the same
+//! address does not count.
 
 use std::io;
 use std::pin::pin;
@@ -28,14 +28,14 @@ use tokio::time::{Instant, interval, timeout};
 use crate::args::ApiServer;
 use crate::metrics::Metrics;
 
-/// Readiness waits for the first answer under this name.
+/// Name of the readiness condition that waits for the first answer.
 pub const CONDITION: &str = "api-server";
 const INTERVAL: Duration = Duration::from_secs(10);
-/// While it does not answer.
+/// Interval while it does not answer.
 const INTERVAL_WHEN_SILENT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why it does not count as answering.
+/// Why the API server does not count as answering.
 #[derive(Debug, thiserror::Error)]
 enum NotAnswering {
     #[error("the CA of this cluster cannot be read: {}", words::io(.0))]
@@ -54,8 +54,8 @@ enum NotAnswering {
     Timeout,
 }
 
-/// Asks for ever, and holds up readiness while nothing answers: from now on, also before the future
-/// runs.
+/// Asks forever, and blocks readiness until the first answer: from this call on, even before the
+/// future runs.
 pub fn watch(api_server: ApiServer, readiness: Readiness, metrics: Metrics) -> impl Future<Output = ()> + Send {
     let not_ready = readiness.block(CONDITION);
     ask_for_ever(api_server, readiness, not_ready, metrics)
@@ -93,7 +93,7 @@ async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: No
 
 async fn ask(api_server: &ApiServer) -> Result<(), NotAnswering> {
     let (host, port) = (api_server.place.host(), api_server.place.port());
-    // Read each time: it is one small file, and it may be rotated.
+    // Read each time: it is one small file, and may be rotated.
     let pem =
         api_server.ca.as_ref().map(|path| follow::read(path, follow::LONGEST)).transpose().map_err(NotAnswering::Ca)?;
     let tls = config(pem.as_deref().map_or(Trust::Insecure, Trust::Bundle), None)?;
@@ -109,7 +109,7 @@ async fn get(stream: Transport, host: &str) -> hyper::Result<()> {
     let mut answer = pin!(sender.send_request(request.expect("a valid request")));
     tokio::select! {
         answer = &mut answer => answer.map(drop),
-        // It has ended, with the answer or before it: the other future knows.
+        // The connection has ended, with the answer or before it: the other future knows.
         _ = connection => answer.await.map(drop),
     }
 }

@@ -1,4 +1,4 @@
-//! Wiring: everything is built in order, then it runs, then it drains.
+//! Wiring: builds everything in order, runs it, then drains it.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -27,13 +27,13 @@ use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
 
-/// What keeps the agent from being ready, as `/readyz` tells it.
+/// Conditions that keep the agent from being ready, as `/readyz` names them.
 const CONDITIONS: &[&str] = &[JOINED, links::CONDITION, api_server::CONDITION, SHUTDOWN];
-/// The hub has accepted the cluster; of an agent that is to join only.
+/// The hub has accepted the cluster; only for an agent that must join.
 const JOINED: &str = "joined";
 const SHUTDOWN: &str = "shutdown";
 
-/// For what is left of the tasks, and name look-ups, which cannot be interrupted.
+/// Time at shutdown for remaining tasks, and for name look-ups, which cannot be interrupted.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// A running agent. Dropping it stops it without draining: its streams are reset.
@@ -43,23 +43,23 @@ pub struct Agent {
     links: Arc<Links>,
     drain: Drain,
     drain_timeout: Duration,
-    /// The last field: the others live on it.
+    /// The last field, because the others live on the runtime.
     runtime: BackgroundRuntime,
 }
 
 // === impl Agent ===
 
 impl Agent {
-    /// Starts from command-line arguments, the program's name first. Returns once everything is
-    /// running; links come later. May be called inside or outside an async runtime, since it brings
-    /// its own.
+    /// Starts from command-line arguments, the program's name first. Returns once everything runs;
+    /// links come later. It can be called inside or outside an async runtime, because it brings its
+    /// own.
     pub fn start(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<Self> {
         let config = Config::new(&args::parse_from(arguments)?, |name| std::env::var(name).ok())?;
         let runtime = runtime(config.threads)?;
         Self::assemble(config, runtime)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
+    /// Runs as the process's main function: until SIGTERM or SIGINT, then drains. A second signal
     /// ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = runtime(config.threads)?;
@@ -117,12 +117,12 @@ impl Agent {
         Ok(Self { admin, readiness, links, drain, drain_timeout: config.drain_timeout, runtime })
     }
 
-    /// Where the admin endpoint listens: the port is the real one even if 0 was asked for.
+    /// Address of the admin endpoint: with the real port, even if 0 was requested.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin.address()
     }
 
-    /// Tasks that run now: what must not grow by what has ended.
+    /// Number of running tasks: ended work must not increase it.
     pub fn tasks(&self) -> usize {
         self.runtime.handle().metrics().num_alive_tasks()
     }
@@ -136,7 +136,7 @@ impl Agent {
         Err(anyhow!("not ready after {patience:?}: {blocked}; {}", described(&self.links).trim_end()))
     }
 
-    /// Shuts down as SIGTERM does and returns when everything has ended.
+    /// Shuts down as on SIGTERM, and returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
         let not_ready = self.readiness.block(SHUTDOWN);
         let (drain, patience) = (self.drain, self.drain_timeout);
@@ -154,7 +154,7 @@ impl Agent {
     }
 }
 
-/// Makes links to all servers, once the cluster has joined if it is to.
+/// Makes links to all servers, after the cluster has joined if it must.
 async fn link(joined: Option<(SharedStanding, NotReady)>, connector: Arc<Connector>, servers: Vec<Destination>) {
     if let Some((standing, not_ready)) = joined {
         tokio::select! {
@@ -168,7 +168,7 @@ async fn link(joined: Option<(SharedStanding, NotReady)>, connector: Arc<Connect
 }
 
 fn runtime(threads: usize) -> anyhow::Result<BackgroundRuntime> {
-    // A resolver that hangs must not gather more threads.
+    // A resolver that hangs must not accumulate threads.
     let runtime = BackgroundRuntime::of_relay("tunnel-agent", threads, forward::THREADS, LAST_MOMENT);
     runtime.context("cannot start a runtime")
 }
@@ -190,7 +190,7 @@ fn serve_admin(
     admin::serve(listen, runtime.handle(), handler).with_context(|| format!("cannot listen on --admin-listen={listen}"))
 }
 
-/// The links in a line.
+/// A summary of the links in one line.
 fn described(links: &Links) -> String {
     let found = links.summary();
     let mut line = format!("{} of {} links to {} tunnel-servers", found.links, found.wanted, found.servers);

@@ -1,5 +1,5 @@
-//! Ranges of IP addresses. IPv4 written as IPv6 (`::ffff:0:0/96`, RFC 4291 §2.5.5.2) is IPv4 here,
-//! since the kernel connects to it.
+//! Ranges of IP addresses. IPv4 written as IPv6 (`::ffff:0:0/96`, RFC 4291 §2.5.5.2) counts as
+//! IPv4, because the kernel connects to the IPv4 address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// An address and how many of its first bits count.
+/// An address and the length of its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr(IpNet);
 
-/// Why a text is no range.
+/// Why a text is not a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CidrError {
     #[error("the part before '/' is not an IP address")]
@@ -22,7 +22,7 @@ pub enum CidrError {
     HostBits(IpAddr),
 }
 
-/// Bits that an IPv4 address written as IPv6 has before its own.
+/// Length of the prefix before an IPv4 address written as IPv6.
 const MAPPED_PREFIX: u8 = 96;
 
 // === impl Cidr ===
@@ -30,14 +30,14 @@ const MAPPED_PREFIX: u8 = 96;
 impl Cidr {
     /// # Panics
     ///
-    /// `prefix` is more than 32.
+    /// If `prefix` is more than 32.
     pub const fn v4(address: Ipv4Addr, prefix: u8) -> Self {
         Self(IpNet::new_assert(IpAddr::V4(address), prefix))
     }
 
     /// # Panics
     ///
-    /// `prefix` is more than 128.
+    /// If `prefix` is more than 128.
     pub const fn v6(address: Ipv6Addr, prefix: u8) -> Self {
         Self(IpNet::new_assert(IpAddr::V6(address), prefix))
     }
@@ -51,7 +51,7 @@ impl Cidr {
         self.0.contains(&address.to_canonical())
     }
 
-    /// Whether all of `other` lies inside.
+    /// Whether this range contains all of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.0.contains(&other.0)
     }
@@ -61,7 +61,7 @@ impl FromStr for Cidr {
     type Err = CidrError;
 
     /// `address/prefix`. Bits beyond the prefix must be zero: `10.1.2.3/8` is more likely a mistake
-    /// than meant.
+    /// than intended.
     fn from_str(text: &str) -> Result<Self, CidrError> {
         let (address, prefix) = text.split_once('/').ok_or(CidrError::Prefix)?;
         let address: IpAddr = address.parse().map_err(|_| CidrError::Address)?;

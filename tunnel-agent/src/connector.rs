@@ -1,9 +1,8 @@
-//! Making links and keeping them.
+//! Makes and keeps links.
 //!
-//! Each `--server` is followed by one task that resolves its name; each address by one that makes
-//! and keeps the links through it ([`keeper`]). Behind an address may be one server, or a load
-//! balancer and any number of them: only the answer says which server answered, and [`Links`] has
-//! the existing links.
+//! One task per `--server` resolves its name, and one task per address makes and keeps the links
+//! through it ([`keeper`]). Behind an address may be one server, or a load balancer and any number
+//! of servers. Only the answer says which server answered. [`Links`] has the existing links.
 
 mod attempt;
 mod backoff;
@@ -25,13 +24,13 @@ use crate::links::Links;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 
-/// What all keepers share.
+/// The state that all keepers share.
 #[derive(Debug)]
 pub struct Connector {
     pub cluster: ClusterName,
     /// See [`process_name`].
     pub agent: String,
-    /// In place of the server's host.
+    /// Replaces the server's host for verification.
     pub server_name: Option<ServerName<'static>>,
     pub credentials: Arc<Credentials>,
     pub outbound: Arc<Outbound>,
@@ -45,23 +44,24 @@ pub struct Connector {
 /// One `--server`.
 #[derive(Debug)]
 struct Server {
-    /// As the operator wrote it.
+    /// The name that the operator wrote.
     name: Destination,
-    /// For its certificate.
+    /// The name for its certificate.
     verified: ServerName<'static>,
-    /// Given by keepers that failed or were asked to leave: the name may lead elsewhere by now.
+    /// Notified by keepers that failed or were asked to leave: the name may resolve to other
+    /// addresses by now.
     look_again: Notify,
 }
 
-/// For TCP, proxy and TLS together, and as much again for the registration.
+/// Timeout for TCP, proxy and TLS together, and again for the registration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Of the host's name that much is kept; with the random part it stays within the 64 of
-/// `Tunnel-Agent`.
+/// Limit of the part taken from the host's name; with the random part, the name stays within the 64
+/// of `Tunnel-Agent`.
 const LONGEST_HOST: usize = 40;
 
-/// The name of this process, by which servers tell it from others of the same cluster
-/// (`Tunnel-Agent`): the pod's name, so that operators recognize it, and something random, since a
+/// The name by which servers distinguish this process from others of the same cluster
+/// (`Tunnel-Agent`): the pod's name, which operators recognize, and a random part, because a
 /// restarted process is another one.
 pub fn process_name(variable: impl Fn(&str) -> Option<String>) -> String {
     let host = variable("HOSTNAME").unwrap_or_default();

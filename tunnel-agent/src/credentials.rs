@@ -1,7 +1,7 @@
-//! The agent's authorities and its credential, as the files say at the moment a link is made.
+//! The agent's authorities and its credential, as the files contain them when a link is made.
 //!
-//! Files that are missing or broken leave what was read last in use. A change is announced, so that
-//! links with the old identity are replaced before that expires.
+//! While files are missing or broken, the last good content stays in use. A change is announced, so
+//! that links with the old identity are replaced before it expires.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use tokio::sync::watch;
 use crate::files::{Followed, TokenError, TokenFile};
 use crate::metrics::Metrics;
 
-/// The files and what they said last.
+/// The files and their last good content.
 #[derive(Debug)]
 pub struct Credentials {
     tls: Followed,
     token: Option<TokenFile>,
     state: Mutex<LastIdentity>,
-    /// The generation of what was read last; 0 if nothing was.
+    /// The generation of the last content; 0 if there was none.
     changes: watch::Sender<u64>,
     metrics: Metrics,
 }
@@ -34,16 +34,16 @@ struct LastIdentity {
     complaints: Complaints,
 }
 
-/// What one link is made with.
+/// The identity of one link.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub config: Arc<ClientConfig>,
     pub token: Option<SecretString>,
-    /// From 1, counts up whenever something changed.
+    /// Starts at 1, and increases with every change.
     pub generation: u64,
 }
 
-/// Why no link can be made: nothing usable was ever read.
+/// Why no link can be made: the files never had usable content.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     #[error(transparent)]
@@ -64,26 +64,26 @@ impl Credentials {
         self.look().or_else(|error| self.state.lock().last.clone().ok_or(error))
     }
 
-    /// Follows the files for ever.
+    /// Follows the files forever.
     pub async fn follow(self: Arc<Self>) {
         let mut paths = self.tls.files().paths();
         paths.extend(self.token.as_ref().map(|token| token.path().to_owned()));
         let looks = move || paths.iter().map(|path| Look::at(path)).collect::<Vec<_>>();
-        // `look` reports errors if something is in use, and else the attempts at links do.
+        // If an identity is in use, `look` reports errors; otherwise the attempts to link do.
         follow::watch(looks, move |_, fresh| self.look().is_ok() && !fresh).await;
     }
 
-    /// Generations, as they are read.
+    /// The generations, as they are read.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// A refused credential may be accepted now.
+    /// Announces that a refused credential may be accepted now.
     pub fn try_again(&self) {
         self.changes.send_modify(|_| ());
     }
 
-    /// What the files say now. An error is logged once per cause.
+    /// The identity in the files now. An error is logged once per cause.
     fn look(&self) -> Result<Identity, CredentialsError> {
         let mut state = self.state.lock();
         let LastIdentity { complaints, last, .. } = &mut *state;

@@ -1,5 +1,5 @@
-//! Files that may be missing or broken for a while: read at each use, the last good ones stay in
-//! use.
+//! Files that may be missing or broken for a while: they are read at each use, and the last good
+//! content stays in use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// A longer token is no token.
+/// Limit of a token.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
-/// Trust and certificate of the dialling side, which need not be there at the start.
+/// Trust and certificate of the dialling side, which need not exist at the start.
 #[derive(Debug)]
 pub struct Followed {
     files: ClientFiles,
@@ -35,7 +35,7 @@ pub struct TokenFile {
     path: PathBuf,
 }
 
-/// Why there is no token. Texts hold nothing of the file.
+/// Why there is no token. The texts contain nothing of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("cannot read the token file {path}: {}", words::io(.source))]
@@ -57,8 +57,8 @@ impl Followed {
         &self.files
     }
 
-    /// What the files say now, and a number that counts up with each change. If they say nothing
-    /// usable: what they said before, with the error, which is new only once per cause.
+    /// The content of the files now, and a number that increases with each change. Without usable
+    /// content: the earlier content, with the error, which is new only once per cause.
     pub fn look(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
         let mut state = self.state.lock();
         let client = match &state.client {
@@ -70,8 +70,8 @@ impl Followed {
         Ok((Arc::clone(&current.config), current.number))
     }
 
-    /// As [`Followed::look`]; an error is an error only if nothing was ever usable, else it is
-    /// logged once per cause.
+    /// As [`Followed::look`], but returns an error only if the files never had usable content;
+    /// otherwise the error is logged once per cause.
     pub fn read(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
         match self.look() {
             Ok(current) => {
@@ -108,7 +108,7 @@ impl TokenFile {
         &self.path
     }
 
-    /// The token without the white space around it. Read as bytes, so that no error can quote it.
+    /// The token without surrounding white space. Read as bytes, so that no error can quote it.
     pub fn read(&self) -> Result<SecretString, TokenError> {
         let malformed = || TokenError::Malformed(self.path.clone());
         let bytes = follow::read(&self.path, LONGEST_TOKEN).map_err(|source| match source.kind() {

@@ -1,7 +1,7 @@
-//! One stream: judge where it wants to go, connect, join the two.
+//! One stream: checks its destination, connects, and joins the two.
 //!
-//! A dial ends when its asker gives up, and before the tunnel-server does, so that the agent, which
-//! knows the reason, reports it.
+//! A dial ends when its client gives up, and earlier than the tunnel-server's timeout, so that the
+//! agent, which knows the reason, reports it.
 
 mod dial;
 mod lookup;
@@ -27,11 +27,11 @@ use crate::metrics::Metrics;
 use crate::streams::Streams;
 use crate::targets::Targets;
 
-/// Streams open at a time. Each holds at most a window of bytes and one socket.
+/// Limit of open streams. Each holds at most a window of bytes and one socket.
 const MOST_STREAMS: usize = 10_000;
-/// Connects at a time: destinations that do not answer must not gather sockets.
+/// Limit of concurrent dials: destinations that do not answer must not accumulate sockets.
 const MOST_DIALS: usize = 512;
-/// What the answer may take on its way back to the server, which counts the same time from a little
+/// Time for the answer's way back to the server, whose timeout of the same length starts slightly
 /// earlier.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -39,7 +39,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Forwarder {
     targets: Targets,
-    /// For name and connect together.
+    /// Timeout for look-up and connect together.
     patience: Duration,
     room: Arc<Semaphore>,
     dials: Semaphore,
@@ -55,7 +55,7 @@ type BridgeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 // === impl Forwarder ===
 
 impl Forwarder {
-    /// `dial_timeout` is the servers'.
+    /// `dial_timeout` is the servers' own.
     pub fn new(targets: Targets, dial_timeout: Duration, streams: Arc<Streams>, metrics: Metrics) -> Self {
         Self {
             targets,
@@ -69,19 +69,19 @@ impl Forwarder {
         }
     }
 
-    /// One stream from its `CONNECT` to its end.
+    /// Serves one stream from its `CONNECT` to its end.
     pub async fn serve(self: Arc<Self>, incoming: Incoming) {
         let Ok(_room) = Arc::clone(&self.room).try_acquire_owned() else {
             return self.refuse(incoming, &Failure::TooManyStreams);
         };
-        // Boxed, and gone when it stands: a stream lasts, and carries no room for what came before
-        // it around.
+        // The future that opens is boxed, and dropped once the stream is open: a stream lasts, and
+        // must not carry the memory of the steps before it.
         if let Some(joined) = Box::pin(self.open(incoming)).await {
             joined.await;
         }
     }
 
-    /// Dials, and answers the asker.
+    /// Dials, and answers the client.
     async fn open(self: &Arc<Self>, mut incoming: Incoming) -> Option<BridgeFuture> {
         let started = Instant::now();
         let destination = incoming.destination.clone();
@@ -113,8 +113,8 @@ impl Forwarder {
         dial::connect(&self.targets, &self.lookups, &candidate, destination, Instant::now() + self.patience).await
     }
 
-    /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it
-    /// twice.
+    /// The bridge has a box of its own: an async block that awaits a captured future reserves
+    /// memory for it twice.
     fn join(
         self: &Arc<Self>,
         incoming: Incoming,
@@ -122,7 +122,7 @@ impl Forwarder {
         socket: TcpStream,
         timing: Timing,
     ) -> Option<BridgeFuture> {
-        // The asker is gone: the socket is closed by being dropped.
+        // The client is gone: dropping the socket closes it.
         let stream = incoming.accept_timed(timing).ok()?;
         let gauge = Arc::new(Gauge::default());
         let listed = self.streams.list(Arc::clone(&gauge));

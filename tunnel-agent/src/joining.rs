@@ -1,5 +1,6 @@
-//! Joining a hub as Open Cluster Management's agents do: the cluster is announced, a certificate is
-//! asked for, and both wait for an administrator. Then the certificate is the agent's credential.
+//! Joins a hub as Open Cluster Management's agents do: announces the cluster, requests a
+//! certificate, and waits for an administrator to approve both. Then the certificate is the agent's
+//! credential.
 //! <https://github.com/open-cluster-management-io/ocm/tree/v1.2.0/pkg/registration/spoke>
 
 mod asking;
@@ -40,20 +41,20 @@ use crate::outbound::Outbound;
 
 pub use self::standing::{SharedStanding, Standing};
 
-/// How we call ourselves to hubs.
+/// This program's name in requests to hubs.
 const PROGRAM: &str = concat!("tunnel-agent/", env!("CARGO_PKG_VERSION"));
-/// A certificate that was gone on with for less than this has the next try wait.
+/// If a certificate was in use for less than this, the next attempt waits.
 const SHORT: Duration = Duration::from_mins(1);
 
-/// Between two looks at whether the hub knows a certificate again that it did not know.
+/// Interval of checks whether the hub again knows a certificate that it did not know.
 const BELIEVED: Duration = Duration::from_secs(30);
 
-/// Joins, and stays joined.
+/// Joins a hub, and stays joined.
 pub struct Joining {
     cluster: String,
     config: JoinConfig,
     state: StateDirectory,
-    /// The way to hubs.
+    /// How hubs are dialled.
     dial: Dial,
     credentials: Arc<Credentials>,
     metrics: Metrics,
@@ -62,20 +63,20 @@ pub struct Joining {
     pace: Pace,
 }
 
-/// How long things take that a test waits for.
+/// Durations that tests shorten.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// How long the hub may answer 401 before the cluster joins anew. A hub that is being set up
-    /// says so for minutes, and joining wants a person.
+    /// How long the hub may answer 401 before the cluster joins again. A hub that is being set up
+    /// answers so for minutes, and joining needs a person.
     unbelieved: Duration,
-    /// Between two looks at the `ManagedCluster`, at most.
+    /// Longest interval between two reads of the `ManagedCluster`.
     look: Duration,
     /// How long the hub may answer that there is no such cluster before it is announced again: just
-    /// after the first yes, the hub is still writing.
+    /// after the first acceptance, the hub is still writing.
     unannounced: Duration,
 }
 
-/// The hub as this cluster's agent sees it.
+/// The hub, as this cluster's agent uses it.
 #[derive(Clone)]
 struct Joined {
     hub: Requests,
@@ -142,12 +143,12 @@ impl Joining {
         Ok(Self { cluster, config, state, dial, credentials, metrics, shared, secret: None, pace })
     }
 
-    /// How the cluster stands with the hub.
+    /// The cluster's standing with the hub.
     pub fn standing(&self) -> SharedStanding {
         self.shared.clone()
     }
 
-    /// For ever.
+    /// Runs forever.
     pub async fn run(mut self) {
         let member = self.needed_member().await;
         let secret = self.config.state_secret.take();
@@ -175,7 +176,8 @@ impl Joining {
         }
     }
 
-    /// Before anything else: what is not known to be missing is not asked for again.
+    /// Runs before anything else: the agent must not request again what earlier runs may have left
+    /// in the Secret.
     async fn restored(&self) {
         let Some(secret) = &self.secret else { return };
         let (mut failures, mut complaints) = (0, Complaints::default());
@@ -188,7 +190,7 @@ impl Joining {
         }
     }
 
-    /// Keeps the state where it outlives the directory, if that is wanted.
+    /// Saves the state in the Secret, which outlives the directory, if there is one.
     async fn save(&self) -> Result<(), JoinError> {
         match &self.secret {
             Some(secret) => secret.save(&self.state).await,
@@ -196,15 +198,15 @@ impl Joining {
         }
     }
 
-    /// The certificate there is, or a new one; `unbelieved` is one that the hub does not know. That
-    /// stays where it is, and is tried for as long as the way to another fails or waits.
+    /// The existing certificate, or a new one; `unbelieved` is one that the hub does not know. That
+    /// one stays in place, and is tried for as long as the way to another fails or waits.
     async fn joined(&self, unbelieved: Option<&Joined>) -> Joined {
         let Some(old) = unbelieved else { return self.tried(None).await };
         tokio::select! {
             joined = self.tried(Some(old)) => joined,
             joined = self.believed(old) => {
                 tracing::info!("the hub accepts the certificate again: using it");
-                // A person would have to approve it, and it would stand for the next renewal.
+                // The request would need a person's approval, and the next renewal would reuse it.
                 if let Err(error) = self.state.forget_request() {
                     tracing::warn!(reason = %error, "the certificate request that is not needed any more stays");
                 }
@@ -242,7 +244,7 @@ impl Joining {
         self.kept().await?.ok_or(JoinError::Lost)
     }
 
-    /// Completes when the hub that is meant knows a certificate again that is still the one kept.
+    /// Completes when the intended hub again knows a certificate that is still the kept one.
     async fn believed(&self, old: &Joined) -> Joined {
         loop {
             sleep(BELIEVED.min(self.pace.look)).await;
@@ -263,7 +265,7 @@ impl Joining {
         match standing {
             Standing::Accepted if !matches!(before, Standing::Accepted | Standing::Silent) => {
                 tracing::info!(cluster = self.cluster, "the hub has accepted this cluster");
-                // What was refused until then.
+                // Links that were refused until now may succeed.
                 self.credentials.try_again();
             }
             Standing::Denied if before != Standing::Denied => {
@@ -274,7 +276,7 @@ impl Joining {
         }
     }
 
-    /// Tells that the hub refuses to renew the certificate, or no longer.
+    /// Reports that the hub refuses to renew the certificate, or no longer refuses.
     fn refused(&self, why: Option<String>) {
         self.metrics.renewal_refused.set(why.is_some().into());
         if self.shared.trouble(why.clone())
@@ -284,7 +286,7 @@ impl Joining {
         }
     }
 
-    /// What earlier runs left, if it is for the hub that is meant, and still valid.
+    /// The certificate of earlier runs, if it is for the intended hub, and still valid.
     async fn kept(&self) -> Result<Option<Joined>, JoinError> {
         let Some(certificate) = self.state.certificate(&self.cluster)? else { return Ok(None) };
         if certificate.is_over_at(SystemTime::now()) {
@@ -293,7 +295,7 @@ impl Joining {
         }
         let kubeconfig = self.state.path(KUBECONFIG);
         let mut own = HubWay::read(&kubeconfig).await?;
-        // Without a bootstrap kubeconfig, what there is goes on.
+        // Without a bootstrap kubeconfig, the kept one stays in use.
         if let Some(meant) = self.meant().await {
             if meant.url() != own.url() {
                 tracing::warn!(hub = meant.url(), "the bootstrap kubeconfig names another hub: joining that one");
@@ -305,14 +307,14 @@ impl Joining {
             tracing::warn!("the hub of the kept kubeconfig is not verified: asking with the bootstrap kubeconfig");
             return Ok(None);
         }
-        // Of what others may have written there, only the address counts.
+        // Others may have written to this file, so only its address counts.
         self.state.write_kubeconfig(&own)?;
         let hub = self.requests(kubeconfig).await?;
         Ok(Some(Joined { hub, way: own, certificate }))
     }
 
-    /// The hub that the bootstrap kubeconfig means. None: there is none, or not one that may be
-    /// used, and so nothing is known of another hub.
+    /// The hub that the bootstrap kubeconfig names. None if there is no such kubeconfig, or not one
+    /// that may be used: then nothing is known about another hub.
     async fn meant(&self) -> Option<HubWay> {
         handed_over(&self.config.bootstrap).ok()?;
         HubWay::read(&self.config.bootstrap).await.ok()
@@ -323,8 +325,8 @@ impl Joining {
         Ok(Requests::new(client))
     }
 
-    /// A client of the member. What was wanted of it is not left out because its kubeconfig, or
-    /// the pod's token, is there a moment too late.
+    /// A client of the member. If a feature needs it, it is retried: the kubeconfig, or the pod's
+    /// token, may appear a moment late.
     async fn needed_member(&self) -> Option<Requests> {
         let is_needed = self.config.state_secret.is_some() || self.config.credential.is_some();
         let (mut failures, mut complaints) = (0, Complaints::default());
@@ -345,7 +347,7 @@ impl Joining {
         }
     }
 
-    /// The member's own API server, never through a proxy.
+    /// A client of the member's own API server, never through a proxy.
     async fn member(&self) -> Result<Option<Requests>, HubClientError> {
         let kubeconfig = match &self.config.member {
             Member::Kubeconfig(path) => Some(path.as_path()),

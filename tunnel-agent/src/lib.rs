@@ -1,5 +1,5 @@
-//! Runs in the unreachable network: dials out to tunnel-servers, is asked for byte streams,
-//! connects to allowed addresses only.
+//! Runs in the unreachable network: dials out to tunnel-servers, takes byte streams from them, and
+//! connects these to allowed addresses only.
 
 mod api_server;
 mod app;

@@ -1,6 +1,7 @@
-//! The usable links of the process, from all keepers: which servers are linked, and is that enough?
+//! The usable links of the process, from all keepers: which servers are linked, and whether that is
+//! enough.
 //!
-//! Keepers (the connector's) make links independently and look here whether one more is wanted. The
+//! The connector's keepers make links independently, and check here whether one more is wanted. The
 //! lock is never held for long.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,15 +13,15 @@ use telemetry::readiness::{NotReady, Readiness};
 use tokio::sync::watch;
 use tunnel::Serving;
 
-/// Readiness waits for the first link under this name.
+/// Name of the readiness condition that waits for the first link.
 pub const CONDITION: &str = "links";
-/// With fewer servers, the loss of one is the loss of the cluster.
+/// With fewer servers, the loss of one disconnects the cluster.
 pub const FEWEST_SERVERS: usize = 2;
 
 /// The usable links.
 #[derive(Debug)]
 pub struct Links {
-    /// To keep to each server.
+    /// Links to keep to each server.
     per_server: usize,
     inner: Mutex<Inner>,
     /// Counts changes.
@@ -32,9 +33,9 @@ pub struct Links {
 struct Inner {
     next: u64,
     links: BTreeMap<u64, Entry>,
-    /// Numbers of links that are in use, leaving ones included.
+    /// Numbers of links in use, including leaving ones.
     numbers: BTreeSet<u16>,
-    /// By place, links it wants to have now.
+    /// By keeper, the links it wants to have now.
     wanted: HashMap<u64, usize>,
     not_ready: Option<NotReady>,
 }
@@ -50,11 +51,11 @@ struct Entry {
 #[derive(Debug)]
 pub struct Usable {
     links: Arc<Links>,
-    /// Later links have higher ones.
+    /// Increases with each link.
     id: u64,
 }
 
-/// A link's number within the process, until dropped. No two links have the same, so that no server
+/// A link's number within the process, until dropped. No two links share one, so that no server
 /// takes one for the other's replacement.
 #[derive(Debug)]
 pub struct Number {
@@ -62,7 +63,7 @@ pub struct Number {
     number: u16,
 }
 
-/// For people and metrics.
+/// The links in numbers, for people and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     pub links: usize,
@@ -91,7 +92,7 @@ impl Links {
         self.per_server
     }
 
-    /// Takes a link in; none if its server has enough, unless the link stands in for another one.
+    /// Admits a link; none if its server has enough, unless the link replaces another one.
     pub fn admit(
         self: &Arc<Self>,
         keeper: u64,
@@ -112,8 +113,8 @@ impl Links {
         Some(Usable { links: Arc::clone(self), id })
     }
 
-    /// The lowest free number; none when all are taken, which no sensible number of links comes
-    /// near.
+    /// The lowest free number; none if all are taken, which no realistic number of links
+    /// approaches.
     pub fn number(self: &Arc<Self>) -> Option<Number> {
         let mut inner = self.inner.lock();
         let number = (0..=u16::MAX).find(|number| !inner.numbers.contains(number))?;
@@ -121,9 +122,9 @@ impl Links {
         Some(Number { links: Arc::clone(self), number })
     }
 
-    /// Whether one more link through `keeper` may lead somewhere it is wanted: there are too few
-    /// servers, or one that was reached through this keeper has too few links. Behind a load
-    /// balancer the only way to know is to try.
+    /// Whether one more link through `keeper` may be useful: there are too few servers, or one that
+    /// was reached through this keeper has too few links. Behind a load balancer, the only way to
+    /// know is to try.
     pub fn wants_more_through(&self, keeper: u64) -> bool {
         let inner = self.inner.lock();
         let here: BTreeSet<_> =
@@ -136,12 +137,13 @@ impl Links {
         self.inner.lock().next
     }
 
-    /// Whether there is a usable link to another server, or one that came after the mark `since`.
+    /// Whether there is a usable link to another server, or one that is newer than the mark
+    /// `since`.
     pub fn has_other(&self, server: &str, since: u64) -> bool {
         self.inner.lock().links.iter().any(|(id, link)| *id >= since || &*link.server != server)
     }
 
-    /// How many links `keeper` wants to have, for the summary; none when the place is gone.
+    /// Sets the number of links that `keeper` wants, for the summary; none when the keeper is gone.
     pub fn wanted_through(&self, keeper: u64, wanted: Option<usize>) {
         let mut inner = self.inner.lock();
         match wanted {

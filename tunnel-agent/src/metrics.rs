@@ -1,4 +1,4 @@
-//! `tunnel_agent_*`: counted where things happen; links and bytes are read at each scrape.
+//! `tunnel_agent_*`: events are counted where they happen; links and bytes are read at each scrape.
 
 mod live;
 
@@ -11,7 +11,7 @@ use telemetry::histogram::Histogram;
 
 pub use self::live::Live;
 
-/// Seconds; the last are those of slow and of silent destinations.
+/// In seconds; the last bounds are for slow and for silent destinations.
 const DIAL_BOUNDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// All counters. Clones share their values.
@@ -20,21 +20,21 @@ pub struct Metrics {
     /// Links established.
     pub registrations: Counter,
     registration_failures: Family<Reason, Counter>,
-    /// Links that ended unasked.
+    /// Links that ended unexpectedly.
     pub links_lost: Counter,
     /// Links that were replaced, because a server asked for it or the credential changed.
     pub links_replaced: Counter,
     dials: Family<Outcome, Counter>,
-    /// Of `dials`, the usual outcomes: there from the start, and found without a look-up.
+    /// The usual outcome of `dials`: present from the start, and incremented without a look-up.
     pub connected: Counter,
     pub cancelled: Counter,
     pub dial_seconds: Histogram,
     /// Destinations refused by the allow-list.
     pub refused_destinations: Counter,
-    /// Streams that ended with a reset instead of both directions' ends.
+    /// Streams that ended with a reset instead of a clean end in both directions.
     pub streams_broken: Counter,
     pub streams: Gauge,
-    /// Files that could not be read anew.
+    /// Failures to re-read files.
     pub reload_failures: Counter,
     /// 1 while the API server answers.
     pub api_server_up: Gauge,
@@ -151,12 +151,12 @@ impl Metrics {
         );
     }
 
-    /// A dial that failed.
+    /// Counts a failed dial.
     pub fn failed(&self, outcome: &'static str) {
         self.dials.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// A cluster has to join its hub again.
+    /// Counts a cluster that must join its hub again.
     pub fn joins_again(&self, reason: &'static str) {
         self.joins_again.get_or_create(&Reason { reason }).inc();
     }

@@ -25,7 +25,7 @@ pub struct Outbound {
 #[derive(Debug)]
 struct ProxySetting {
     proxy: ProxyUrl,
-    /// Where the operator said so, for the log.
+    /// Where the proxy was configured, for the log.
     source: &'static str,
     bypass: Bypass,
     /// Trust in an `https://` proxy.
@@ -39,17 +39,17 @@ impl Outbound {
         Self { through: None }
     }
 
-    /// Through the proxy at `url`, whatever the environment says.
+    /// Through the proxy at `url`, regardless of the environment.
     pub fn through(url: &str, ca: Option<PathBuf>) -> Result<Self, InvalidProxyUrl> {
         Ok(Self::with(ProxyUrl::parse(url)?, "--proxy-url", Bypass::default(), ca))
     }
 
-    /// What the environment says of proxies, in the meaning that Go's programs give it
-    /// (`golang.org/x/net/http/httpproxy`): `HTTPS_PROXY` and `NO_PROXY`, each in lower case if
-    /// there is none in upper case. Links are TLS, so `HTTP_PROXY` is about others.
+    /// The environment's settings for proxies, with the meaning that Go's programs give them
+    /// (`golang.org/x/net/http/httpproxy`): `HTTPS_PROXY` and `NO_PROXY`, each in lower case if the
+    /// upper-case variable is missing. Links are TLS, so `HTTP_PROXY` does not apply.
     ///
-    /// `variable` looks up a variable. The error names the variable that is wrong, without its
-    /// value: it may hold a password.
+    /// `variable` looks up a variable. The error names the invalid variable without its value,
+    /// which may hold a password.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>, ca: Option<PathBuf>) -> Result<Self, String> {
         let first = |names: [&'static str; 2]| {
             names
@@ -74,7 +74,7 @@ impl Outbound {
         self.through.as_ref().is_some_and(|through| !through.bypass.holds(host, port))
     }
 
-    /// The proxy towards `host:port`, if there is one. Its CA file is read anew if it changed.
+    /// The proxy for `host:port`, if any. Its CA file is re-read if it changed.
     pub fn proxy(&self, host: &str, port: u16) -> Result<Option<Proxy>, ClientFilesError> {
         let through = self.through.as_ref().filter(|_| self.is_proxied(host, port));
         through.map(ProxySetting::proxy).transpose()

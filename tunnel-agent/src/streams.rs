@@ -1,4 +1,4 @@
-//! The streams there are, and the bytes of all there ever were.
+//! The open streams, and the total bytes of all streams so far.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tunnel::{Budget, Gauge};
 #[derive(Debug)]
 pub struct Streams {
     inner: Mutex<Inner>,
-    /// What they may hold together.
+    /// The limit of what they hold together.
     budget: Budget,
 }
 
@@ -20,11 +20,11 @@ pub struct Streams {
 struct Inner {
     next: u64,
     open: HashMap<u64, Arc<Gauge>, RandomState>,
-    /// Of streams that have ended: towards destinations, and back.
+    /// Bytes of ended streams: towards destinations, and back.
     ended: (u64, u64),
 }
 
-/// One stream's place in the list, until dropped.
+/// One stream's entry in the list, until dropped.
 #[derive(Debug)]
 pub struct Listed {
     streams: Arc<Streams>,
@@ -34,7 +34,7 @@ pub struct Listed {
 // === impl Streams ===
 
 impl Streams {
-    /// `most` bytes may be held by all of them.
+    /// `most` is the limit of the bytes that all streams hold together.
     pub fn new(most: u64) -> Self {
         Self { inner: Mutex::default(), budget: Budget::new(most) }
     }

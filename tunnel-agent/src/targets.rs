@@ -1,9 +1,10 @@
-//! Which destinations the agent connects to: its own API server, and what the operator allowed.
+//! Which destinations the agent connects to: its own API server, and those that the operator
+//! allowed.
 //!
-//! The agent decides, whatever servers and their clients want. A name is resolved once, here, and
-//! the addresses that were checked are the ones that are dialled (CVE-2020-8562). Loopback,
-//! link-local addresses and metadata services of clouds are reached only by a rule about them:
-//! `0.0.0.0/0`, or a name whose owner lets it point there, is not enough.
+//! Servers and their clients do not influence this decision. A name is resolved once, here, and the
+//! agent dials the checked addresses (CVE-2020-8562). Loopback, link-local addresses and metadata
+//! services of clouds need a rule about them: `0.0.0.0/0`, or a name whose owner lets it point
+//! there, is not enough.
 
 mod rule;
 mod special;
@@ -14,7 +15,7 @@ use tunnel::{ClusterName, Destination};
 
 pub use self::rule::Rule;
 
-/// Names that mean the API server of the cluster a pod is in.
+/// Names of the API server of the cluster that a pod runs in.
 const IN_CLUSTER: [&str; 2] = ["kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
 const HTTPS: u16 = 443;
 
@@ -26,21 +27,21 @@ pub struct Targets {
     rules: Vec<Rule>,
 }
 
-/// Where to dial for a destination that may be allowed, and what its addresses have to pass.
+/// Where to dial for a destination that may be allowed, and which check its addresses must pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub destination: Destination,
     check: Check,
 }
 
-/// By what a destination may be allowed.
+/// What may allow a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The API server is wherever the operator said.
+    /// The API server is where the operator said, at any address.
     Any,
     /// A rule names the host.
     Named,
-    /// The name is nothing and anybody's, its addresses have to be allowed.
+    /// No rule names the host, which anyone may control: its addresses must be allowed.
     Unnamed,
 }
 
@@ -52,14 +53,14 @@ pub enum Check {
 pub struct NotAllowed {
     cluster: ClusterName,
     destination: Destination,
-    /// What may be the case instead.
+    /// The possible alternative cause.
     or: &'static str,
 }
 
 // === impl Candidate ===
 
 impl Candidate {
-    /// What was to be judged.
+    /// The check that its addresses must pass.
     pub fn check(&self) -> Check {
         self.check
     }
@@ -72,8 +73,8 @@ impl Targets {
         Self { cluster, api_server, rules }
     }
 
-    /// What can be said before a name is resolved; names that no rule can allow are not looked up
-    /// at all.
+    /// The decision before a name is resolved; names that no rule can allow are not looked up at
+    /// all.
     pub fn candidate(&self, destination: &Destination) -> Result<Candidate, NotAllowed> {
         let host = canonical(destination.host());
         if self.is_api_server(&host, destination.port()) {
@@ -96,9 +97,9 @@ impl Targets {
         self.allows(address, &canonical(candidate.destination.host()), candidate.destination.port(), candidate.check)
     }
 
-    /// The answer when `candidate`, asked for as `destination`, may not be reached at any of its
-    /// addresses. A name without a rule gets the same answer when it has no address: clients must
-    /// not learn which names exist here.
+    /// The answer if `candidate`, requested as `destination`, may not be reached at any of its
+    /// addresses. A name without a rule gets the same answer if it has no address: clients must not
+    /// learn which names exist here.
     pub fn refusal(&self, candidate: &Candidate, destination: &Destination) -> NotAllowed {
         let is_name = candidate.destination.host().parse::<IpAddr>().is_err();
         let hidden = is_name && candidate.check == Check::Unnamed;
@@ -123,7 +124,7 @@ impl Targets {
         let address = address.to_canonical();
         match (check, special::range_of(address)) {
             (Check::Any, _) | (Check::Named, None) => true,
-            // The name means this very machine: a rule with it is about loopback.
+            // The name means this machine: a rule with it covers loopback.
             (Check::Named, Some(_)) if host == "localhost" && address.is_loopback() => true,
             (Check::Unnamed, None) => self.rules.iter().any(|rule| rule.holds(address, port)),
             (Check::Named | Check::Unnamed, Some(range)) => {
@@ -133,7 +134,7 @@ impl Targets {
     }
 }
 
-/// Whether `host` is a name of the API server of the cluster a pod is in.
+/// Whether `host` is a name of the API server of the cluster that a pod runs in.
 pub(crate) fn is_in_cluster(host: &str) -> bool {
     IN_CLUSTER.contains(&&*canonical(host))
 }

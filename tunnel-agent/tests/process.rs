@@ -1,4 +1,4 @@
-//! The binary as a process: its complaints, its signals, its exit codes.
+//! The binary as a process: its complaints, signals and exit codes.
 
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ struct Running {
 // === impl Running ===
 
 impl Running {
-    /// One whose server nobody listens at, with a CA but no token yet.
+    /// An agent with a CA but no token yet; nothing listens at its server's address.
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca = Authority::new("ca").write_to(directory.path(), "ca").unwrap();

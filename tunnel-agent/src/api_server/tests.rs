@@ -6,7 +6,7 @@ use tunnel::Destination;
 
 use super::*;
 
-/// Answers `answer` to whatever comes.
+/// Sends `answer` for any request.
 async fn server(authority: &Authority, answer: &'static [u8]) -> Destination {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = listener.local_addr().unwrap().to_string();

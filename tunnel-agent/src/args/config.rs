@@ -1,5 +1,4 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
-//! once.
+//! Turns arguments into a consistent configuration; reports all mistakes at once.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,9 +16,9 @@ use super::{Args, Credential, JoinConfig, Servers};
 use crate::outbound::Outbound;
 use crate::targets::{Rule, Targets, is_in_cluster};
 
-/// Where a pod finds its cluster's CA.
+/// The file in a pod with its cluster's CA.
 const IN_CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
-/// More links to one server than cores to serve them are of no use, and a server takes sixteen of
+/// More links to one server than cores to serve them are useless, and a server accepts sixteen from
 /// one agent.
 const MOST_LINKS: u16 = 8;
 
@@ -27,14 +26,14 @@ const MOST_LINKS: u16 = 8;
 #[derive(Debug)]
 pub struct Config {
     pub cluster: ClusterName,
-    /// Each a name with a port, or an address.
+    /// Each is a name with a port, or an address.
     pub servers: Vec<Destination>,
-    /// In place of the server's host.
+    /// Replaces the server's host for verification.
     pub server_name: Option<ServerName<'static>>,
     /// Trust, and the certificate if that is the credential.
     pub files: ClientFiles,
     pub token_file: Option<PathBuf>,
-    /// How the credential comes, if it is not there from the start.
+    /// How the agent gets its credential by joining, if it does not have one from the start.
     pub join: Option<JoinConfig>,
     pub links: usize,
     pub outbound: Outbound,
@@ -42,7 +41,7 @@ pub struct Config {
     pub api_server: ApiServer,
     pub targets: Targets,
     pub dial_timeout: Duration,
-    /// Of all streams together.
+    /// Limit of all streams together.
     pub max_held_bytes: u64,
     pub drain_timeout: Duration,
     /// At least one.
@@ -52,11 +51,11 @@ pub struct Config {
     pub log_level: String,
 }
 
-/// The API server of the cluster the agent stands for.
+/// The API server of the agent's cluster.
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     pub place: Destination,
-    /// Whom to trust when asking it whether it is there; nobody in particular when absent, since
+    /// The CA to verify it with in the readiness check; without it nothing is verified, because
     /// nothing secret is sent.
     pub ca: Option<PathBuf>,
 }
@@ -64,7 +63,7 @@ pub struct ApiServer {
 // === impl Config ===
 
 impl Config {
-    /// `variable` looks up what the environment says of the pod and of proxies.
+    /// `variable` looks up the environment's settings for the pod and for proxies.
     pub fn new(args: &Args, variable: impl Fn(&str) -> Option<String>) -> Result<Self, InvalidConfig> {
         let mut wrong = Vec::new();
         let cluster = cluster(args.servers.cluster.as_deref(), &mut wrong);
@@ -150,7 +149,7 @@ fn servers(args: &Servers, wrong: &mut Vec<String>) -> Vec<Destination> {
     servers
 }
 
-/// Where the credential is once the cluster has joined: named as in a klusterlet's Secret.
+/// Files of the credential after the cluster has joined: named as in a klusterlet's Secret.
 fn joined_identity(state_dir: &Path) -> KeyPairFiles {
     KeyPairFiles { certificate: state_dir.join("tls.crt"), private_key: state_dir.join("tls.key") }
 }
@@ -192,7 +191,7 @@ fn api_server(
     if let Some(text) = given {
         let place =
             Destination::parse(text).map_err(|error| wrong.push(format!("--api-server={text}: {error}"))).ok()?;
-        // Elsewhere another authority may rule.
+        // Another address may have another authority.
         let ca = if is_in_cluster(place.host()) { ca() } else { None };
         return Some(ApiServer { place, ca });
     }

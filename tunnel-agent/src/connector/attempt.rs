@@ -21,10 +21,10 @@ use super::backoff::Kind;
 use super::{CONNECT_TIMEOUT, Connector, Server};
 use crate::credentials::{CredentialsError, Identity};
 
-/// A server's word, and what the link was made with.
+/// A server's answer, and the credential's generation of the link.
 pub(super) struct NewLink {
     pub registered: Registered<Transport>,
-    /// Of the credential.
+    /// Generation of the credential.
     pub generation: u64,
 }
 
@@ -95,7 +95,7 @@ async fn open(
 // === impl AttemptError ===
 
 impl AttemptError {
-    /// One word, for metrics.
+    /// The cause in one word, for metrics.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Credentials(_) | Self::ProxyTrust(_) | Self::Register(RegisterError::Unfit(_)) => "credentials",
@@ -125,12 +125,12 @@ impl AttemptError {
         }
     }
 
-    /// The server, or what it needs, is not there now.
+    /// Whether the server, or a dependency of it, is unavailable now.
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self, Self::Register(RegisterError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, .. }))
     }
 
-    /// What the server asked to wait.
+    /// The wait that the server asked for.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Register(RegisterError::Refused { retry_after, .. }) => *retry_after,
@@ -138,7 +138,7 @@ impl AttemptError {
         }
     }
 
-    /// What the operator can do about it.
+    /// The operator's remedy.
     pub(super) fn advice(&self, connector: &Connector) -> String {
         let cluster = &connector.cluster;
         match self.word() {
@@ -162,8 +162,8 @@ impl AttemptError {
     }
 }
 
-/// In TLS 1.3 a server refuses our certificate after its own part is done, so that we hear it while
-/// we wait for the answer.
+/// In TLS 1.3 a server refuses our certificate after it has finished its own part, so the refusal
+/// arrives while we wait for the answer.
 fn is_tls(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
 }

@@ -1,21 +1,22 @@
-//! When to try again: full jitter, exponential, and short for as long as an outage is young.
+//! The wait before the next attempt: exponential with full jitter, and short while an outage is
+//! young.
 //!
-//! A restarted server is found again within a second or two, a thousand agents do not come back in
-//! the same moment, and a server that is gone is asked twice a minute.
+//! A restarted server is found again within one or two seconds, a thousand agents do not return at
+//! the same moment, and a server that is gone is tried twice a minute.
 
 use std::time::Duration;
 
 use net::backoff;
 use tokio::time::Instant;
 
-/// Anything up to the window: a thousand agents spread over all of it.
+/// Any wait up to the window: a thousand agents spread over all of it.
 const WAITS: backoff::Backoff =
     backoff::Backoff { chance: 1.0, ..backoff::Backoff::doubling(Duration::from_millis(250), Duration::from_secs(30)) };
-/// The longest wait while an outage is young; after a refusal of the credential the shortest
-/// window, since trying changes nothing.
+/// The longest window while an outage is young. For a refusal that a person must resolve, the
+/// shortest window, because trying changes nothing.
 const YOUNG_LONGEST: Duration = Duration::from_secs(1);
 const YOUNG: Duration = Duration::from_secs(10);
-/// No server may keep us away for longer.
+/// Limit of the wait that a server may ask for.
 const MOST_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// Failures in a row.
@@ -26,19 +27,19 @@ pub(super) struct Backoff {
     until: Option<Instant>,
 }
 
-/// What kind of failure it was.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It may work in a moment.
+    /// The next attempt may succeed soon.
     Passing,
-    /// A person has to act first.
+    /// A person must act first.
     Lasting,
 }
 
 // === impl Backoff ===
 
 impl Backoff {
-    /// Counts a failure and says how long to wait. `at_least` is what the server asked for.
+    /// Counts a failure and returns the wait. `at_least` is the wait that the server asked for.
     pub(super) fn failed(&mut self, kind: Kind, at_least: Option<Duration>) -> Duration {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
@@ -55,17 +56,17 @@ impl Backoff {
         wait
     }
 
-    /// It has worked for a while: the next failure is the first.
+    /// It has worked for a while: the next failure counts as the first.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// When the next attempt may be made.
+    /// Time of the next attempt.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Whether a wait has not ended.
+    /// Whether the wait has not ended yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.until.is_some_and(|until| until > Instant::now())
     }

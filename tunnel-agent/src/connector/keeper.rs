@@ -1,8 +1,8 @@
-//! One address: the links made through it, and the next one.
+//! One address: the links through it, and the next one.
 //!
-//! The task owns its links and decides alone what to do next ([`LinkKeeper::next`]); attempts are
-//! made one after the other. A link that is asked to leave, or whose credential is no longer the
-//! one in the files, goes only when another has come, or after a while.
+//! The task owns its links and alone decides the next step ([`LinkKeeper::next`]); it makes one
+//! attempt at a time. A link that is asked to leave, or whose credential is not the current one,
+//! ends only when its replacement exists, or after a while.
 
 mod live;
 mod rest;
@@ -26,33 +26,33 @@ use super::backoff::{Backoff, Kind};
 use super::{Connector, Server};
 use crate::links::Number;
 
-/// A link that lived this long was good: the next failure is a first one.
+/// A link that lived this long was good: the next failure counts as the first.
 const STEADY: Duration = Duration::from_secs(10);
-/// After a change of the credential, links are replaced within this time, not all at once.
+/// After a change of the credential, links are replaced over this time, not all at once.
 const RENEW_WITHIN: Duration = Duration::from_secs(2);
-/// So long nothing is looked for behind an address after it was linked.
+/// For this long after a link, the keeper does not look for other servers behind its address.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Links through an address that the name no longer leads to are given up after this time, if there
-/// are others.
+/// Links through an address that the name no longer resolves to end after this time, if there are
+/// others.
 const RETIRE_AFTER: Duration = Duration::from_mins(5);
-/// The same complaint is not logged more often while there is no link at all,
+/// The same complaint is logged at most this often while there is no link at all,
 const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
-/// and while there is one: a name may well lead to addresses that are of no use from here.
+/// and while there is one: a name may resolve to addresses that are unreachable from here.
 const COMPLAIN_EVERY_WHEN_LINKED: Duration = Duration::from_mins(10);
-/// Two events a link.
+/// Two events per link.
 const EVENTS: usize = 64;
 
 /// See the module.
 pub(super) struct LinkKeeper {
     connector: Arc<Connector>,
     server: Arc<Server>,
-    /// None: a proxy resolves the server's name.
+    /// None if a proxy resolves the server's name.
     address: Option<SocketAddr>,
-    /// Of this keeper, in [`crate::links::Links`].
+    /// Id of this keeper in [`crate::links::Links`].
     id: u64,
     live: BTreeMap<u16, Live>,
-    /// Numbers of links that were lost: a new link with the old one's number makes the server
-    /// forget the old one, even if that has not noticed yet.
+    /// Numbers of lost links: a new link with the old one's number makes the server forget the old
+    /// one, even if the server has not noticed the loss yet.
     spare: Vec<Arc<Number>>,
     attempt: Option<Attempt>,
     backoff: Backoff,
@@ -68,19 +68,19 @@ pub(super) struct LinkKeeper {
 
 struct Attempt {
     number: Arc<Number>,
-    /// Whether the link is to stand in for the one with the same number.
+    /// Whether the new link replaces the one with the same number.
     replaces: bool,
     made: Pin<Box<dyn Future<Output = Result<NewLink, AttemptError>> + Send>>,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// Make one more link.
     Link,
     /// Make a link in place of this one, whose credential is old.
     Renew(u16),
-    /// Give up the links of an address that is gone.
+    /// End the links of an address that is gone.
     Retire,
 }
 
@@ -115,7 +115,8 @@ impl LinkKeeper {
         }
     }
 
-    /// Until the drain, or until the name no longer resolves here and the last link has ended.
+    /// Runs until the drain, or until the name no longer resolves to this address and the last link
+    /// has ended.
     pub(super) async fn run(mut self) {
         let drain = self.connector.drain.clone();
         let mut links = self.connector.links.changed();
@@ -136,21 +137,21 @@ impl LinkKeeper {
                     break;
                 }
                 Some(event) = self.events.recv() => self.on_event(event),
-                // Before the attempt: one that was made with the new credential must not be
-                // forgiven its failure.
+                // Before the attempt: a failure with the new credential must still count.
                 Ok(()) = identities.changed() => self.on_identity(),
                 made = made(&mut self.attempt) => self.on_made(made),
                 Ok(()) = present.changed() => self.on_presence(*present.borrow_and_update()),
                 () = sleep_until(due), if next.is_some() => self.take(next.map(|(_, step)| step)),
-                // Others' links came or went: it may be time for another look.
+                // Links of other keepers came or went: it may be time to look again.
                 Ok(()) = links.changed() => self.rest.on_change(self.connector.links.summary().servers),
             }
         }
         self.connector.links.wanted_through(self.id, None);
     }
 
-    /// The next thing to do, and when. Links are renewed also where the name no longer leads: an
-    /// answer may hold a part of the addresses, and the old credential may end before that changes.
+    /// The next step, and when it is due. Links are renewed even if the name no longer resolves to
+    /// the address: a DNS answer may contain only a part of the addresses, and the old credential
+    /// may expire before the next one.
     fn next(&self) -> Option<(Instant, Step)> {
         let now = Instant::now();
         let links = &self.connector.links;
@@ -161,7 +162,7 @@ impl LinkKeeper {
         } else if self.live.len() < links.per_server() {
             Some((rested, Step::Link))
         } else if self.live.len() < 2 * links.per_server() && links.wants_more_through(self.id) {
-            // Other keepers may be about to find the server that is missing.
+            // Other keepers may be about to find the missing server.
             Some((rested.max(self.linked_at + SETTLE), Step::Link))
         } else {
             None
@@ -172,7 +173,8 @@ impl LinkKeeper {
         [more, renew].into_iter().flatten().min_by_key(|(due, _)| *due)
     }
 
-    /// Links wanted: none of those are missed that would only lead where enough are.
+    /// Number of wanted links. Links that would only lead to servers with enough links do not count
+    /// as missing.
     fn wanted(&self) -> usize {
         let resting = self.rest.until().is_some() || self.gone_since.is_some();
         if resting { self.live.len() } else { self.connector.links.per_server().max(self.live.len()) }
@@ -207,8 +209,9 @@ impl LinkKeeper {
         }
     }
 
-    /// What the server asked for. But a server that is shutting down speaks for itself, and without
-    /// any link the others that may be behind its address are worth asking soon.
+    /// The wait that the server asked for. But a server that is shutting down speaks only for
+    /// itself: if there is no link at all, other servers behind the address are worth an attempt
+    /// soon.
     fn asked_to_wait(&self, error: &AttemptError) -> Option<Duration> {
         let alone = self.connector.links.summary().links == 0;
         let most = if alone && error.is_unavailable() { SETTLE } else { Duration::MAX };
@@ -219,7 +222,7 @@ impl LinkKeeper {
         let (metrics, link) = (&self.connector.metrics, number.get());
         metrics.registrations.inc();
         self.complaint = None;
-        // The one that was to be replaced may have been lost meanwhile.
+        // The link to replace may have been lost meanwhile.
         self.spare.retain(|spare| spare.get() != link);
         let old = if replaces { self.live.remove(&link) } else { None };
         let server = made.registered.server.clone();
@@ -257,7 +260,7 @@ impl LinkKeeper {
         }
     }
 
-    /// The link with `id`, if it is not yet on its way out.
+    /// The link with `id`, if it is not already leaving.
     fn remove(&mut self, link: u16, id: u64) -> Option<Live> {
         let known = self.live.get(&link).is_some_and(|live| live.id() == id);
         if known { self.live.remove(&link) } else { None }
@@ -287,7 +290,7 @@ impl LinkKeeper {
         if lived >= STEADY {
             self.backoff.reset();
         }
-        // Links to one server end together: that is one failure.
+        // Links to one server end together, which is one failure.
         if !self.backoff.is_waiting() {
             self.backoff.failed(Kind::Passing, None);
         }
@@ -295,7 +298,7 @@ impl LinkKeeper {
         self.server.look_again.notify_one();
     }
 
-    /// What was refused before may be accepted now.
+    /// A new credential may be accepted where the old one was refused.
     fn on_identity(&mut self) {
         self.renew_from = Instant::now() + RENEW_WITHIN.mul_f64(fraction());
         self.backoff.reset();
@@ -307,14 +310,14 @@ impl LinkKeeper {
         }
         self.gone_since = (!present).then(Instant::now);
         if !present {
-            // One more link is of no use; those that there are stay for a while, and need the
-            // credential of the day.
+            // A new link would be useless. Existing links stay for a while, and need the current
+            // credential.
             self.attempt.take_if(|attempt| !attempt.replaces);
             tracing::info!(address = %self, server = %self.server.name, "the name no longer resolves here");
         }
     }
 
-    /// The address has been gone for long: its links go too, if there are others.
+    /// The address has been gone for long: ends its links, if there are others.
     fn retire(&mut self) {
         self.gone_since = Some(Instant::now());
         if self.connector.links.summary().links > self.live.len() {
@@ -324,7 +327,7 @@ impl LinkKeeper {
         }
     }
 
-    /// GOAWAY on all links; returns when the last has ended.
+    /// Sends GOAWAY on all links; returns when the last has ended.
     async fn end_all(&mut self) {
         let leaving: Vec<_> = std::mem::take(&mut self.live).into_values().map(Live::drain).collect();
         for ended in leaving {
@@ -333,7 +336,7 @@ impl LinkKeeper {
     }
 }
 
-/// Waits for the attempt, for ever if there is none.
+/// Waits for the attempt, or forever if there is none.
 async fn made(attempt: &mut Option<Attempt>) -> Result<NewLink, AttemptError> {
     match attempt {
         Some(attempt) => attempt.made.as_mut().await,

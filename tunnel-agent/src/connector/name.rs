@@ -1,5 +1,5 @@
-//! One `--server`: its name is resolved again and again, and each address has a keeper that makes
-//! links at.
+//! One `--server`: resolves its name repeatedly, and runs a keeper for each address, which makes
+//! links through it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,15 +15,15 @@ use tokio::time::{Instant, sleep};
 use super::keeper::LinkKeeper;
 use super::{Connector, Server};
 
-/// How long an address may be unknown.
+/// How long a new address may stay unknown.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// However often keepers ask.
+/// Minimum, for any number of requests by keepers.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Of one name. Two servers are what availability needs; more spread load.
+/// Limit of the addresses of one name. Two servers are enough for availability; more spread load.
 const MOST_ADDRESSES: usize = 16;
 
-/// Keepers by address; none is the server's name, for a proxy to resolve.
+/// Keepers by address; none stands for the server's name, which a proxy resolves.
 struct LinkKeepers {
     connector: Arc<Connector>,
     server: Arc<Server>,
@@ -32,7 +32,7 @@ struct LinkKeepers {
 }
 
 struct Known {
-    /// Whether the name still leads there.
+    /// Whether the name still resolves to the address.
     present: watch::Sender<bool>,
     task: Id,
 }
@@ -69,7 +69,7 @@ impl LinkKeepers {
                     complained.clear();
                     self.update(&self.choose(found));
                 }
-                // What was known stays in use: a resolver that is down must not cut links.
+                // The known addresses stay in use: a resolver that is down must not cut links.
                 Err(error) => {
                     let reason = error.to_string();
                     if reason != complained {
@@ -87,7 +87,8 @@ impl LinkKeepers {
         }
     }
 
-    /// Those that are kept of too many: known ones first, so that nothing changes without need.
+    /// The addresses to keep if there are too many: known ones first, so that nothing changes
+    /// without need.
     fn choose(&self, mut found: Vec<SocketAddr>) -> Vec<Option<SocketAddr>> {
         found.sort_by_key(|address| (!self.known.contains_key(&Some(*address)), *address));
         found.truncate(MOST_ADDRESSES);

@@ -1,5 +1,5 @@
-//! Connecting to a destination: its name is resolved once, each address is checked, and one that
-//! passed is dialled.
+//! Connects to a destination: resolves its name once, checks each address, and dials one that
+//! passed.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,9 +1,9 @@
-//! Looking up names of destinations.
+//! Looks up names of destinations.
 //!
-//! The resolver cannot be interrupted: a look-up whose asker has given up goes on, on a thread of
-//! its own. So its place is given back when the resolver returns and not before, and whose names
-//! are slow takes places from names of the same kind only: neither from the API server's, nor from
-//! the agent's own of its tunnel-servers.
+//! The resolver cannot be interrupted: a look-up continues on a thread of its own after its client
+//! has given up. So its permit is returned only when the resolver returns. Slow names take permits
+//! only from names of the same kind: neither from the API server's, nor from the agent's own
+//! look-ups of its tunnel-servers.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -14,13 +14,13 @@ use tunnel::Destination;
 
 use crate::targets::Check;
 
-/// Threads for blocking work of the whole process: look-ups of three kinds, and as many again for
+/// Threads of the whole process for blocking work: look-ups of three kinds, and as many again for
 /// the agent itself.
 pub const THREADS: usize = 4 * MOST_OF_A_KIND;
-/// More wait, each as long as its dial may take.
+/// Limit of concurrent look-ups of one kind. More wait, each as long as its dial may take.
 const MOST_OF_A_KIND: usize = 32;
 
-/// Places for look-ups.
+/// Permits for look-ups.
 #[derive(Debug)]
 pub struct Lookups {
     api_server: Arc<Semaphore>,
@@ -31,8 +31,8 @@ pub struct Lookups {
 // === impl Lookups ===
 
 impl Lookups {
-    /// What `destination` means now, in the resolver's order: as many as it answers, of which the
-    /// dialer takes some.
+    /// The addresses of `destination` now, in the resolver's order: all that it returns, of which
+    /// the dialer uses some.
     pub async fn resolve(&self, check: Check, destination: &Destination) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (destination.host().to_owned(), destination.port());
         self.run(check, move || Ok((host, port).to_socket_addrs()?.collect())).await

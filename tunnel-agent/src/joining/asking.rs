@@ -1,7 +1,7 @@
-//! Requests for certificates, as they are made, looked at and taken over.
+//! Requests for certificates: creates them, checks their progress, and takes certificates over.
 //!
-//! A request's key and name are kept before the hub hears of it. Whether or not its answer arrives,
-//! the request is found again by that name, and no second one is made.
+//! A request's key and name are saved before the request is sent to the hub. Whether or not the
+//! answer arrives, that name finds the request again, and no second one is created.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use super::request::{self, MOST_OUTSTANDING, Pending, Progress, REQUESTS};
 use super::way::HubWay;
 use super::{JoinError, Joining};
 
-/// The request that waits for its certificate, or a new one, for a new key.
+/// The request that waits for its certificate, or a new one with a new key.
 pub fn pending(joining: &Joining, agent: &OcmAgent) -> Result<Pending, JoinError> {
     if let Some(pending) = joining.state.request()? {
         return Ok(pending);
@@ -25,7 +25,7 @@ pub fn pending(joining: &Joining, agent: &OcmAgent) -> Result<Pending, JoinError
     Ok(pending)
 }
 
-/// Makes the request on the hub. One that is there already is looked at next.
+/// Creates the request on the hub. If it exists already, the next look reads it.
 pub async fn ask(hub: &Requests, agent: &OcmAgent, pending: &Pending) -> Result<(), JoinError> {
     let document = request::document(agent, pending)?;
     match hub.create(REQUESTS, &document).await {
@@ -36,7 +36,7 @@ pub async fn ask(hub: &Requests, agent: &OcmAgent, pending: &Pending) -> Result<
     Ok(())
 }
 
-/// What has become of a request. None: it is not on the hub.
+/// The progress of a request. None if it is not on the hub.
 pub async fn look(joining: &Joining, hub: &Requests, pending: &Pending) -> Result<Option<Progress>, JoinError> {
     match hub.get(&format!("{REQUESTS}/{}", pending.name)).await {
         Ok(request) if request::is_for(&request, &pending.key) => Ok(Some(Progress::of(&request))),
@@ -49,8 +49,8 @@ pub async fn look(joining: &Joining, hub: &Requests, pending: &Pending) -> Resul
     }
 }
 
-/// Whether there may be one more. Any requester may label requests with this cluster's name:
-/// renewals are approved at once, and wait for no others.
+/// Whether one more request may be created. Any requester may label requests with this cluster's
+/// name, so renewals, which are approved at once, do not depend on this check.
 pub async fn check_outstanding(hub: &Requests, cluster: &str) -> Result<(), JoinError> {
     let own = format!("{REQUESTS}?labelSelector={CLUSTER_LABEL}%3D{cluster}");
     let known = hub.get(&own).await.map_err(JoinError::hub("listing certificate requests"))?;
@@ -58,7 +58,7 @@ pub async fn check_outstanding(hub: &Requests, cluster: &str) -> Result<(), Join
     if outstanding >= MOST_OUTSTANDING { Err(JoinError::Outstanding(outstanding)) } else { Ok(()) }
 }
 
-/// Takes a certificate over, if it can be used. One that cannot is forgotten, with its request.
+/// Takes a certificate over, if it is usable. Otherwise it is forgotten, together with its request.
 pub fn take(
     joining: &Joining,
     pending: &Pending,

@@ -1,4 +1,4 @@
-//! Asking to join, with a bootstrap kubeconfig that may do nothing else.
+//! Asks to join, with a bootstrap kubeconfig that may do nothing else.
 
 use std::time::Duration;
 
@@ -15,15 +15,16 @@ use super::request::{Pending, Progress};
 use super::way::HubWay;
 use super::{JoinError, Joining, cluster};
 
-/// Between two looks at the request: an administrator has just approved it, or will tomorrow.
+/// Interval between two reads of the request: an administrator may approve it in a moment or
+/// tomorrow.
 const LOOK: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(15)) };
 
-/// The hub as a program sees it that asks to join.
+/// The hub, as a program uses it that asks to join.
 pub struct Bootstrap<'a> {
     joining: &'a Joining,
     hub: Requests,
     way: HubWay,
-    /// The last text in the log.
+    /// The last logged text.
     said: String,
 }
 
@@ -37,13 +38,14 @@ impl<'a> Bootstrap<'a> {
         Ok(Self { joining, hub: joining.requests(kubeconfig).await?, way, said: String::new() })
     }
 
-    /// Completes when there is a certificate in the state directory.
+    /// Completes when the state directory has a certificate.
     pub async fn join(mut self) -> Result<(), JoinError> {
         let cluster = &self.joining.cluster;
         let agent = OcmAgent { cluster: cluster.clone(), agent: self.joining.state.agent_name(cluster)? };
         self.announce().await?;
         let pending = pending(self.joining, &agent)?;
-        // Before the hub hears of it: what is only in the directory may be gone with it.
+        // Before the request is sent to the hub: state that is only in the directory may be lost
+        // with it.
         self.joining.save().await?;
         if look(self.joining, &self.hub, &pending).await?.is_none() {
             check_outstanding(&self.hub, cluster).await?;
@@ -54,7 +56,7 @@ impl<'a> Bootstrap<'a> {
         Ok(())
     }
 
-    /// Creates the `ManagedCluster`, if it is not there.
+    /// Creates the `ManagedCluster`, if it does not exist.
     pub async fn announce(&self) -> Result<(), JoinError> {
         let Joining { cluster, config, .. } = self.joining;
         match self.hub.get(&cluster::path(cluster)).await {
@@ -71,7 +73,7 @@ impl<'a> Bootstrap<'a> {
         Ok(())
     }
 
-    /// The certificate, PEM.
+    /// Waits for the certificate (PEM).
     async fn wait(&mut self, pending: &Pending) -> Result<Vec<u8>, JoinError> {
         let mut looks = 0;
         loop {
@@ -89,7 +91,7 @@ impl<'a> Bootstrap<'a> {
         }
     }
 
-    /// Which yes is missing, once.
+    /// Logs once which approval is missing.
     async fn tell(&mut self, pending: &Pending, progress: &Progress) {
         let name = &self.joining.cluster;
         let cluster = self.hub.get(&cluster::path(name)).await.ok();
@@ -101,8 +103,8 @@ impl<'a> Bootstrap<'a> {
     }
 }
 
-/// What an administrator still has to do for cluster `name` and its `request`. Of a cluster that
-/// cannot be read, nothing is known.
+/// The missing steps of an administrator for cluster `name` and its `request`. For a cluster that
+/// cannot be read, none are known.
 fn missing(name: &str, cluster: Option<&Value>, request: &str, progress: &Progress) -> String {
     let certificate = match progress {
         Progress::Waiting => Some(format!("approve its certificate: kubectl certificate approve {request}")),

@@ -1,4 +1,4 @@
-//! The certificate that the hub signed: whose it is, and when it is time for the next one.
+//! The certificate that the hub signed: its subject, and when to renew it.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,20 +8,21 @@ use net::tls::keypair;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::parse_x509_certificate;
 
-/// A new one is asked for when this share of its life is left, and a little more or less by chance:
-/// agents that joined together do not renew together. (`clientcert` of OCM's sdk-go does the same.)
+/// A new one is requested when this share of its life is left, or a random bit more, up to
+/// `MOST_LEFT`: agents that joined together do not renew together. (`clientcert` of OCM's sdk-go
+/// does the same.)
 const LEAST_LEFT: f64 = 0.20;
 const MOST_LEFT: f64 = 0.25;
 
-/// Bytes of a certificate with its chain.
+/// Limit of a certificate with its chain, in bytes.
 const LARGEST: usize = 64 << 10;
-/// One that is good for less is not used: it would be renewed again and again.
+/// A certificate that is valid for less is not used: it would be renewed again and again.
 const SHORTEST: Duration = Duration::from_mins(1);
-/// Between two renewals, or half of what is left of a shorter life: a hub may backdate what it
-/// signs by more than it grants.
+/// Minimum between two renewals, or half of the rest of a shorter life: a hub may backdate a
+/// certificate by more than it grants.
 const LEAST_USE: Duration = Duration::from_mins(1);
 
-/// A certificate of the agent's, and what it says.
+/// A certificate of the agent, and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     pub agent: OcmAgent,
@@ -31,7 +32,7 @@ pub struct Certificate {
     pub public_key: Vec<u8>,
 }
 
-/// What the hub signed is no use.
+/// Why a certificate from the hub is useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Useless {
     #[error("it is no certificate")]
@@ -72,13 +73,12 @@ impl Certificate {
         })
     }
 
-    /// Whether it has expired. One that is not valid yet is so by a clock that is wrong: the hub's
-    /// decides.
+    /// Whether it has expired. If it is not valid yet, our clock is wrong: the hub's decides.
     pub fn is_over_at(&self, now: SystemTime) -> bool {
         self.not_after <= now
     }
 
-    /// Whether what was issued for `agent` and this public key can be used from `now` on.
+    /// Whether a certificate for `agent` and this public key is usable from `now` on.
     pub fn check(&self, agent: &OcmAgent, public_key: Option<&[u8]>, now: SystemTime) -> Result<(), Useless> {
         if self.agent != *agent {
             return Err(Useless::Other);
@@ -90,18 +90,18 @@ impl Certificate {
         if left < SHORTEST { Err(Useless::Short(Duration::from_secs(left.as_secs()))) } else { Ok(()) }
     }
 
-    /// Its end (RFC 3339).
+    /// Its expiry (RFC 3339).
     pub fn ends(&self) -> String {
         api::time::text(self.not_after)
     }
 
-    /// When the one after this is to be asked for, which was issued just now.
+    /// When to request the next one, if this one was issued just now.
     pub fn next_renewal(&self, now: SystemTime) -> SystemTime {
         let left = self.not_after.duration_since(now).unwrap_or_default();
         self.renewal().max(now + LEAST_USE.min(left / 2))
     }
 
-    /// When the next one is to be asked for.
+    /// When to request the next one.
     pub fn renewal(&self) -> SystemTime {
         let life = self.not_after.duration_since(self.not_before).unwrap_or_default();
         let left = LEAST_LEFT + (MOST_LEFT - LEAST_LEFT) * fraction();

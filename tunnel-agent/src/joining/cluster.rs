@@ -6,17 +6,18 @@ use api::ocm_agent::{ANNOUNCED_BY_ANNOTATION, TUNNEL_AGENT};
 use serde_json::{Value, json};
 
 pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
-/// Of the Lease, where the object does not say (its kind's default).
+/// Default duration of the Lease, in seconds (its kind's default).
 const DEFAULT_LEASE: u64 = 60;
-/// Never renewed more often, whatever the object says, nor more seldom.
+/// Limits of the interval of renewals, for any value in the object.
 const SHORTEST_LEASE: u64 = 1;
 const LONGEST_LEASE: u64 = 3_600;
-/// Between two looks.
+/// Limits of the time between two reads.
 const SHORTEST_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
-/// What announces `cluster`, at `url` if clients of the hub can reach it there. It says that no
-/// klusterlet runs, so that the hub may deliver what no agent on the member will fetch.
+/// The `ManagedCluster` that announces `cluster`, with `url` if clients of the hub can reach it
+/// there. It says that no klusterlet runs, so that the hub may deliver what no agent on the member
+/// will fetch.
 pub fn document(cluster: &str, url: Option<&str>) -> Value {
     let mut spec = json!({"hubAcceptsClient": false, "leaseDurationSeconds": DEFAULT_LEASE});
     if let Some(url) = url {
@@ -28,7 +29,7 @@ pub fn document(cluster: &str, url: Option<&str>) -> Value {
     })
 }
 
-/// Where it is.
+/// Path of the object.
 pub fn path(cluster: &str) -> String {
     format!("{CLUSTERS}/{cluster}")
 }
@@ -37,19 +38,19 @@ pub fn is_accepted(cluster: &Value) -> bool {
     cluster["spec"]["hubAcceptsClient"] == true
 }
 
-/// How often the Lease is renewed.
+/// Interval of the Lease's renewals.
 pub fn lease(cluster: &Value) -> Duration {
     let seconds = cluster["spec"]["leaseDurationSeconds"].as_u64().unwrap_or(DEFAULT_LEASE);
     Duration::from_secs(seconds.clamp(SHORTEST_LEASE, LONGEST_LEASE))
 }
 
-/// How often the cluster is looked at. That has bounds of its own: each look asks the member, too,
-/// and a hub's no is to be noticed however seldom the Lease is renewed.
+/// Interval of reads of the cluster. It has bounds of its own: each read also asks the member, and
+/// the agent must notice a denial even if it renews the Lease rarely.
 pub fn look(cluster: &Value) -> Duration {
     lease(cluster).clamp(SHORTEST_LOOK, LONGEST_LOOK)
 }
 
-/// What an administrator types.
+/// The command for an administrator.
 pub fn how_to_accept(cluster: &str) -> String {
     format!("kubectl patch managedcluster {cluster} --type=merge -p '{{\"spec\":{{\"hubAcceptsClient\":true}}}}'")
 }

@@ -1,6 +1,6 @@
-//! What an agent with a certificate owes its hub: a renewed Lease, a reported status, and the next
-//! certificate before this one ends. Each goes on by itself: a call that hangs holds up its own
-//! kind and no other.
+//! The duties of an agent with a certificate: it renews its Lease, reports the status, and gets the
+//! next certificate before this one expires. Each duty runs independently: a call that hangs delays
+//! only its own kind.
 
 mod announcing;
 mod filling;
@@ -28,23 +28,23 @@ use super::state::KUBECONFIG;
 use super::way::HubWay;
 use super::{JoinError, Joined, Joining, cluster};
 
-/// While the hub has not accepted the cluster.
+/// Interval while the hub has not accepted the cluster.
 const WAITING: Duration = Duration::from_secs(5);
-/// Between two steps of a renewal, and after a call that failed.
+/// Between two steps of a renewal, and after a failed call.
 const STEP: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1)) };
-/// For the clock to be looked at: it may have been set.
+/// The clock may be set, so it is read at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// Between two looks at whether the certificate counts, and whether the state was saved.
+/// Interval of the checks whether the certificate still counts, and whether the state is saved.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Why the cluster has to join anew.
+/// Why the cluster must join again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// The certificate has expired.
     Expired,
     /// The bootstrap kubeconfig names another hub.
     OtherHub,
-    /// The hub does not know the certificate, and has said so for long.
+    /// The hub does not know the certificate, and has said so for a long time.
     Unbelieved,
 }
 
@@ -54,16 +54,16 @@ pub struct Keeping<'a> {
     member: Option<&'a Requests>,
     url: String,
     joined: Mutex<Joined>,
-    /// Held while files of the state and the client that reads them are made: the client of a
-    /// renewal and that of another way to the hub must not take each other's place.
+    /// Held while the state's files, and the client that reads them, are made: the client of a
+    /// renewal and the client of a change of the way to the hub must not overwrite each other.
     changing: tokio::sync::Mutex<()>,
-    /// The `ManagedCluster` as it was read last, while it is accepted.
+    /// The `ManagedCluster` as last read, while it is accepted.
     cluster: watch::Sender<Option<Value>>,
-    /// The cluster is to be read again before it is time.
+    /// The cluster must be read again earlier than scheduled.
     soon: Notify,
 }
 
-/// What one kind of call complains of, logged once per cause.
+/// The complaints about one kind of call, each logged once per cause.
 #[derive(Default)]
 struct Troubles {
     complaints: Complaints,
@@ -73,7 +73,7 @@ struct Troubles {
 // === impl Over ===
 
 impl Over {
-    /// As metrics name it.
+    /// The reason as metrics name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -93,7 +93,7 @@ impl<'a> Keeping<'a> {
         Self { joining, member, url, joined, changing, cluster, soon: Notify::new() }
     }
 
-    /// Until the cluster has to join anew. Returns with what it had.
+    /// Runs until the cluster must join again. Returns the reason and the last state.
     pub async fn run(self) -> (Over, Joined) {
         let over = tokio::select! {
             over = self.over() => over,
@@ -107,7 +107,7 @@ impl<'a> Keeping<'a> {
         (over, self.joined.into_inner())
     }
 
-    /// The hub, by the certificate there is at the moment.
+    /// The hub, with the current certificate.
     fn hub(&self) -> Requests {
         self.joined.lock().hub.clone()
     }
@@ -136,7 +136,7 @@ impl<'a> Keeping<'a> {
         }
     }
 
-    /// Goes to the hub as the bootstrap kubeconfig says: with its CA, name and proxy.
+    /// Uses the bootstrap kubeconfig's settings for the hub: its CA, name and proxy.
     async fn turn(&self, meant: HubWay) -> Result<(), JoinError> {
         let _changing = self.changing.lock().await;
         if self.joined.lock().way == meant {
@@ -155,8 +155,8 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Looks again and again whether the cluster is accepted. Completes when the hub has not known
-    /// the certificate for long: it was restored, or has another CA.
+    /// Checks repeatedly whether the cluster is accepted. Completes when the hub has not known the
+    /// certificate for a long time, because it was restored, or has another CA.
     async fn look(&self) -> Over {
         let path = cluster::path(&self.joining.cluster);
         let (mut troubles, mut unbelieved, mut announcing) = (Troubles::default(), None, Announcing::default());
@@ -175,7 +175,7 @@ impl<'a> Keeping<'a> {
                     self.cluster.send_replace(Some(cluster));
                     sooner(wait, lease::JITTER)
                 }
-                // It may look at itself from the first acceptance on.
+                // The cluster may read itself only from the first acceptance on.
                 Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => {
                     troubles.over();
                     self.cluster.send_replace(None);
@@ -191,7 +191,7 @@ impl<'a> Keeping<'a> {
         }
     }
 
-    /// Keeps the state where it outlives the directory.
+    /// Saves the state in the Secret, which outlives the directory.
     async fn save(&self) -> Infallible {
         let mut troubles = Troubles::default();
         loop {
@@ -216,7 +216,7 @@ impl<'a> Keeping<'a> {
     /// The cluster, once it is accepted.
     async fn accepted(&self, cluster: &mut watch::Receiver<Option<Value>>) -> Value {
         loop {
-            // The sender is ours: it is there for as long as this is.
+            // The sender is ours, and lives as long as this.
             if let Ok(accepted) = cluster.wait_for(Option::is_some).await
                 && let Some(accepted) = accepted.as_ref()
             {
@@ -226,7 +226,7 @@ impl<'a> Keeping<'a> {
     }
 }
 
-/// Since when the hub has not known the certificate, after this answer. Silence says nothing.
+/// Since when the hub has not known the certificate, after this answer. No answer changes nothing.
 fn since_when(answer: &Result<Value, RequestError>, since: Option<Instant>, now: Instant) -> Option<Instant> {
     match answer {
         Err(RequestError::Answer { code: 401, .. }) => since.or(Some(now)),
@@ -238,7 +238,7 @@ fn since_when(answer: &Result<Value, RequestError>, since: Option<Instant>, now:
 // === impl Troubles ===
 
 impl Troubles {
-    /// Tells of an error; returns after how long to try again.
+    /// Reports an error; returns the wait before the next attempt.
     fn failed(&mut self, error: &JoinError) -> Duration {
         if let Some(reason) = self.complaints.new_cause(error) {
             tracing::warn!(reason, "not done, trying again");
@@ -247,7 +247,7 @@ impl Troubles {
         STEP.wait(self.failures - 1)
     }
 
-    /// It works.
+    /// The call succeeded.
     fn over(&mut self) {
         self.complaints.clear();
         self.failures = 0;

@@ -12,23 +12,23 @@ use tokio::time::{Instant, timeout};
 
 use super::status::{Facts, Resources};
 
-/// Nodes of one answer, and answers that are read: a member with more has more than its status
-/// says.
+/// Nodes per page, and pages that are read: a member with more nodes has more resources than its
+/// status says.
 const PAGE: usize = 200;
 const MOST_PAGES: usize = 50;
-/// How long version and nodes are believed.
+/// How long version and nodes stay cached.
 const SELDOM: Duration = Duration::from_mins(1);
-/// For all of them.
+/// Timeout for all pages.
 const NODES_WITHIN: Duration = Duration::from_secs(30);
-/// Resources of nodes that are reported, and no others: drivers add theirs, one for each device.
+/// The resources of nodes that are reported, and no others: drivers add resources for each device.
 const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
 
-/// What changes seldom, and when it was read.
+/// Facts that change rarely, and when they were read.
 #[derive(Default)]
 pub struct Known(Option<(Instant, Option<String>, Option<Resources>)>);
 
-/// What can be found out now. What may not be read is left out. Version and nodes are read once a
-/// minute at most, and `known` holds them meanwhile.
+/// All facts that can be read now; facts without permission are left out. Version and nodes are
+/// read at most once a minute, and `known` caches them meanwhile.
 pub async fn facts(member: &Requests, known: &mut Known) -> Facts {
     let unavailable = health(member).await.err().unwrap_or_default();
     if !unavailable.is_empty() {
@@ -44,14 +44,15 @@ pub async fn facts(member: &Requests, known: &mut Known) -> Facts {
     Facts { unavailable: Some(String::new()), version, resources }
 }
 
-/// `/livez`, or `/healthz` where that is not known or not allowed. The error says what is wrong.
+/// `/livez`, or `/healthz` if the member does not have or does not allow the former. The error
+/// describes the fault.
 async fn health(member: &Requests) -> Result<(), String> {
     let mut path = "/livez";
     loop {
         match member.probe(path).await {
             Ok(code) if code.is_success() => return Ok(()),
             Ok(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) if path == "/livez" => path = "/healthz",
-            // It answers, and the agent may not know more.
+            // It answers; the agent is not allowed to know more.
             Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => return Ok(()),
             Ok(code) => return Err(format!("{path} of the kube-apiserver answered {}", code.as_u16())),
             Err(error) => return Err(plain(&format!("the kube-apiserver: {error}"))),
@@ -86,7 +87,7 @@ fn add(sums: &mut BTreeMap<String, f64>, quantities: &Value) {
     }
 }
 
-/// Whole, or in thousandths.
+/// A whole number, or thousandths.
 fn text(sum: f64) -> String {
     if sum.fract() == 0.0 { format!("{sum:.0}") } else { format!("{:.0}m", sum * 1000.0) }
 }
@@ -121,7 +122,7 @@ mod tests {
             (404, 200, ""),
             (404, 500, "/healthz of the kube-apiserver answered 500"),
             (403, 503, "/healthz of the kube-apiserver answered 503"),
-            // It answers, and says no more to the agent.
+            // It answers, but tells the agent nothing more.
             (403, 403, ""),
             (404, 401, ""),
             (401, 500, ""),
@@ -137,7 +138,7 @@ mod tests {
             });
             let facts = facts(&client(&member).await, &mut Known::default()).await;
             assert_eq!(facts.unavailable.as_deref(), Some(expected), "{livez} {healthz}");
-            // Of one that is ill, nothing else is asked.
+            // An unhealthy member is asked nothing else.
             assert_eq!(facts.version.is_some(), expected.is_empty(), "{livez} {healthz}");
         }
     }

@@ -1,5 +1,6 @@
-//! A certificate request (`certificates.k8s.io/v1`), as Open Cluster Management's hub recognizes an
-//! agent's. Its key is made here, and leaves this process only for the state directory.
+//! A certificate request (`certificates.k8s.io/v1`) in the form that Open Cluster Management's hub
+//! recognizes as an agent's. Its key is made here, and leaves this process only for the state
+//! directory.
 
 use api::ocm_agent::{ALL_CLUSTERS, CLUSTER_LABEL, OcmAgent, SIGNER};
 use base64::Engine as _;
@@ -12,19 +13,19 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer as _;
 
-/// Where requests are.
+/// Path of requests.
 pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// Undecided requests of a cluster. With more, an agent makes no other: it would bury those that an
-/// administrator is to look at.
+/// Limit of a cluster's undecided requests. Above it, an agent creates no other: it would bury
+/// those that an administrator must read.
 pub const MOST_OUTSTANDING: usize = 10;
 
 /// As [`DnType::OrganizationName`].
 const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 
-/// Bytes that are quoted of a text on the hub.
+/// Limit of a quoted text of the hub, in bytes.
 const LONGEST_QUOTE: usize = 1 << 10;
 
-/// A key whose certificate was asked for, or is to be.
+/// A key whose certificate is requested, or will be.
 #[derive(Debug, Clone)]
 pub struct Pending {
     /// Name of the request on the hub.
@@ -33,14 +34,14 @@ pub struct Pending {
     pub key: SecretString,
 }
 
-/// What became of a request.
+/// The progress of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// No administrator has decided yet.
     Waiting,
     /// The hub has not signed it yet.
     Approved,
-    /// A person said no, or the hub cannot sign it; with their words.
+    /// A person denied it, or the hub cannot sign it; with the reason given.
     Refused(String),
     /// PEM.
     Issued(Vec<u8>),
@@ -51,20 +52,20 @@ pub fn new_key() -> Result<SecretString, rcgen::Error> {
     Ok(KeyPair::generate()?.serialize_pem().into())
 }
 
-/// The public key that belongs to `key`, DER (`SubjectPublicKeyInfo`). None if `key` is none.
+/// The public key that belongs to `key`, DER (`SubjectPublicKeyInfo`). None if `key` is invalid.
 pub fn public_key(key: &SecretString) -> Option<Vec<u8>> {
     KeyPair::from_pem(key.expose_secret()).ok().map(|key| key.subject_public_key_info())
 }
 
-/// The request for a certificate of `agent`, with both organizations that a klusterlet's has. Each
-/// and the common name stand in a name of their own, and no extension is asked for: anything else
-/// is not recognized.
+/// The request for a certificate of `agent`, with the two organizations of a klusterlet's. Each of
+/// them and the common name are in a relative name of their own, and no extension is requested: the
+/// hub recognizes nothing else.
 pub fn document(agent: &OcmAgent, pending: &Pending) -> Result<Value, rcgen::Error> {
     let key = KeyPair::from_pem(pending.key.expose_secret())?;
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, agent.organization());
-    // Of each type there is one value.
+    // Each type has one value.
     params.distinguished_name.push(DnType::CustomDnType(ORGANIZATION.to_vec()), ALL_CLUSTERS);
     params.distinguished_name.push(DnType::CommonName, agent.common_name());
     let pem = params.serialize_request(&key)?.pem()?;
@@ -80,7 +81,7 @@ pub fn document(agent: &OcmAgent, pending: &Pending) -> Result<Value, rcgen::Err
     }))
 }
 
-/// Whether a request on the hub is the one for `key`, and not another of its name.
+/// Whether a request on the hub is the one for `key`, not another one of its name.
 pub fn is_for(request: &Value, key: &SecretString) -> bool {
     let text = request["spec"]["request"].as_str().and_then(|text| STANDARD.decode(text).ok());
     let asked = text.and_then(|pem| {
@@ -91,7 +92,7 @@ pub fn is_for(request: &Value, key: &SecretString) -> bool {
     asked.is_some() && asked == public_key(key)
 }
 
-/// A text of the hub, quoted on one line and cut.
+/// A text of the hub, quoted on one line and truncated.
 pub fn quoted(text: &str) -> String {
     tame(&text[..text.floor_char_boundary(LONGEST_QUOTE)])
 }
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// The hub's own judge reads it.
+    /// The hub's own check reads it.
     #[test]
     fn it_is_exactly_what_the_hub_recognizes() {
         let agent = OcmAgent { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };

@@ -1,6 +1,6 @@
-//! A Secret of the member that outlives the state directory: the files of that, under their names,
-//! as in a klusterlet's `hub-kubeconfig-secret`. Read at the start; written when a file has
-//! changed, and when a look every few minutes finds that it holds something else.
+//! A Secret of the member that outlives the state directory. It holds the directory's files, under
+//! their names, as a klusterlet's `hub-kubeconfig-secret` does. It is read at the start. It is
+//! written when a file has changed, and when a check every few minutes finds other content in it.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,9 +19,9 @@ use super::certificate::Certificate;
 use super::state::{AGENT_NAME, CLUSTER_NAME, FILES, StateDirectory, certificate};
 use crate::args::SecretName;
 
-/// Label of the Secrets that agents make: `true`.
+/// Label of the Secrets that agents create: `true`.
 const LABEL: &str = "cluster.core.oam.dev/agent-state";
-/// Until the agent sees that its Secret was deleted or changed.
+/// Time until the agent notices that its Secret was deleted or changed.
 const BELIEVED: Duration = Duration::from_mins(5);
 
 /// See the module.
@@ -31,9 +31,9 @@ pub struct StateSecret {
     /// The name of the cluster.
     cluster: String,
     hasher: RandomState,
-    /// A fingerprint of what it is known to hold, and since when.
+    /// A fingerprint of its known content, and when it was read or written.
     known: Mutex<Option<(u64, Instant)>>,
-    /// How long that is believed.
+    /// How long that counts.
     believed: Duration,
 }
 
@@ -44,8 +44,8 @@ impl StateSecret {
         Self { member, secret, cluster, hasher: RandomState::new(), known: Mutex::default(), believed: BELIEVED }
     }
 
-    /// Fills the state directory with what it holds, unless what is there is as good: a Secret may
-    /// be from a backup, or its last write may have failed.
+    /// Fills the state directory with the Secret's content, unless the local files are as good: a
+    /// Secret may be from a backup, or its last write may have failed.
     pub async fn restore(&self, state: &StateDirectory) -> Result<(), JoinError> {
         match self.member.get(&self.path()).await {
             Ok(secret) => {
@@ -53,7 +53,7 @@ impl StateSecret {
                 let held = files(&secret);
                 let ends = |certificate: Option<Certificate>| certificate.map(|certificate| certificate.not_after);
                 let local = ends(state.certificate(&self.cluster)?).filter(|ends| *ends > SystemTime::now());
-                // One that was made for us is as one that is not there.
+                // An empty Secret was created for us, and counts as none.
                 if !held.is_empty() && (local.is_none() || ends(certificate(&held, &self.cluster)) > local) {
                     state.replace(&held)?;
                 }
@@ -65,7 +65,7 @@ impl StateSecret {
         }
     }
 
-    /// Writes what the state directory holds, unless it holds that.
+    /// Writes the content of the state directory, unless the Secret already has it.
     pub async fn save(&self, state: &StateDirectory) -> Result<(), JoinError> {
         let files = state.files()?;
         let is_known =
@@ -118,9 +118,10 @@ impl StateSecret {
     }
 }
 
-/// Whether a Secret is this cluster's agent's: by its label, or by what is in it and in no other,
-/// as a klusterlet of the same cluster made it. An empty one was made for us. A label alone says
-/// that it is an agent's, and not whose: what names another cluster is never ours.
+/// Whether a Secret belongs to this cluster's agent: by its label, or by content that only a state
+/// has, as a klusterlet of the same cluster creates it. An empty Secret was created for us. The
+/// label alone only says that it belongs to some agent: a Secret that names another cluster is
+/// never ours.
 fn is_own(secret: &Value, cluster: &str) -> bool {
     if secret["type"] != "Opaque" {
         return false;

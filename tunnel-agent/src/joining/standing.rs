@@ -1,4 +1,4 @@
-//! How the cluster stands with the hub, for tasks that wait for it.
+//! The cluster's standing with the hub, for tasks that wait for it.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// It is not known yet.
+    /// Not known yet.
     #[default]
     Unknown,
     /// There is no certificate yet.
     Asking,
-    /// There is a certificate, and the hub has not accepted the cluster, or no longer.
+    /// There is a certificate, but the hub has not accepted the cluster, or no longer accepts it.
     Denied,
     Accepted,
-    /// There is a certificate, and the hub cannot be asked.
+    /// There is a certificate, but the hub does not answer.
     Silent,
 }
 
-/// The standing, as it changes, and what a person has to do about the certificate. Cheap to clone.
+/// The standing and its changes, and what a person must do about the certificate. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct SharedStanding {
     standing: watch::Sender<Standing>,
@@ -29,8 +29,7 @@ pub struct SharedStanding {
 // === impl Standing ===
 
 impl Standing {
-    /// Whether links are worth trying: a hub that is away for a moment keeps no link from being
-    /// made.
+    /// Whether links are worth trying: a hub that is briefly away does not prevent links.
     fn may_link(self) -> bool {
         matches!(self, Self::Accepted | Self::Silent)
     }
@@ -39,12 +38,12 @@ impl Standing {
 // === impl SharedStanding ===
 
 impl SharedStanding {
-    /// Says `standing`; returns what was said before.
+    /// Sets the standing; returns the earlier one.
     pub(super) fn say(&self, standing: Standing) -> Standing {
         self.standing.send_replace(standing)
     }
 
-    /// Remembers what is wrong with the certificate. True if that is new.
+    /// Stores what is wrong with the certificate. Returns true if that is new.
     pub(super) fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.trouble.lock();
         let is_new = *known != trouble;
@@ -52,7 +51,7 @@ impl SharedStanding {
         is_new
     }
 
-    /// What a person has to do about the certificate, if anything.
+    /// What a person must do about the certificate, if anything.
     pub fn certificate_trouble(&self) -> Option<String> {
         self.trouble.lock().clone()
     }

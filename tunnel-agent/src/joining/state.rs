@@ -1,10 +1,11 @@
-//! What the agent keeps between its runs: the files of a klusterlet's `hub-kubeconfig-secret`, so
-//! that one can go on from the other, and the request that it waits for.
+//! The state that the agent keeps between its runs: the files of a klusterlet's
+//! `hub-kubeconfig-secret`, so that either can continue from the other's, and the request that it
+//! waits for.
 //!
-//! Each file is replaced as a whole. Key and certificate are two: the certificate is written first,
-//! and until the key is written too it stays where it is as its request's. One that fits that is
-//! taken over when it is looked at next: whatever ends the agent in between, one of both pairs is
-//! whole.
+//! Each file is replaced as a whole. Key and certificate are two files. The certificate is written
+//! first, and until the key is written, too, the key also stays in place as the request's. If that
+//! key fits the certificate, the next read takes it over. So whenever the agent is interrupted, one
+//! of the two pairs is complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,12 +28,12 @@ pub const KEY: &str = "tls.key";
 pub const KUBECONFIG: &str = "kubeconfig";
 pub const CLUSTER_NAME: &str = "cluster-name";
 pub const AGENT_NAME: &str = "agent-name";
-/// Of a request without a certificate yet: its name on the hub, and its key.
+/// The name on the hub, and the key, of a request without a certificate.
 const PENDING_NAME: &str = "request-name";
 const PENDING_KEY: &str = "request-key";
-/// All that is kept.
+/// All files of the state.
 pub const FILES: [&str; 7] = [CERTIFICATE, KEY, KUBECONFIG, CLUSTER_NAME, AGENT_NAME, PENDING_NAME, PENDING_KEY];
-/// Only the agent reads and writes them.
+/// Only the agent may read and write them.
 const MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 /// Write permission of the group and of others.
@@ -53,8 +54,8 @@ pub struct StateError {
 // === impl StateDirectory ===
 
 impl StateDirectory {
-    /// Creates the directory if it is not there. One to which others may write is refused:
-    /// a user that replaces its key and certificate can act as the agent.
+    /// Creates the directory if it does not exist. Refuses one to which others may write: a user
+    /// that replaces its key and certificate can act as the agent.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let wrong = |source| StateError { path: directory.to_owned(), source };
         fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(wrong)?;
@@ -75,8 +76,8 @@ impl StateDirectory {
         self.0.join(name)
     }
 
-    /// The certificate, if there is one with its key and a kubeconfig, for `cluster`. Whether it is
-    /// still valid, and for which hub it is, is not looked at.
+    /// The certificate for `cluster`, if it exists together with its key and a kubeconfig. Its
+    /// validity, and the hub that it is for, are not checked.
     pub fn certificate(&self, cluster: &str) -> Result<Option<Certificate>, StateError> {
         let files = self.files()?;
         let certificate = certificate(&files, cluster);
@@ -94,7 +95,8 @@ impl StateDirectory {
         Ok(certificate)
     }
 
-    /// The agent's name, which is made at its first use. Another cluster's agent has another name.
+    /// The agent's name, which is created at its first use. Another cluster's agent has another
+    /// name.
     pub fn agent_name(&self, cluster: &str) -> Result<String, StateError> {
         let is_same_cluster = self.read_text(CLUSTER_NAME)?.is_none_or(|known| known.trim() == cluster);
         let known = self.read_text(AGENT_NAME)?.map(|name| name.trim().to_owned()).filter(|name| is_agent(name));
@@ -115,7 +117,7 @@ impl StateDirectory {
         Ok(name.zip(key).map(|(name, key)| Pending { name: name.trim().to_owned(), key: key.into() }))
     }
 
-    /// Remembers a request, so that a restarted agent asks no second time.
+    /// Saves a request, so that a restarted agent does not create a second one.
     pub fn remember_request(&self, pending: &Pending) -> Result<(), StateError> {
         self.write(PENDING_KEY, pending.key.expose_secret().as_bytes())?;
         self.write(PENDING_NAME, pending.name.as_bytes())
@@ -126,7 +128,7 @@ impl StateDirectory {
         self.remove(PENDING_KEY)
     }
 
-    /// Takes over what was issued for `pending`.
+    /// Takes over the certificate that was issued for `pending`.
     pub fn take(&self, pending: &Pending, certificate: &[u8], hub: &HubWay) -> Result<(), StateError> {
         self.write_kubeconfig(hub)?;
         self.remember_request(pending)?;
@@ -135,7 +137,7 @@ impl StateDirectory {
         self.forget_request()
     }
 
-    /// Writes it, unless it says that.
+    /// Writes the kubeconfig, unless the file already has this content.
     pub fn write_kubeconfig(&self, hub: &HubWay) -> Result<(), StateError> {
         let wanted = kubeconfig(hub).to_string();
         if self.read(KUBECONFIG)?.is_some_and(|known| known == wanted.as_bytes()) {
@@ -144,7 +146,7 @@ impl StateDirectory {
         self.write(KUBECONFIG, wanted.as_bytes())
     }
 
-    /// The files there are, by name.
+    /// The existing files, by name.
     pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, StateError> {
         let mut files = BTreeMap::new();
         for name in FILES {
@@ -155,7 +157,7 @@ impl StateDirectory {
         Ok(files)
     }
 
-    /// Makes these the files that there are; others than those of a state are left out.
+    /// Replaces all files by these; files that do not belong to a state are left out.
     pub fn replace(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), StateError> {
         for name in FILES {
             match files.get(name) {
@@ -166,7 +168,7 @@ impl StateDirectory {
         Ok(())
     }
 
-    /// Removes the directory, as far as that goes.
+    /// Removes the directory as far as possible.
     pub fn discard(&self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -184,7 +186,7 @@ impl StateDirectory {
         Ok(self.read(name)?.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    /// As a whole or not at all: the file is written beside its place, and takes it.
+    /// Writes the whole file or nothing: to a temporary file next to it, which is then renamed.
     fn write(&self, name: &str, contents: &[u8]) -> Result<(), StateError> {
         let (path, new) = (self.path(name), self.path(&format!(".{name}.new")));
         let written = || -> io::Result<()> {
@@ -193,7 +195,7 @@ impl StateDirectory {
             file.write_all(contents)?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
-            // Or a crash of the machine may undo it after what is written next.
+            // Otherwise a crash of the machine could undo the rename, but keep later writes.
             fs::File::open(&self.0)?.sync_all()
         };
         written().map_err(|source| StateError { path: path.clone(), source })
@@ -216,9 +218,9 @@ pub fn certificate(files: &BTreeMap<String, Vec<u8>>, cluster: &str) -> Option<C
     (fits && files.contains_key(KUBECONFIG)).then_some(certificate)
 }
 
-/// In JSON, which is YAML. Key and certificate are the files beside it. A klusterlet goes on from
-/// it only if the cluster's name, its URL, its CA and its proxy are worded as in the bootstrap
-/// kubeconfig.
+/// The kubeconfig in JSON, which is YAML. Key and certificate are the files next to it. A
+/// klusterlet continues from it only if the cluster's name, its URL, its CA and its proxy are
+/// spelled as in the bootstrap kubeconfig.
 fn kubeconfig(HubWay { address: hub, wording, proxy }: &HubWay) -> Value {
     use base64::Engine as _;
     let name = if wording.name.is_empty() { "hub" } else { &wording.name };
@@ -230,7 +232,7 @@ fn kubeconfig(HubWay { address: hub, wording, proxy }: &HubWay) -> Value {
         cluster["tls-server-name"] = name.as_str().into();
     }
     if let Some(proxy) = proxy {
-        // With its password, as it was handed over: the file is as secret as the key beside it.
+        // With its password, as it was supplied: the file is as secret as the key next to it.
         cluster["proxy-url"] = proxy.expose_secret().into();
     }
     if hub.is_insecure {

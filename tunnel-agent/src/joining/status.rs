@@ -1,5 +1,5 @@
-//! What a `ManagedCluster` says of its member: `cluster.open-cluster-management.io/v1`, as the
-//! klusterlet writes it.
+//! The status of a `ManagedCluster` about its member: `cluster.open-cluster-management.io/v1`, as
+//! the klusterlet writes it.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 pub const JOINED: &str = "ManagedClusterJoined";
 pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// Bytes of a condition's message (`maxLength` of `metav1.Condition`: 32,768; less is enough).
+/// Limit of a condition's message in bytes (`maxLength` of `metav1.Condition`: 32,768; less is
+/// enough).
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// What is known of the member. What is `None` is left out.
+/// The known facts about the member. `None` is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Why its API server is not available; empty: it is.
+    /// Why its API server is not available; empty if it is.
     pub unavailable: Option<String>,
     /// Such as `v1.35.4`.
     pub version: Option<String>,
@@ -28,7 +29,7 @@ pub struct Resources {
     pub allocatable: BTreeMap<String, String>,
 }
 
-/// The patch that has `cluster` say `facts` at `now` (RFC 3339), or none if it says so already.
+/// The patch that makes `cluster` report `facts` at `now` (RFC 3339), or none if it already does.
 pub fn patch(cluster: &Value, facts: &Facts, now: &str) -> Option<Value> {
     let before = &cluster["status"];
     let mut status = json!({});
@@ -51,7 +52,7 @@ pub fn patch(cluster: &Value, facts: &Facts, now: &str) -> Option<Value> {
     if status == json!({}) {
         return None;
     }
-    // A list is replaced as a whole: only if no other writer came in between.
+    // A list is replaced as a whole, so the patch holds only if no other writer came in between.
     Some(json!({"metadata": {"resourceVersion": cluster["metadata"]["resourceVersion"]}, "status": status}))
 }
 
@@ -69,7 +70,8 @@ fn all_conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
     all
 }
 
-/// Time and message change with the status or the reason only: what says the same is no write.
+/// Time and message change only with the status or the reason: an unchanged condition causes no
+/// write.
 fn set(all: &mut Vec<Value>, kind: &str, is_true: bool, reason: &str, message: &str, now: &str) {
     let status = if is_true { "True" } else { "False" };
     let is_told = |known: &Value| known["type"] == kind && known["status"] == status && known["reason"] == reason;

@@ -33,7 +33,7 @@ pub fn insecure(member: &FakeMember) -> String {
     .to_string()
 }
 
-/// Nobody knows of a request whose answer was lost, but the agent itself.
+/// Only the agent itself knows of a request whose answer was lost.
 #[tokio::test]
 async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made() {
     let stub = Stub::start().await;
@@ -46,7 +46,7 @@ async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made
     });
     let agent = stub.run(Member::Unknown, None);
     eventually(SOON, || stub.asked().len() == 1).await;
-    // Neither its next try, nor the next process.
+    // Neither its next attempt, nor the next process.
     agent.kill().await;
     let _agent = stub.run(Member::Unknown, None);
     eventually(SOON, || stub.state().request().unwrap().is_some()).await;
@@ -57,7 +57,7 @@ async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made
     assert!(asked[0].starts_with("c1-"), "{asked:?}");
 }
 
-/// What is to stay is in the Secret.
+/// The state to keep is in the Secret.
 #[tokio::test]
 async fn a_directory_for_one_run_goes_with_it() {
     let stub = Stub::start().await;
@@ -75,7 +75,7 @@ async fn a_directory_for_one_run_goes_with_it() {
     assert!(!stub.path("state").exists());
 }
 
-/// Any number of agents may be started for a cluster that nobody approves.
+/// Any number of agents may be started for a cluster without an approval.
 #[tokio::test]
 async fn no_first_request_is_made_beside_ten_that_wait() {
     let stub = Stub::start().await;
@@ -98,7 +98,7 @@ async fn no_first_request_is_made_beside_ten_that_wait() {
     eventually(SOON, || stub.asked().len() == 1).await;
 }
 
-/// One that was deleted is made again by its name, with its key.
+/// A deleted request is created again under its name, with its key.
 #[tokio::test]
 async fn a_request_that_is_gone_is_the_same_when_it_is_made_again() {
     let stub = Stub::start().await;
@@ -114,14 +114,14 @@ async fn a_request_that_is_gone_is_the_same_when_it_is_made_again() {
 #[tokio::test]
 async fn what_hangs_at_the_member_or_at_the_hub_stops_neither_the_lease_nor_the_renewal() {
     let stub = Stub::start().await;
-    // An hour of whose life nine tenths are over.
+    // A certificate of one hour of which nine tenths are over.
     stub.joined_before(Span::minutes(-54), Span::minutes(6)).await;
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(|_| Reply::Never);
     std::fs::write(stub.path("member"), insecure(&member)).unwrap();
     let agent = stub.run(Member::Kubeconfig(stub.path("member")), None);
     eventually(SOON, || member.request_count() > 0).await;
-    // From now on no answer to what is asked and told of the cluster, either.
+    // From now on, requests about the cluster's status get no answer, either.
     let before = stub.lease_renewals();
     stub.fault(|request| (request.method == Method::PATCH).then_some(Reply::Never));
     eventually(Duration::from_secs(10), || stub.lease_renewals() >= before + 4).await;
@@ -161,7 +161,7 @@ async fn a_certificate_that_the_hub_knows_again_is_gone_on_with() {
     assert!(stub.state().request().unwrap().is_none(), "a renewal would wait for a person");
 }
 
-/// Silence and failures are no word about it.
+/// Silence and failures say nothing about the certificate.
 #[tokio::test]
 async fn a_hub_that_is_away_is_waited_for() {
     let stub = Stub::start().await;
@@ -191,7 +191,7 @@ async fn a_renewal_that_is_refused_is_told_until_another_is_granted() {
     assert_eq!(stub.asked().len(), 1, "nobody is asked again who has said no");
 }
 
-/// What is good for a second would be renewed each second.
+/// A certificate that is valid for a second would be renewed each second.
 #[tokio::test]
 async fn a_certificate_that_ends_at_once_is_no_storm() {
     let stub = Stub::start().await;

@@ -1,5 +1,5 @@
-//! Where the hub is, as a kubeconfig says, and how it is dialled: by the agent's own ways out of
-//! its network, or by the kubeconfig's proxy.
+//! The hub's address according to a kubeconfig, and how it is dialled: by the agent's own ways out
+//! of its network, or through the kubeconfig's proxy.
 
 use std::io;
 use std::path::Path;
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 
 use crate::outbound::Outbound;
 
-/// For a dial, proxy included.
+/// Timeout of a dial, proxy included.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a kubeconfig says of its hub, without a credential for it.
+/// A kubeconfig's settings for its hub, without a credential.
 #[derive(Debug, Clone, Default)]
 pub struct HubWay {
     pub address: Address,
-    /// The same, as the kubeconfig words it.
+    /// The same, in the kubeconfig's spelling.
     pub wording: Wording,
-    /// The `proxy-url` as it stands there: it may hold a password, which the proxy requires.
-    /// [`Address`] has it without.
+    /// The `proxy-url` as written: it may hold a password, which the proxy requires. [`Address`]
+    /// has it without.
     pub proxy: Option<SecretString>,
 }
 
@@ -50,7 +50,7 @@ impl HubWay {
     }
 }
 
-/// By `outbound`, unless a kubeconfig names a proxy of its own.
+/// Dials by `outbound`, unless a kubeconfig names a proxy of its own.
 pub fn through(outbound: Arc<Outbound>) -> Dial {
     Arc::new(move |way| {
         let outbound = Arc::clone(&outbound);

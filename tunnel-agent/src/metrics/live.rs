@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::links::Links;
 use crate::streams::Streams;
 
-/// The links and streams there are.
+/// The existing links and streams.
 #[derive(Debug)]
 pub struct Live {
     pub links: Arc<Links>,

@@ -1,5 +1,5 @@
-//! Hosts that are reached without the proxy: `NO_PROXY` as `golang.org/x/net/http/httpproxy` reads
-//! it.
+//! Hosts that are reached without the proxy: `NO_PROXY`, parsed as
+//! `golang.org/x/net/http/httpproxy` does.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::cidr::Cidr;
 /// The default bypasses nothing.
 #[derive(Debug, Default)]
 pub(super) struct Bypass {
-    /// `localhost` and loopback addresses: for those the environment's proxy is never used.
+    /// `localhost` and loopback addresses: the environment's proxy is never used for them.
     local: bool,
     everything: bool,
     entries: Vec<Entry>,
@@ -18,8 +18,8 @@ pub(super) struct Bypass {
 enum Entry {
     Range(Cidr),
     Address(IpAddr, Option<u16>),
-    /// With its leading dot: all names that end so; and the name itself unless the operator wrote
-    /// the dot.
+    /// With its leading dot: all names with this suffix; and the name itself, unless the operator
+    /// wrote the dot.
     Domain {
         suffix: String,
         itself: bool,
@@ -30,7 +30,7 @@ enum Entry {
 // === impl Bypass ===
 
 impl Bypass {
-    /// `list` is separated by commas. What cannot be understood bypasses nothing.
+    /// `list` is separated by commas. Invalid entries bypass nothing.
     pub(super) fn of_environment(list: &str) -> Self {
         let entries = list.split(',').map(|entry| entry.trim().to_ascii_lowercase());
         let (mut everything, mut understood) = (false, Vec::new());

@@ -8,7 +8,7 @@ use tunnel::{Destination, DestinationError};
 use super::canonical;
 use crate::cidr::{Cidr, CidrError};
 
-/// What is allowed, and on which port; on all ports if none is named.
+/// What is allowed, and on which port; on all ports without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     what: HostPattern,
@@ -46,7 +46,7 @@ impl Rule {
         if let Ok(address) = what.parse::<IpAddr>() {
             return Ok(Self { what: HostPattern::Range(Cidr::single(address)), port });
         }
-        // Any port will do: it is the host that is judged.
+        // Any port works here, because only the host is checked.
         let host = Destination::new(what, 1).map_err(RuleError::Host)?;
         Ok(Self { what: HostPattern::Host(canonical(host.host())), port })
     }
@@ -60,12 +60,12 @@ impl Rule {
         self.has(port) && matches!(&self.what, HostPattern::Range(range) if range.contains(address))
     }
 
-    /// Whether names can be allowed by what they resolve to.
+    /// Whether the rule can allow names by their addresses.
     pub(super) fn is_range_with(&self, port: u16) -> bool {
         self.has(port) && matches!(self.what, HostPattern::Range(_))
     }
 
-    /// Whether the rule is about nothing but `range`.
+    /// Whether the rule covers nothing outside `range`.
     pub(super) fn is_within(&self, range: &Cidr) -> bool {
         matches!(&self.what, HostPattern::Range(own) if range.covers(own))
     }
@@ -86,7 +86,7 @@ fn split(text: &str) -> Result<(&str, Option<&str>), RuleError> {
     }
     match text.split_once(':') {
         Some((what, port)) if !port.contains(':') => Ok((what, Some(port))),
-        // None, or IPv6 without brackets and thus without a port.
+        // No port, or IPv6 without brackets, which cannot have one.
         _ => Ok((text, None)),
     }
 }

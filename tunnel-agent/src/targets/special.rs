@@ -1,6 +1,6 @@
-//! Addresses that mean this machine, its nearest neighbours or its cloud.
+//! Addresses of this machine, its link-local neighbours or its cloud.
 //!
-//! A rule about a network at large does not mean these: one has to be about them alone.
+//! A rule about a larger network does not cover these: they need a rule about them alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,9 +11,9 @@ const THIS_HOST: Cidr = Cidr::v4(Ipv4Addr::UNSPECIFIED, 8);
 const V4: [Cidr; 6] = [
     Cidr::v4(Ipv4Addr::new(127, 0, 0, 0), 8),
     THIS_HOST,
-    // Link-local: where most clouds have their metadata.
+    // Link-local: most clouds have their metadata there.
     Cidr::v4(Ipv4Addr::new(169, 254, 0, 0), 16),
-    // Metadata elsewhere: Alibaba Cloud, Azure (WireServer), Oracle Cloud.
+    // Metadata at other addresses: Alibaba Cloud, Azure (WireServer), Oracle Cloud.
     Cidr::v4(Ipv4Addr::new(100, 100, 100, 200), 32),
     Cidr::v4(Ipv4Addr::new(168, 63, 129, 16), 32),
     Cidr::v4(Ipv4Addr::new(192, 0, 0, 192), 32),
@@ -30,18 +30,18 @@ const V6: [Cidr; 7] = [
     Cidr::v6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128),
 ];
 
-/// IPv6 that a translator or a tunnel turns into IPv4, and where it holds that: a connection ends
-/// up there.
+/// IPv6 addresses that a translator or a tunnel turns into IPv4, and the position of the IPv4
+/// address: a connection ends up there.
 struct Embedding {
     range: Cidr,
-    /// The octets of each form.
+    /// The octets of the IPv4 address in each form.
     forms: &'static [[usize; 4]],
 }
 
 const EMBEDDINGS: [Embedding; 4] = [
-    // The prefix that is known everywhere (RFC 6052 §2.1).
+    // The well-known prefix (RFC 6052 §2.1).
     Embedding { range: Cidr::v6(v6([0x64, 0xff9b, 0, 0]), 96), forms: &[[12, 13, 14, 15]] },
-    // Prefixes of a network's own (RFC 8215), of any length that leaves room (RFC 6052 §2.2).
+    // A network's own prefixes (RFC 8215), of any length that leaves room (RFC 6052 §2.2).
     Embedding {
         range: Cidr::v6(v6([0x64, 0xff9b, 1, 0]), 48),
         forms: &[[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]],
@@ -76,8 +76,8 @@ impl Embedding {
         let octets = address.octets();
         self.forms.iter().any(|form| {
             let held = IpAddr::from(form.map(|at| octets[at]));
-            // Of several forms all but one read what is no address at all, zeros mostly; and nobody
-            // translates to "this host".
+            // Of several forms, all but one read octets that are no address, mostly zeros. No
+            // translator translates to "this host".
             range_of(held).is_some() && (self.forms.len() == 1 || !THIS_HOST.contains(held))
         })
     }

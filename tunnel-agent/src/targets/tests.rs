@@ -44,11 +44,11 @@ fn rules_allow_what_they_say() {
         (&["10.1.2.3"], "[::ffff:10.1.2.3]:1", "::ffff:10.1.2.3", true),
         (&["[fd00::/8]:443"], "[fd00::1]:443", "fd00::1", true),
         (&["fd00::/8"], "[fe00::1]:443", "fe00::1", false),
-        // A range is about what a name resolves to.
+        // A range covers the addresses that a name resolves to.
         (&["10.1.0.0/16"], "web.local:80", "10.1.2.3", true),
         (&["10.1.0.0/16"], "web.local:80", "10.2.2.3", false),
         (&["10.1.0.0/16:443"], "web.local:80", "10.1.2.3", false),
-        // A name is a name, whatever it resolves to; not its subdomains.
+        // A name is allowed at any address; its subdomains are not.
         (&["Web.Local"], "web.local.:80", "8.8.8.8", true),
         (&["web.local:443"], "web.local:80", "8.8.8.8", false),
         (&["web.local"], "a.web.local:80", "8.8.8.8", false),
@@ -77,7 +77,7 @@ fn loopback_link_local_and_metadata_need_a_rule_about_them() {
         "[fd20:ce::254]",
         "[fd00:c1::a9fe:a9fe]",
         "[fd00:42::42]",
-        // What ends up at an address of IPv4.
+        // IPv6 that ends up at an IPv4 address.
         "[64:ff9b::a9fe:a9fe]",
         "[64:ff9b::a83f:8110]",
         "[64:ff9b:1::a9fe:a9fe]",

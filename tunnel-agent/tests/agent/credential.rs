@@ -1,4 +1,4 @@
-//! Files of the credential: missing, broken, there.
+//! Files of the credential: missing, broken, present.
 
 use kit::pki::{Authority, Leaf};
 use tunnel_agent::Agent;

@@ -1,4 +1,4 @@
-//! What the agent connects to, and how it says that it does not.
+//! The destinations that the agent connects to, and how it refuses others.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn each_failure_is_told_as_what_it_is() {
 async fn names_that_exist_and_names_that_do_not_are_refused_alike() {
     let fixture = Fixture::new();
     let server = fixture.server(&["one"]).await;
-    // Addresses of a documentation network are allowed: of that no name here is.
+    // Addresses of a documentation network are allowed, and no name here is in it.
     let agent = fixture.agent(&[&server], &["--allow=192.0.2.0/24"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
@@ -94,7 +94,7 @@ async fn a_dial_given_up_by_its_asker_ends() {
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let address = hole.address().to_string();
-    // One that is given up too early never gets as far as the agent.
+    // A dial that is given up too early never reaches the agent.
     kit::wait::becomes(kit::wait::WAIT, "a dial's end", async || {
         let dial = open(&link, &address);
         assert!(tokio::time::timeout(Duration::from_millis(200), dial).await.is_err());

@@ -1,4 +1,4 @@
-//! Draining, and being gone at once.
+//! Draining, and ending at once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An agent with the files it needs, in this process.
+//! An agent in this process, with the files it needs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::server::FakeServer;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where files are, and who signs.
+/// The files and the signing authority.
 pub struct Fixture {
     pub authority: Authority,
     pub directory: TempDir,
@@ -24,7 +24,7 @@ pub struct Fixture {
 // === impl Fixture ===
 
 impl Fixture {
-    /// With a CA and a token in the files [`Fixture::arguments`] names.
+    /// With a CA and a token in the files that [`Fixture::arguments`] names.
     pub fn new() -> Self {
         let fixture = Self { authority: Authority::new("tunnel-ca"), directory: tempfile::tempdir().unwrap() };
         fixture.authority.write_to(fixture.directory.path(), "ca").unwrap();
@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     pub fn write_token(&self, token: &str) {
-        // As mounted Secrets change: at once.
+        // Atomically, as mounted Secrets change.
         std::fs::write(self.path("token.new"), token).unwrap();
         std::fs::rename(self.path("token.new"), self.path("token")).unwrap();
     }
@@ -46,7 +46,7 @@ impl Fixture {
         FakeServer::start(&self.authority, names).await
     }
 
-    /// For a token's holder whose API server is at `api_server`.
+    /// Arguments with a token, for the API server at `api_server`.
     pub fn arguments(&self, servers: &[&FakeServer], api_server: SocketAddr) -> Vec<String> {
         let mut arguments = vec!["tunnel-agent".to_owned(), "--cluster=c1".into(), "--admin-listen=127.0.0.1:0".into()];
         arguments.push(format!("--api-server={api_server}"));
@@ -56,7 +56,7 @@ impl Fixture {
         arguments
     }
 
-    /// One at those servers, whose API server is the first of them.
+    /// An agent of those servers, whose API server is the first of them.
     pub fn agent(&self, servers: &[&FakeServer], extra: &[&str]) -> Agent {
         let mut arguments = self.arguments(servers, servers[0].address);
         arguments.extend(extra.iter().map(ToString::to_string));
@@ -69,7 +69,7 @@ pub fn ready(agent: &Agent) {
     tokio::task::block_in_place(|| agent.wait_ready(PATIENCE)).unwrap();
 }
 
-/// As SIGTERM does.
+/// Stops the agent as SIGTERM does.
 pub async fn stop(agent: Agent) {
     tokio::task::spawn_blocking(|| agent.stop().unwrap()).await.unwrap();
 }
@@ -85,7 +85,7 @@ pub async fn refused(link: &Link, to: &str) -> Refusal {
     }
 }
 
-/// Sends back what it gets, to any number of clients.
+/// Returns what it receives, to any number of clients.
 pub async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! How many links are made, to whom, and how often it is tried.
+//! How many links are made, to which servers, and how often the agent tries.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn each_server_gets_its_links_and_readiness_tells_of_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_server_behind_one_address_is_found() {
     let fixture = Fixture::new();
-    // Two in a row lead to the same: a third link has to be tried.
+    // Two in a row lead to the same server: the agent must try a third link.
     let balancer = fixture.server(&["one", "one", "two"]).await;
     let agent = fixture.agent(&[&balancer], &["--links=2"]);
     ready(&agent);
@@ -53,7 +53,7 @@ async fn looking_for_a_second_server_in_vain_is_rare() {
     let server = fixture.server(&["only"]).await;
     let agent = fixture.agent(&[&server], &["--links=2"]);
     ready(&agent);
-    // The third is the look; it is given back, and for seconds there is no other.
+    // The third link is the look; it is returned, and no other follows for seconds.
     server.until("a look", |server| (server.seen().len() == 3 && server.links().len() == 2).then_some(())).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!((server.seen().len(), server.links().len()), (3, 2));
@@ -74,7 +74,7 @@ async fn a_restarted_server_is_linked_again_within_two_seconds() {
     timely(Duration::from_secs(2), "links to the restarted server", restart).await;
 }
 
-/// Returns what the links to a restarted server took.
+/// Returns how long the links to a restarted server took.
 async fn restart() -> Duration {
     let fixture = Fixture::new();
     let address = ([127, 0, 0, 1], kit::wait::free_port().await).into();
@@ -133,6 +133,6 @@ async fn behind_a_server_that_leaves_another_is_looked_for_soon() {
     let _agent = fixture.agent(&[&server], &[]);
     server.until("a try", |server| (!server.seen().is_empty()).then_some(())).await;
     server.refuse(None);
-    // Ten seconds at most, where the one that left asked for sixty.
+    // Ten seconds at most, although the server that left asked for sixty.
     server.linked(2).await;
 }

@@ -1,4 +1,4 @@
-//! Links that are replaced: by the server's wish or for a new credential, and what that does to
+//! Links that are replaced at the server's request or for a new credential, and the effect on
 //! streams.
 
 use std::time::Duration;

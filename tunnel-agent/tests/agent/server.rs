@@ -1,9 +1,9 @@
-//! A tunnel-server as agents see it: TLS, the registration, and then a link that the test opens
-//! streams on.
+//! A fake tunnel-server as agents see it: TLS, the registration, and then a link on which the test
+//! opens streams.
 //!
-//! It may stand for several servers behind one address: each name it is given welcomes in turn.
-//! What is no registration is answered by the protocol's own code, so that it passes for an API
-//! server as well.
+//! It may stand for several servers behind one address: it welcomes by each of its names in turn.
+//! The protocol's own code answers requests that are no registration, so that it also passes for an
+//! API server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub struct Seen {
     pub link: u16,
     /// The `Authorization` header.
     pub authorization: Option<String>,
-    /// Whether a client certificate was shown.
+    /// Whether a client certificate was presented.
     pub certificate: bool,
-    /// The name it was welcomed by; none if it was refused.
+    /// The name in its welcome; none if it was refused.
     pub server: Option<String>,
 }
 
@@ -52,12 +52,12 @@ struct State {
 // === impl FakeServer ===
 
 impl FakeServer {
-    /// One that welcomes by `names` in turn.
+    /// A server that welcomes by `names` in turn.
     pub async fn start(authority: &Authority, names: &[&str]) -> Self {
         Self::at((Ipv4Addr::LOCALHOST, 0).into(), authority, names).await
     }
 
-    /// As [`FakeServer::start`], at `address`, where another one may have been a moment ago.
+    /// As [`FakeServer::start`], at `address`, where another server may have been a moment ago.
     pub async fn at(address: SocketAddr, authority: &Authority, names: &[&str]) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -69,17 +69,17 @@ impl FakeServer {
         Self { address, state, task }
     }
 
-    /// Answers registrations so from now on; none welcomes.
+    /// Answers registrations in this way from now on; none welcomes.
     pub fn refuse(&self, refusal: Option<(StatusCode, Option<Duration>)>) {
         *self.state.refusal.lock() = refusal;
     }
 
-    /// All registrations so far, refused ones too.
+    /// All registrations so far, including refused ones.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.seen.lock().clone()
     }
 
-    /// The links that take streams now, in the order they came.
+    /// The links that accept streams now, in order of arrival.
     pub fn links(&self) -> Vec<(Seen, Link)> {
         self.state.links.lock().iter().filter(|(_, link)| link.is_usable()).cloned().collect()
     }
@@ -93,7 +93,7 @@ impl FakeServer {
         .await
     }
 
-    /// Waits until `check` finds something; looks again whenever a registration or a link came or
+    /// Waits until `check` finds something; checks again whenever a registration or a link came or
     /// went.
     pub async fn until<T>(&self, what: impl std::fmt::Display, mut check: impl FnMut(&Self) -> Option<T>) -> T {
         self.state.changed.until(what, || check(self)).await

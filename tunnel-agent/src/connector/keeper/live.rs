@@ -13,12 +13,12 @@ use super::super::Connector;
 use super::super::attempt::NewLink;
 use crate::links::{Number, Usable};
 
-/// A link that is usable.
+/// A usable link.
 pub(super) struct Live {
     pub server: Arc<str>,
-    /// Shared with a link that is to take this one's place.
+    /// Shared with a link that will replace this one.
     pub number: Arc<Number>,
-    /// Of the credential it was made with.
+    /// Generation of the link's credential.
     pub generation: u64,
     pub since: Instant,
     pub serving: Serving,
@@ -27,33 +27,33 @@ pub(super) struct Live {
     pub ended: CancellationToken,
 }
 
-/// What happens to a link by itself. `id` tells it from another one with the same number.
+/// An event of a link. `id` distinguishes it from another link with the same number.
 #[derive(Debug)]
 pub(super) enum Event {
     Leaving { link: u16, id: u64 },
     Ended { link: u16, id: u64, how: Result<(), LinkError> },
 }
 
-/// A link's task and what it reports.
+/// A link's task and its reporter.
 struct Run {
     connector: Arc<Connector>,
     serving: Serving,
     number: Arc<Number>,
-    /// None: the link is not kept, and its events are not reported.
+    /// None if the link is not kept, and its events are not reported.
     id: Option<u64>,
     reporter: mpsc::Sender<Event>,
     ended: CancellationToken,
 }
 
-/// How long a leaving link waits for another one. The server uses it no more: what is waited for is
-/// only that the cluster is never without one.
+/// How long a leaving link waits for another one. The server does not use it any more; the wait
+/// only ensures that the cluster always has a link.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // === impl Live ===
 
 impl Live {
-    /// Serves the link from now on; none if its server has enough links, then it is drained at
-    /// once.
+    /// Serves the link from now on; none if its server has enough links, in which case the link is
+    /// drained at once.
     pub(super) fn start(
         connector: &Arc<Connector>,
         keeper: u64,
@@ -90,18 +90,18 @@ impl Live {
         self.usable.id()
     }
 
-    /// GOAWAY: streams go on, the link ends with the last. The token is cancelled then.
+    /// Sends GOAWAY: streams continue, and the link ends with the last, which cancels the token.
     pub(super) fn drain(self) -> CancellationToken {
         self.serving.drain();
         self.ended
     }
 
-    /// Sees off a link whose server asked to link elsewhere: it goes when there is another one, or
-    /// after a while if there is nowhere to go.
+    /// Drains a link whose server asked to link elsewhere: when there is another link, or after a
+    /// while if there is none.
     pub(super) fn leave(self, connector: &Arc<Connector>) {
         let connector = Arc::clone(connector);
         let (server, serving, ended) = (Arc::clone(&self.server), self.serving.clone(), self.ended.clone());
-        // From now on it counts as a link no more.
+        // From now on it does not count as a link.
         drop(self);
         let since = connector.links.mark();
         tokio::spawn(async move {
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Does not end.
+    /// Reports that the server asked to leave. Does not end.
     async fn tell_leaving(&self) {
         self.serving.asked_to_leave().await;
         if let Some(id) = self.id {
@@ -148,7 +148,8 @@ impl Run {
         pending::<()>().await;
     }
 
-    /// Does not end: the link does, when its streams are reset.
+    /// Closes the link at the hard deadline. Does not end by itself: the link ends when its streams
+    /// are reset.
     async fn end_at_deadline(&self) {
         self.connector.drain.hard().await;
         self.serving.close();

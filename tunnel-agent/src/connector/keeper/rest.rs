@@ -1,7 +1,7 @@
-//! How often to look whether other servers are behind an address.
+//! How often to look for other servers behind an address.
 //!
-//! Behind a load balancer the only way to know is one more link. If it leads to a server that has
-//! enough, the next look is twice as far away: looking once a second for ever, as others do, is a
+//! Behind a load balancer, the only way to find out is one more link. If it leads to a server that
+//! has enough links, the wait before the next look doubles: a look per second forever would be a
 //! registration per agent and second.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use net::backoff::Backoff;
 use tokio::time::Instant;
 
-/// Half of it by chance, so that agents do not look in step.
+/// Half of it is random, so that agents do not look in step.
 const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(10));
 
 /// The default does not rest.
@@ -17,26 +17,27 @@ const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from
 pub(super) struct Rest {
     in_vain: u32,
     until: Option<Instant>,
-    /// How many servers were linked when last heard of.
+    /// Number of linked servers at the last change.
     servers: usize,
 }
 
 // === impl Rest ===
 
 impl Rest {
-    /// A link led where enough are.
+    /// A link led to a server that has enough.
     pub(super) fn found_nothing_new(&mut self) {
         self.until = Some(Instant::now() + LOOKS.wait(self.in_vain));
         self.in_vain = self.in_vain.saturating_add(1);
     }
 
-    /// A link led where it is wanted, or one of this address is gone: the next look may be at once.
+    /// A link led to a server that lacked one, or one of this address is gone: the next look may be
+    /// at once.
     pub(super) fn end(&mut self) {
         *self = Self { servers: self.servers, ..Self::default() };
     }
 
-    /// Links somewhere came or went, and there are so many servers now. With fewer than before,
-    /// this address may lead to one that lacks links now.
+    /// Links of any keeper changed, and there are `servers` linked servers now. If they are fewer
+    /// than before, this address may lead to one that lacks links now.
     pub(super) fn on_change(&mut self, servers: usize) {
         if servers < self.servers {
             self.end();
@@ -44,7 +45,7 @@ impl Rest {
         self.servers = servers;
     }
 
-    /// When to look again; none if nothing speaks against it.
+    /// Time of the next look; none if it may be at once.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }

@@ -20,7 +20,7 @@ use crate::targets::Targets;
 #[expect(dead_code, reason = "the tests of the whole agent use more of it")]
 mod server;
 
-/// What makes one link to each server, with the CA and the token in `directory`.
+/// A connector that makes one link to each server, with the CA and the token in `directory`.
 fn connector(directory: &std::path::Path) -> Arc<Connector> {
     let metrics = Metrics::register(&mut Registry::default());
     let cluster = ClusterName::parse("c1").unwrap();

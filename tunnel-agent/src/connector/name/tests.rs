@@ -13,7 +13,7 @@ use crate::outbound::Outbound;
 use crate::streams::Streams;
 use crate::targets::Targets;
 
-/// Keepers of a name whose addresses nobody listens at.
+/// Keepers of a name at whose addresses nothing listens.
 fn keepers() -> LinkKeepers {
     let metrics = Metrics::register(&mut Registry::default());
     let cluster = ClusterName::parse("c1").unwrap();
@@ -53,7 +53,7 @@ async fn places_come_and_go_with_the_names_addresses() {
     keepers.update(&[Some(address(1)), Some(address(2))]);
     assert_eq!(known(&keepers), [address(1), address(2)]);
     keepers.update(&[Some(address(2)), Some(address(3))]);
-    // A place without links ends when the name no longer leads to it, and not before.
+    // A keeper without links ends when the name no longer resolves to its address, and not before.
     kit::wait::within(kit::wait::WAIT, "the end of the first place", async {
         while known(&keepers).contains(&address(1)) {
             tokio::task::yield_now().await;

@@ -1,5 +1,6 @@
-//! A hub that was restored to before the cluster joined: it knows the certificate's signer, and of
-//! no such cluster. An agent's certificate may create none, so the bootstrap kubeconfig does.
+//! A hub that was restored to a state before the cluster joined: it knows the certificate's signer,
+//! but not the cluster. An agent's certificate may not create one, so the bootstrap kubeconfig
+//! does.
 
 use hub::RequestError;
 use net::follow::Complaints;
@@ -12,7 +13,7 @@ use crate::joining::{JoinError, Joining};
 /// See the module.
 #[derive(Default)]
 pub struct Announcing {
-    /// Since when, or since the last try.
+    /// Since when, or since the last attempt.
     since: Option<Instant>,
     complaints: Complaints,
 }
@@ -20,7 +21,7 @@ pub struct Announcing {
 // === impl Announcing ===
 
 impl Announcing {
-    /// What the hub answered of the cluster. 403 is said of one that is not there, too.
+    /// Takes the hub's answer about the cluster. A 403 may also mean that it does not exist.
     pub async fn heard(&mut self, joining: &Joining, answer: &Result<Value, RequestError>) {
         match answer {
             Err(RequestError::Answer { code: 403 | 404, .. }) => {}

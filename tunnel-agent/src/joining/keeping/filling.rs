@@ -1,5 +1,5 @@
-//! The token of an account of the member, for the hub: the Secret of a `ManagedServiceAccount` in
-//! the cluster's namespace, as upstream's agent writes it
+//! Gives the hub a token of one of the member's accounts: writes the Secret of a
+//! `ManagedServiceAccount` in the cluster's namespace, as upstream's agent does
 //! (<https://github.com/open-cluster-management-io/managed-serviceaccount/tree/v0.10.0>), so that
 //! the hub's clients reach the member without a typed credential.
 
@@ -24,13 +24,13 @@ use super::{Keeping, Troubles};
 use crate::args::SecretName;
 use crate::joining::JoinError;
 
-/// Seconds of life that are asked for: what upstream's definition sets (8640h).
+/// Requested life in seconds: the default of upstream's definition (8640h).
 const VALIDITY: u64 = 8640 * 3600;
-/// Between two looks at the Secret and at the account.
+/// Interval between two reads of the Secret and the account.
 const LOOKS: Backoff = Backoff::steady(Duration::from_mins(5), 0.25);
-/// What each namespace has: what pods verify the API server with.
+/// The ConfigMap in each namespace with which pods verify the API server.
 const AUTHORITY: &str = "kube-root-ca.crt";
-/// Of a CA bundle, in bytes.
+/// Limit of a CA bundle, in bytes.
 const LARGEST_AUTHORITY: usize = 64 << 10;
 const CA: &str = "ca.crt";
 const TOKEN: &str = "token";
@@ -42,20 +42,20 @@ pub struct Filling<'a> {
     keeping: &'a Keeping<'a>,
     member: &'a Requests,
     account: &'a SecretName,
-    /// A token that is not on the hub yet: each try to write one issues no other.
+    /// A token that is not on the hub yet: a repeated write does not issue another.
     unwritten: Mutex<Option<SecretString>>,
-    /// Whether there was a `ManagedServiceAccount`.
+    /// Whether a `ManagedServiceAccount` has been seen.
     had_owner: AtomicBool,
 }
 
-/// What is found in the hub's Secret.
+/// The verdict on the hub's Secret.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// A token that is good until then, in seconds since 1970.
+    /// A token that is good until this time, in seconds since 1970.
     Good(i64),
-    /// It is to be written.
+    /// The Secret must be written.
     Due,
-    /// It is not ours to write.
+    /// The Secret is not ours to write.
     Foreign(&'static str),
 }
 
@@ -67,7 +67,7 @@ impl<'a> Filling<'a> {
         Self { keeping, member, account, unwritten, had_owner }
     }
 
-    /// While the cluster is accepted.
+    /// Runs while the cluster is accepted.
     pub async fn run(&self) -> Infallible {
         let (mut troubles, filled) = (Troubles::default(), &self.keeping.joining.metrics.credential_filled);
         let mut cluster = self.keeping.cluster.subscribe();
@@ -84,14 +84,14 @@ impl<'a> Filling<'a> {
                     troubles.failed(&error)
                 }
             };
-            // A cluster that is refused is given nothing more.
+            // A cluster that is no longer accepted gets no more tokens.
             if timeout(wait, cluster.wait_for(Option::is_none)).await.is_ok() {
                 filled.set(0);
             }
         }
     }
 
-    /// Sees to it that the hub has a good token. Returns when the next is due.
+    /// Ensures that the hub has a good token. Returns when the next is due.
     async fn look(&self) -> Result<i64, JoinError> {
         let account =
             self.ask("reading it", self.member.get(&self.path("serviceaccounts", &self.account.name))).await?;
@@ -109,7 +109,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Deleting the `ManagedServiceAccount` deletes the wish for a token here.
+    /// Deleting the `ManagedServiceAccount` also withdraws the request for a token here.
     fn check_owner(&self, owner: Option<&Value>, held: Option<&Value>) -> Result<(), JoinError> {
         let had_one = self.had_owner.fetch_or(owner.is_some(), Ordering::Relaxed);
         if owner.is_none() && (had_one || held.and_then(owner_of).is_some()) {
@@ -135,7 +135,7 @@ impl<'a> Filling<'a> {
         let data = |key: &str| held["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
         let Some(token) = data(TOKEN).as_deref().and_then(ServiceAccountToken::read) else { return Found::Due };
         if token.subject != self.subject() {
-            // Two that fill it would take it from each other for ever.
+            // Two programs that fill it would overwrite each other's token forever.
             let foreign = "it holds a token of another account, so another program fills it: delete it, or run \
                            only one of the two";
             return if token.ends > now_seconds { Found::Foreign(foreign) } else { Found::Due };
@@ -164,13 +164,13 @@ impl<'a> Filling<'a> {
         Ok(due(&token))
     }
 
-    /// What a token says, if it is this account's.
+    /// The claims of a token, if it is this account's.
     fn read(&self, text: &SecretString, uid: &str) -> Option<ServiceAccountToken> {
         let token = ServiceAccountToken::read(text.expose_secret().as_bytes());
         token.filter(|token| token.subject == self.subject() && token.uid == uid)
     }
 
-    /// A new token, from the member.
+    /// Requests a new token from the member.
     async fn issued(&self, uid: &str) -> Result<SecretString, JoinError> {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": VALIDITY}});
@@ -186,11 +186,11 @@ impl<'a> Filling<'a> {
         Ok(text)
     }
 
-    /// The object that the Secret belongs to, if there is one: the Secret goes with it.
+    /// The object that owns the Secret, if it exists: the Secret is deleted with it.
     async fn owner(&self) -> Result<Option<Value>, JoinError> {
         let (cluster, name, version) = (&self.keeping.joining.cluster, &self.account.name, VERSIONS[0]);
         let path = format!("/apis/{GROUP}/{version}/namespaces/{cluster}/{PLURAL}/{name}");
-        // Without upstream's kinds, too, the answer is 404.
+        // If upstream's kinds are not installed, the answer is 404, too.
         let found = optional(self.keeping.hub().get(&path).await);
         found.map_err(JoinError::hub("reading the ManagedServiceAccount"))
     }
@@ -206,7 +206,7 @@ impl<'a> Filling<'a> {
             "data": {CA: STANDARD.encode(authority), TOKEN: STANDARD.encode(token)}})
     }
 
-    /// What the member's API server is verified with in its own network, where the agent dials it.
+    /// The CA of the member's API server inside its own network, where the agent dials it.
     async fn authority(&self) -> Result<String, JoinError> {
         let published = self.ask("reading the CA", self.member.get(&self.path("configmaps", AUTHORITY))).await?;
         let pem = published["data"][CA].as_str().unwrap_or_default();
@@ -233,7 +233,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// The uid of the `ManagedServiceAccount` that a Secret belongs to.
+/// The uid of the `ManagedServiceAccount` that owns a Secret.
 fn owner_of(secret: &Value) -> Option<&str> {
     let owners = secret["metadata"]["ownerReferences"].as_array()?;
     owners.iter().find(|owner| owner["kind"] == KIND)?["uid"].as_str()
@@ -247,7 +247,7 @@ fn optional(answer: Result<Value, RequestError>) -> Result<Option<Value>, Reques
     }
 }
 
-/// After four fifths of the life granted, as upstream.
+/// After four fifths of the granted life, as upstream does.
 fn due(token: &ServiceAccountToken) -> i64 {
     token.issued.saturating_add(token.life() / 5 * 4)
 }
@@ -257,7 +257,7 @@ fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Until a moment, and the second after it.
+/// Time until a moment, and one second more.
 fn until(moment: i64) -> Duration {
     Duration::from_secs(u64::try_from(moment.saturating_sub(now())).unwrap_or_default() + 1)
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{Keeping, Troubles};
 use crate::joining::{JoinError, cluster};
 
-/// Share of the interval by which renewals of the Lease, and looks at the cluster, may come sooner.
+/// Share of the interval by which renewals of the Lease, and reads of the cluster, may be earlier.
 pub(super) const JITTER: f64 = 0.2;
 
 // === impl Keeping ===
@@ -31,18 +31,18 @@ impl Keeping<'_> {
                     troubles.over();
                     sooner(pace, JITTER)
                 }
-                // Just after a yes, the hub is still writing.
+                // Just after an acceptance, the hub is still writing.
                 Err(error) => troubles.failed(&JoinError::Hub { what: "renewing the Lease", error }).min(pace),
             };
-            // It may be wanted more often, or no more.
+            // The cluster may need shorter intervals, or no renewals any more.
             let changed =
                 cluster.wait_for(|cluster| cluster.as_ref().is_none_or(|cluster| cluster::lease(cluster) < pace));
             let _ = timeout(wait, changed).await;
         }
     }
 
-    /// One request, unless another writer came in between: agents may update their Lease, and not
-    /// patch it.
+    /// Takes one request, unless another writer came in between. Agents may update their Lease, but
+    /// not patch it.
     async fn renew_lease(&self, known: &mut Option<Value>) -> Result<(), RequestError> {
         let (hub, namespace) = (self.hub(), &self.joining.cluster);
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/managed-cluster-lease");
@@ -67,7 +67,7 @@ impl Keeping<'_> {
     }
 }
 
-/// `metav1.MicroTime`: six digits, no more and no less.
+/// `metav1.MicroTime`: exactly six digits.
 fn micro_time() -> String {
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
     OffsetDateTime::from(SystemTime::now()).format(format).unwrap_or_default()

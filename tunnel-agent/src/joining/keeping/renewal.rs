@@ -1,4 +1,4 @@
-//! The next certificate, before this one ends.
+//! Gets the next certificate before this one expires.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
@@ -12,11 +12,11 @@ use crate::joining::request::{Progress, quoted};
 use crate::joining::state::KUBECONFIG;
 use crate::joining::{JoinError, certificate::Certificate};
 
-/// What a step came to.
+/// The result of a step.
 enum Step {
     /// The hub has not answered the request yet.
     Asked,
-    /// A person said no, or the hub cannot sign: with their words.
+    /// A person denied the request, or the hub cannot sign it; with the reason given.
     Refused(String),
     Renewed(Certificate),
 }
@@ -55,7 +55,7 @@ impl Keeping<'_> {
                     )));
                     LONGEST_SLEEP
                 }
-                // Another one is asked for, and may be as useless.
+                // The next request may get an equally useless certificate.
                 Err(error @ JoinError::Useless(_)) => troubles.failed(&error).max(LONGEST_SLEEP),
                 Err(error) => {
                     if let JoinError::Hub { error: RequestError::Answer { code: 403 | 404, .. }, .. } = &error {
@@ -68,7 +68,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// The complaint about a hub that takes no request, or lets none be read.
+    /// The complaint about a hub that refuses to create or read a request.
     fn refusal(&self, error: &JoinError) -> String {
         let until = self.certificate().ends();
         let error = quoted(&error.to_string());

@@ -1,4 +1,4 @@
-//! The status of the `ManagedCluster`: what it says of its member.
+//! The status of the `ManagedCluster`: the facts about its member.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,13 +13,14 @@ use crate::joining::member::{self, Known};
 use crate::joining::status::{self, Facts};
 use crate::joining::{JoinError, cluster};
 
-/// For all that is asked of the member: each call, and each page of nodes, has a time of its own.
+/// Timeout for all requests to the member together: each call, and each page of nodes, has its own
+/// timeout.
 const WITHIN: Duration = Duration::from_mins(1);
 
 // === impl Keeping ===
 
 impl Keeping<'_> {
-    /// Tells the hub of the member at each look at the cluster.
+    /// Reports the member to the hub after each read of the cluster.
     pub(super) async fn tell(&self) -> Infallible {
         let (mut troubles, mut known) = (Troubles::default(), Known::default());
         let mut cluster = self.cluster.subscribe();
@@ -31,7 +32,7 @@ impl Keeping<'_> {
                     troubles.over();
                     None
                 }
-                // Another writer came in between: its status is read first.
+                // Another writer came in between: read its status first.
                 Ok(false) => Some(STEP.wait(0)),
                 Err(error) => Some(troubles.failed(&JoinError::Hub { what: "writing the status", error })),
             };
@@ -44,7 +45,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// False if another writer came after `cluster` was read.
+    /// Returns false if another writer came after `cluster` was read.
     async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));

@@ -68,7 +68,7 @@ impl Member {
         fake.on_any(move |request: &Recorded| {
             let mut held = answering.lock();
             if request.method != http::Method::GET {
-                // Its body is still under way.
+                // Its body is still being sent.
                 *held = Held::Sent(Box::new(request.clone()));
                 *counted.lock() += 1;
                 return Reply::json(200, &json!({}));
@@ -87,7 +87,7 @@ impl Member {
         StateSecret::new(Requests::new(client), name, "c1".to_owned())
     }
 
-    /// A state with a certificate that is good for so many hours, or none.
+    /// A state with a certificate that is valid for this many hours, or none.
     fn state(&self, name: &str, hours: Option<i64>) -> StateDirectory {
         let state = StateDirectory::open(&self.directory.path().join(name)).unwrap();
         let agent = state.agent_name("c1").unwrap();
@@ -123,7 +123,7 @@ async fn the_certificate_that_ends_last_counts() {
         let before = state.files().unwrap();
         secret.restore(&state).await.unwrap();
         assert_eq!(state.files().unwrap() != before, is_restored, "{what}");
-        // What counts is where the next start finds it.
+        // The Secret counts, because the next start reads it.
         secret.save(&state).await.unwrap();
         assert_eq!(files(&member.held.lock().value().unwrap()), state.files().unwrap(), "{what}");
     }

@@ -67,7 +67,7 @@ fn half_of_what_was_issued_is_taken_over_the_next_time() {
     let public = |pending: &Pending| public_key(&pending.key).unwrap();
     let kept = || state.certificate("c1").unwrap().map(|certificate| certificate.public_key);
     assert_eq!(kept(), Some(public(&old)), "nothing is issued yet");
-    // In the order in which they are written: a key cannot be, and ends it there.
+    // In the order of the writes: the key cannot be written, and the sequence ends there.
     fs::remove_file(state.path(KEY)).unwrap();
     fs::create_dir(state.path(KEY)).unwrap();
     state.take(&new, &certificate, &hub()).unwrap_err();
@@ -92,12 +92,12 @@ async fn the_kubeconfig_is_one() {
     let read = HubWay::read(&state.path(KUBECONFIG)).await.unwrap();
     assert_eq!(read.url(), "https://hub:6443");
     assert!(read.address.ca.is_some());
-    // A proxy that wants a password lets nobody through without it.
+    // A proxy that requires a password lets no connection through without it.
     assert_eq!(read.proxy.as_ref().map(secrecy::ExposeSecret::expose_secret), Some(proxy));
     assert!(!format!("{read:?}").contains("hunter2"));
 }
 
-/// What upstream's `IsHubKubeconfigValid` compares.
+/// The fields that upstream's `IsHubKubeconfigValid` compares.
 #[tokio::test]
 async fn the_hub_is_worded_as_in_the_bootstrap_kubeconfig() {
     let directory = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ async fn the_hub_is_worded_as_in_the_bootstrap_kubeconfig() {
     for server in ["https://hub:6443", "https://hub:6443/", "https://Hub.example/base/", "https://hub:443"] {
         let (written, meant) = compared(server).await;
         assert_eq!(written, meant);
-        // It is still one, to the same place.
+        // It is still a valid kubeconfig, for the same hub.
         let kept = HubWay::read(&state.path(KUBECONFIG)).await.unwrap();
         assert_eq!(kept, HubWay::read(&bootstrap).await.unwrap());
     }

@@ -1,4 +1,4 @@
-//! What the bootstrap kubeconfig says, and does not say, of a cluster that has joined.
+//! The effects of the bootstrap kubeconfig on a cluster that has joined, and their limits.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn change(stub: &Stub, change: impl FnOnce(&mut serde_json::Value)) {
     std::fs::rename(new, path).unwrap();
 }
 
-/// A bootstrap token that has expired, which it does before any hub is restored.
+/// A bootstrap token that has expired, which happens before any hub is restored.
 #[tokio::test]
 async fn a_bootstrap_that_is_refused_keeps_no_old_certificate_from_being_tried() {
     let stub = Stub::start().await;
@@ -36,7 +36,7 @@ async fn a_bootstrap_kubeconfig_that_cannot_be_used_names_no_other_hub() {
         it["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1".into();
         it["users"][0]["user"] = json!({"tokenFile": "/etc/passwd"});
     });
-    // Longer than it takes to look at it again; a Lease a second.
+    // Longer than the interval of its reads; the Lease is renewed each second.
     eventually(SOON, || stub.lease_renewals() >= 9).await;
     assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"other_hub\"}"), 0);
     change(&stub, |it| it["users"][0]["user"] = json!({"token": "t"}));

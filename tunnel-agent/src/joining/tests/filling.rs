@@ -1,4 +1,4 @@
-//! The token that the hub is given, on both sides of a stub.
+//! The token that the hub gets, on both sides of a stub.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ const OWNER: &str =
     "/apis/authentication.open-cluster-management.io/v1beta1/namespaces/c1/managedserviceaccounts/reader";
 const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 
-/// A member whose account `tunnel/reader` gets tokens of five minutes that were issued a while ago.
+/// A member whose account `tunnel/reader` gets tokens of five minutes that were issued `old`
+/// seconds ago.
 async fn member(old: i64) -> FakeMember {
     let member = FakeMember::start(MemberOptions::default()).await;
     let authority = Authority::new("member").root_pem();
@@ -43,7 +44,7 @@ fn token(of: &str, uid: &str, old: i64) -> String {
     format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }
 
-/// Those of the hub's Secret, as it would be; another's answer before.
+/// The hub's Secrets as they are written; before that, the answer `first`.
 fn holding(stub: &Stub, first: Option<Value>) -> Arc<Mutex<Vec<Recorded>>> {
     let written = Arc::new(Mutex::new(Vec::<Recorded>::new()));
     let seen = Arc::clone(&written);
@@ -134,7 +135,7 @@ async fn a_token_that_does_not_count_any_more_is_replaced_and_a_good_one_stays()
     }
 }
 
-/// The kubeconfig of the member, or a pod's token, may be there a moment later than the agent.
+/// The member's kubeconfig, or a pod's token, may appear a moment later than the agent.
 #[tokio::test]
 async fn a_member_whose_kubeconfig_comes_late_is_asked_for_the_token_all_the_same() {
     let (stub, member) = (Stub::start().await, member(0).await);
@@ -142,7 +143,7 @@ async fn a_member_whose_kubeconfig_comes_late_is_asked_for_the_token_all_the_sam
     let (path, good) = (stub.path("member"), stub.path("member.good"));
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
     std::fs::write(&good, insecure(&member)).unwrap();
-    // Opens when the agent reads it.
+    // The open returns when the agent reads it.
     let late = std::thread::spawn({
         let path = path.clone();
         move || {
@@ -176,7 +177,7 @@ async fn a_token_that_could_not_be_written_is_the_one_that_is_written_next() {
     assert_eq!((*tries.lock(), issued), (3, 1));
 }
 
-/// It is how the hub's people say that they want no token.
+/// The hub's users declare in this way that they want no token.
 #[tokio::test]
 async fn a_secret_whose_account_was_deleted_on_the_hub_is_not_filled_again() {
     let (stub, member) = (Stub::start().await, member(0).await);

@@ -1,4 +1,4 @@
-//! A hub of a few objects, whose every answer a test may replace.
+//! A hub of a few objects; a test may replace any of its answers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ struct Inner {
 struct Book {
     /// Requests for certificates, as they were sent.
     asked: Vec<Recorded>,
-    /// What became of each, by name; none: it is gone.
+    /// The progress of each, by name; none if it is gone.
     status: BTreeMap<String, Option<Value>>,
     lease_renewals: usize,
     fault: Option<Fault>,
@@ -63,7 +63,7 @@ impl Stub {
         Self(Arc::new(Inner { hub, directory: tempfile::tempdir().unwrap(), book }))
     }
 
-    /// Answers in place of the hub where it answers at all.
+    /// Answers in place of the hub, for requests for which it returns an answer.
     pub fn fault(&self, fault: impl Fn(&Recorded) -> Option<Reply> + Send + 'static) {
         self.0.book.lock().fault = Some(Box::new(fault));
     }
@@ -80,7 +80,7 @@ impl Stub {
         StateDirectory::open(&self.path("state")).unwrap()
     }
 
-    /// The names of the requests that were made, in order.
+    /// The names of the created requests, in order.
     pub fn asked(&self) -> Vec<String> {
         self.0.book.lock().asked.iter().filter_map(name).collect()
     }
@@ -102,7 +102,7 @@ impl Stub {
         self.set_status(&pending.name, Some(json!({"conditions": approved, "certificate": STANDARD.encode(pem)})));
     }
 
-    /// As if the agent had joined before.
+    /// Prepares the state as if the agent had joined before.
     pub async fn joined_before(&self, from: Span, to: Span) {
         let (state, key) = (self.state(), request::new_key().unwrap());
         let agent = state.agent_name(CLUSTER).unwrap();
@@ -125,7 +125,7 @@ impl Stub {
         path
     }
 
-    /// An agent that is told of a member by `member`.
+    /// An agent that learns of a member from `member`.
     pub fn run(&self, member: Member, credential: Option<SecretName>) -> Running {
         Self::run_with(JoinConfig {
             bootstrap: self.kubeconfig("bootstrap"),
@@ -216,17 +216,17 @@ impl Book {
 // === impl Running ===
 
 impl Running {
-    /// The value of a series, which is written so.
+    /// The value of a series, which is written exactly so.
     pub fn metric(&self, series: &str) -> u64 {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
         kit::exposition::value(&text, series).unwrap_or_else(|| panic!("no {series}"))
     }
 
-    /// As a crash does.
+    /// Ends it as a crash does.
     pub async fn kill(mut self) {
         self.task.abort();
-        // It is the task's end that is waited for, not how it came.
+        // Only the task's end matters, not its result.
         let _ = (&mut self.task).await;
     }
 }
@@ -246,7 +246,7 @@ pub fn is_bootstraps(request: &Recorded) -> bool {
     !is_agents(request)
 }
 
-/// Where the state is, for another look.
+/// The content of a file, for a comparison.
 pub fn contents(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
