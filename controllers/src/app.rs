@@ -1,4 +1,4 @@
-//! Wiring: everything is built in order, then it runs while this replica leads, then it ends.
+//! Wiring: builds everything in order, runs it while this replica leads, then ends it.
 
 mod engine;
 
@@ -25,24 +25,24 @@ use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::reports::Reports;
 
-/// For a write that is on its way when we are asked to end, and to give up the Lease.
+/// Time at shutdown for a write in flight, and for the release of the Lease.
 const LAST_CALLS: Duration = Duration::from_secs(6);
 
-/// Running controllers. Dropping them stops them at once: the Lease is left to run out.
+/// Running controllers. Dropping them stops them at once: their Lease then expires by itself.
 pub struct Controllers {
     admin: Endpoint,
     readiness: Readiness,
     end: CancellationToken,
     work: tokio::task::JoinHandle<()>,
-    /// The last field: the others live on it.
+    /// The last field, because the others live on the runtime.
     runtime: BackgroundRuntime,
 }
 
 // === impl Controllers ===
 
 impl Controllers {
-    /// Starts from command-line arguments, the program's name first. May be called inside or
-    /// outside an async runtime, since it brings its own.
+    /// Starts from command-line arguments, the program's name first. It can be called inside or
+    /// outside an async runtime, because it brings its own.
     pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
     where
         I: IntoIterator<Item = T>,
@@ -51,7 +51,7 @@ impl Controllers {
         Self::assemble(Config::new(&args::parse_from(arguments)?)?, runtime("controllers")?)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT. A second signal ends the
+    /// Runs as the process's main function: until SIGTERM or SIGINT. A second signal ends the
     /// process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = runtime("controllers")?;
@@ -85,12 +85,12 @@ impl Controllers {
         Ok(Self { admin, readiness, end, work, runtime })
     }
 
-    /// Where the admin endpoint listens: the port is the real one even if 0 was asked for.
+    /// Address of the admin endpoint: with the real port, even if 0 was requested.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin.address()
     }
 
-    /// Ends as SIGTERM does: gives up the Lease, and returns when everything has ended.
+    /// Ends as on SIGTERM: releases the Lease, and returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
         let Self { admin, readiness, end, work, runtime } = self;
         let not_ready = readiness.block("shutdown");
@@ -102,7 +102,7 @@ impl Controllers {
     }
 }
 
-/// With the hub's address, which no cluster's path leads on from.
+/// Adds the hub's address, so that a cluster whose path leads through the hub's gateway is refused.
 fn knowing_hub(mut config: Config, runtime: &BackgroundRuntime) -> anyhow::Result<Config> {
     let kubeconfig = config.kubeconfig.clone();
     let url = block_on(runtime.handle(), async move { hub::client::url(kubeconfig.as_deref()).await })?;
@@ -110,7 +110,7 @@ fn knowing_hub(mut config: Config, runtime: &BackgroundRuntime) -> anyhow::Resul
     Ok(config)
 }
 
-/// Of the hub, of Karmada's control plane, and of the members through the gateway.
+/// Clients of the hub, of Karmada's control plane, and of the members through the gateway.
 fn clients(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<(Client, Client, Fleet)> {
     let (hub, karmada, gateway) =
         (config.kubeconfig.clone(), config.karmada_kubeconfig.clone(), config.gateway.clone());

@@ -1,5 +1,5 @@
-//! What this program does beside controlling: it prints kubeconfigs for members and the credential
-//! that they ask for, and removes what sources registered.
+//! What this program does besides controlling: it prints kubeconfigs for members and the credential
+//! that they request, and removes the clusters that sources registered.
 
 mod credential;
 mod kubeconfig;
@@ -33,7 +33,7 @@ impl Command {
     }
 }
 
-/// Whoever stopped reading has what it wanted.
+/// A reader that closes the pipe has read enough.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

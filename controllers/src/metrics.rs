@@ -1,5 +1,5 @@
-//! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read at each
-//! scrape.
+//! `cluster_gateway_controllers_*`: events are counted where they happen; states of objects are
+//! read at each scrape.
 
 mod accounts;
 mod argocd;
@@ -38,10 +38,10 @@ pub use self::replica_sets::{ReplicaSets, SetObject, SetState};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
-/// Seconds: a hub's write takes milliseconds, a queue of ten thousand a minute.
+/// In seconds: a write to the hub takes milliseconds, a queue of ten thousand takes a minute.
 const BOUNDS: &[f64] = &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// All of them. Clones share their values.
+/// All metrics. Clones share their values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     available: Family<OfSource, Gauge>,
@@ -65,7 +65,7 @@ pub struct Metrics {
     standing_by: Family<OfController, Gauge>,
 }
 
-/// What was done to a Secret.
+/// The operation on a Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Create,
@@ -104,7 +104,7 @@ struct OfState {
 #[derive(Debug)]
 struct Objects(Arc<Reports>);
 
-/// What a part counts, it counts while it runs: when this is dropped, it is cleared.
+/// A part's metrics exist only while it runs: dropping this clears them.
 pub struct Counting {
     metrics: Metrics,
     clear: fn(&Metrics),
@@ -208,7 +208,7 @@ impl Metrics {
         self.failures.get_or_create(&OfSource { source }).inc();
     }
 
-    /// A cluster is registered with a credential that ends so.
+    /// A cluster is registered with a credential of this expiry.
     pub fn expires(&self, cluster: &str, expiry: Expiry) {
         let cluster = OfCluster { cluster: cluster.to_owned() };
         match expiry {
@@ -221,17 +221,17 @@ impl Metrics {
         }
     }
 
-    /// A cluster is no registration of ours any more.
+    /// A cluster is no longer registered by us.
     pub fn ended(&self, cluster: &str) {
         self.expires(cluster, Expiry::Unknown);
     }
 
-    /// Clears when the part ends that counts.
+    /// Returns a guard that clears metrics when their part ends.
     pub fn counting(&self, clear: fn(&Self)) -> Counting {
         Counting { metrics: self.clone(), clear }
     }
 
-    /// Another replica writes: what this one saw is true no longer.
+    /// Another replica writes now: what this one saw is no longer true.
     pub fn retire(&self) {
         self.leader.set(0);
         self.available.clear();
@@ -253,7 +253,7 @@ impl Metrics {
         self.standing_by.get_or_create(&OfController { controller }).set(stands_by.into());
     }
 
-    /// Of a source, so many registrations stay although their objects are gone.
+    /// Sets how many registrations of a source stay although their objects are gone.
     pub fn removals_held(&self, source: &'static str, count: usize) {
         self.held.get_or_create(&OfSource { source }).set(i64::try_from(count).unwrap_or(i64::MAX));
     }

@@ -1,5 +1,5 @@
-//! The work of a leader: the sources' feeds, the registrar that they tell, and the parts. Work that
-//! only reads may start before the term; its writes wait for it.
+//! The work of a leader: the sources' feeds, the registrar that they notify, and the parts. Reads
+//! may start before the term; writes wait for it.
 
 mod standby;
 
@@ -48,7 +48,7 @@ pub struct Engine {
 // === impl Engine ===
 
 impl Engine {
-    /// Writes while it leads, until `end`.
+    /// Writes while this replica leads, until `end`.
     pub async fn run(self, end: CancellationToken) {
         let (end, standby) = (end.cancelled(), Standby::new(&self));
         if !self.config.leader_elect {
@@ -67,10 +67,10 @@ impl Engine {
         }
     }
 
-    /// Everything that writes, in a term that need not have begun. It knows nothing of what ran
-    /// before it: the hub has it all. Never ends.
+    /// All writing work, in a term that may not have begun yet. It keeps no state from earlier
+    /// terms: the hub has all of it. Never ends.
     async fn work(&self, term: Term) -> Infallible {
-        // One for each hub: the limits are of what a hub has to take.
+        // One per hub: the limits protect a hub from too many Events.
         let [events, to_karmada] = [&self.hub, &self.karmada]
             .map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone(), term.clone()));
         let parts = parts::run(parts::Context {
@@ -92,8 +92,8 @@ impl Engine {
         std::future::pending().await
     }
 
-    /// What the sources say. What each name's Secret is to be is read anew by each leader, so that
-    /// there is nothing to be made ready.
+    /// Follows the sources. Each leader derives each name's Secret again from what it reads, so
+    /// that nothing needs preparation.
     async fn register(&self, term: &Term, events: Events, to_karmada: &Events) {
         let (known, feeds) = self.sources(&events, to_karmada);
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
@@ -104,7 +104,7 @@ impl Engine {
             let (reports, metrics) = (Arc::clone(&self.reports), self.metrics.clone());
             Feed { source, index, namespace, wakes, registrar: Arc::clone(&registrar), reports, metrics }.run()
         });
-        // Without sources no Secret is written, and none need be readable.
+        // Without sources no Secret is written, and none needs to be readable.
         let holders = async {
             if !self.config.sources.is_empty() {
                 feed::watch::holders(secrets, Arc::clone(&registrar)).await;
@@ -113,7 +113,7 @@ impl Engine {
         tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all());
     }
 
-    /// The sources as the registrar sees them, and their feeds.
+    /// The sources, as the registrar needs them, and their feeds.
     fn sources(&self, events: &Events, to_karmada: &Events) -> (HashMap<&'static str, registrar::Source>, Vec<Scoped>) {
         let (mut known, mut feeds) = (HashMap::new(), Vec::new());
         for source in sources::all(&self.config, &self.hub, &self.karmada) {
@@ -132,9 +132,9 @@ impl Engine {
     }
 }
 
-/// Where a feed looks, none for everywhere, and its queue.
+/// Namespace of a feed, none for all, and its queue.
 type Scope = (Option<String>, Wakes);
-/// A feed of a source: its number among them, and where it looks.
+/// A feed of a source: its number among the source's feeds, and its scope.
 type Scoped = (Arc<Source>, usize, Scope);
 
 fn scopes(source: &Source) -> Vec<Scope> {

@@ -1,4 +1,4 @@
-//! Arguments made into a configuration that hangs together; all mistakes are reported at once.
+//! Turns arguments into a consistent configuration; reports all mistakes at once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -23,9 +23,9 @@ use super::{Args, DeliveryFlags, Enabled, Hub, PartName, SourceName, Sources, St
 pub struct Config {
     pub kubeconfig: Option<PathBuf>,
     pub secret_namespace: String,
-    /// Each once.
+    /// Without duplicates.
     pub sources: Vec<SourceName>,
-    /// Each once.
+    /// Without duplicates.
     pub parts: Vec<PartName>,
     pub gateway: Gateway,
     pub watch_namespaces: Vec<String>,
@@ -39,11 +39,11 @@ pub struct Config {
     pub ocm_auto_approve_users: Vec<String>,
     /// None unless clusterprofile-import is enabled.
     pub providers: Arc<Providers>,
-    /// Each once, and one at least.
+    /// Without duplicates, at least one.
     pub clusterprofile_namespaces: Vec<String>,
-    /// Parts that look for no rivals.
+    /// Parts that do not look for rivals.
     pub never_stand_by: Vec<PartName>,
-    /// Where placement and replica-sets look for them; everywhere if empty.
+    /// Namespaces in which placement and replica-sets look for rivals; all if empty.
     pub rival_namespaces: Vec<String>,
     pub rollout_needs_rules: bool,
     /// None unless argocd is enabled.
@@ -57,7 +57,7 @@ pub struct Config {
     pub log_level: String,
 }
 
-/// Where Argo CD is, and its ServiceAccount.
+/// The location of Argo CD, and its ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argocd {
     pub namespace: String,
@@ -68,18 +68,18 @@ pub struct Argocd {
 /// How the gateway is reached.
 #[derive(Debug, Clone, Default)]
 pub struct Gateway {
-    /// None: by the hub's aggregated API.
+    /// None for the hub's aggregated API.
     pub url: Option<String>,
-    /// None: the hub's.
+    /// None for the hub's.
     pub ca_file: Option<PathBuf>,
-    /// None: our own credential for the hub.
+    /// None for our own credential for the hub.
     pub token_file: Option<PathBuf>,
 }
 
 /// How `ManifestWorks` are delivered.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// None: what tells this hub from others.
+    /// None for an identity that distinguishes this hub from others.
     pub hub_url: Option<String>,
     pub requests_per_cluster: usize,
     pub requests: usize,
@@ -154,7 +154,7 @@ fn not_empty(hub: &Hub, flags: &Sources, wrong: &mut Vec<String>) {
     }
 }
 
-/// In order, each once.
+/// In order, without duplicates.
 fn once(names: &[String]) -> Vec<String> {
     let names: BTreeSet<_> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
     names.into_iter().collect()
@@ -195,11 +195,11 @@ fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Ve
 const STAND_BY: [PartName; 4] =
     [PartName::Placement, PartName::ReplicaSets, PartName::OcmRegistration, PartName::Availability];
 
-/// Flags that only some part looks at.
+/// Flags that only some parts read.
 fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) {
     for (flag, is_given, of) in [
         ("--ocm-auto-approve-users", !flags.ocm_auto_approve_users.is_empty(), &[PartName::OcmRegistration][..]),
-        // What one does not tell, the other does not wait for.
+        // If one part does not report it, the other must not wait for it.
         ("--rollout-needs-rules", flags.rollout_needs_rules, &[PartName::ReplicaSets, PartName::Manifestworks][..]),
         ("--rival-namespaces", !flags.rival_namespaces.is_empty(), &STAND_BY[..]),
     ] {
@@ -210,7 +210,7 @@ fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<S
     }
 }
 
-/// The ServiceAccount that Argo CD comes as, in its own namespace.
+/// The ServiceAccount that Argo CD uses, in its own namespace.
 const ARGOCD_ACCOUNT: &str = "cluster-gateway-argocd";
 
 fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) -> Option<Argocd> {
@@ -240,7 +240,7 @@ fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) 
     }
 }
 
-/// A hub's connection takes so many streams, and more would only wait there.
+/// A connection to the hub takes this many streams; more would only wait there.
 const MOST_REQUESTS: usize = 10_000;
 
 fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) -> Delivery {

@@ -9,7 +9,7 @@ use net::follow;
 use register::expiry::Expiry;
 use serde_json::json;
 
-/// Longest token, in bytes: what servers take in one header.
+/// Limit of a token in bytes: what servers accept in one header.
 const LONGEST: u64 = 64 << 10;
 
 /// Print an `ExecCredential` with the token of a file
@@ -30,7 +30,8 @@ impl Credential {
         let read = follow::read(&self.token_file, LONGEST);
         let read = read.with_context(|| format!("cannot read the token in {file}: check --token-file"))?;
         let token = read.trim_ascii();
-        // What a header takes of it (RFC 6750, 2.1). No text has any of it.
+        // The characters that a header accepts (RFC 6750, 2.1). No message contains any part of the
+        // token.
         let is_token = !token.is_empty() && token.iter().all(u8::is_ascii_graphic);
         ensure!(is_token, "{file} holds no token: it must be one line of visible ASCII characters");
         let mut status = json!({"token": String::from_utf8_lossy(token)});

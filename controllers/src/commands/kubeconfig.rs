@@ -1,7 +1,7 @@
-//! `kubeconfig`: contexts that lead to members through the gateway, in the spelling of one dialect.
+//! `kubeconfig`: contexts for members through the gateway, in the spelling of one dialect.
 //!
-//! No credential is in them: they run `credential` for one, or name the user of a kubeconfig that
-//! stays where it is.
+//! They contain no credential: they run `credential` for one, or name the user of a kubeconfig that
+//! stays in its place.
 
 mod document;
 mod server;
@@ -63,7 +63,7 @@ pub struct Contexts {
     user_from: Option<PathBuf>,
 }
 
-/// A dialect, as the flag names it.
+/// A dialect, as the flag spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Spelling {
     Native,
@@ -88,7 +88,7 @@ impl Spelling {
         }
     }
 
-    /// Whether the hub's aggregator passes it on.
+    /// Whether the hub's aggregator forwards it.
     fn goes_through_hub(self) -> bool {
         matches!(self, Self::Native | Self::Karmada)
     }
@@ -118,7 +118,7 @@ impl Contexts {
         text.context("cannot write YAML")
     }
 
-    /// The clusters with their paths. One that was named must have one.
+    /// The clusters with their paths. A cluster that was named must have one.
     fn spelled(&self, clusters: Vec<ClusterName>) -> anyhow::Result<Vec<(ClusterName, String)>> {
         let mut spelled = Vec::new();
         for cluster in clusters {
@@ -139,7 +139,7 @@ impl Contexts {
         Ok(spelled)
     }
 
-    /// None: clusters were named.
+    /// None if clusters were named.
     fn selector(&self) -> anyhow::Result<Option<String>> {
         match (&self.selector, self.all) {
             (Some(selector), _) => Ok(Some(selector.clone())),
@@ -156,7 +156,7 @@ impl Contexts {
         self.clusters.iter().map(parsed).collect()
     }
 
-    /// The file that kubectl would read first; none: the cluster of this pod.
+    /// The file that kubectl would read first; none for the cluster of this pod.
     fn hub(&self) -> Option<PathBuf> {
         if self.kubeconfig.is_some() || client::is_in_pod() {
             return self.kubeconfig.clone();
@@ -181,7 +181,7 @@ impl Contexts {
     }
 }
 
-/// Beside the result.
+/// Prints a line to standard error, apart from the result.
 #[allow(clippy::print_stderr, reason = "standard output is the kubeconfig")]
 fn print(line: &str) {
     eprintln!("{line}");

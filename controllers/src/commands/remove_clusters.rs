@@ -1,4 +1,4 @@
-//! `remove-clusters`: takes away what sources have registered, before everything is uninstalled.
+//! `remove-clusters`: removes what sources have registered, before everything is uninstalled.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::calls::{self, CONFLICT, NOT_FOUND, PROGRAM, runtime};
 use crate::secrets::OBJECT_ANNOTATION;
 use crate::term::WITHIN;
 
-/// Of what is changed while it is deleted.
+/// Attempts for Secrets that change while they are deleted.
 const TRIES: usize = 5;
 
 /// Delete the cluster Secrets that sources wrote, and no other
@@ -35,10 +35,10 @@ pub struct RemoveClusters {
 // === impl RemoveClusters ===
 
 impl RemoveClusters {
-    /// Prints a line for each cluster that was removed.
+    /// Prints a line for each removed cluster.
     ///
     /// # Errors
-    /// The hub cannot be asked, or refuses; what was removed until then stays removed.
+    /// Fails if the hub cannot be reached or refuses; clusters removed until then stay removed.
     pub fn run(&self) -> anyhow::Result<()> {
         let runtime = runtime("remove-clusters")?;
         let (kubeconfig, namespace) = (self.kubeconfig.clone(), self.secret_namespace.clone());
@@ -58,13 +58,13 @@ async fn remove(secrets: &Api<Secret>) -> anyhow::Result<()> {
     bail!("the clusters' Secrets keep changing: run this command again")
 }
 
-/// Returns how many were changed meanwhile.
+/// Returns how many changed meanwhile.
 async fn pass(secrets: &Api<Secret>) -> anyhow::Result<usize> {
     let mut changed = 0;
     let listed = calls::list_metadata(secrets, ListParams::default().labels(SOURCE_LABEL)).await;
     for secret in listed.context("cannot list the clusters' Secrets")?.into_iter().filter(is_of_a_source) {
         let name = secret.name.unwrap_or_default();
-        // A person that registers the name meanwhile, or takes the Secret over, keeps the cluster.
+        // If a person registers the name meanwhile, or takes the Secret over, the cluster stays.
         let only = calls::deleting(&secret.uid.unwrap_or_default(), secret.resource_version.as_deref());
         match calls::bounded(WITHIN, secrets.delete(&name, &only)).await {
             Ok(_) => super::print(&format!("cluster {name} removed\n"))?,
@@ -76,7 +76,7 @@ async fn pass(secrets: &Api<Secret>) -> anyhow::Result<usize> {
     Ok(changed)
 }
 
-/// The label alone may be a person's.
+/// A person may have set the label alone.
 fn is_of_a_source(secret: &ObjectMeta) -> bool {
     secret.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(OBJECT_ANNOTATION))
 }

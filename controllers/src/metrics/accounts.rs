@@ -1,5 +1,5 @@
-//! Of `ManagedServiceAccounts` that are filled here: those of Open Cluster Management's own add-on
-//! are not counted.
+//! Metrics of the `ManagedServiceAccounts` that this program fills: those of Open Cluster
+//! Management's own add-on are not counted.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -16,12 +16,12 @@ pub struct Accounts {
     tokens: Counter,
 }
 
-/// What became of one.
+/// The state of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountState {
     /// It has a token.
     Filled,
-    /// For its cluster, or for the hub.
+    /// Waits for its cluster, or for the hub.
     Waiting,
     /// Its condition says why.
     Failed,
@@ -66,7 +66,7 @@ impl Accounts {
         self.tokens.inc();
     }
 
-    /// What became of one.
+    /// Sets the state of an account.
     pub fn settle(&self, key: &Key, state: AccountState) {
         self.states.put(key.clone(), &OfState { state: state.as_str() });
     }

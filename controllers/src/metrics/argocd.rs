@@ -1,4 +1,4 @@
-//! `cluster_gateway_argocd_*`: of the Secrets that this replica keeps for Argo CD.
+//! `cluster_gateway_argocd_*`: the Secrets that this replica keeps for Argo CD.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,13 +13,13 @@ const PREFIX: &str = "cluster_gateway_argocd";
 /// Clones share their values.
 #[derive(Debug, Clone)]
 pub struct Argocd {
-    /// Secrets that are as they should be.
+    /// Secrets that are up to date.
     pub secrets: Gauge,
-    /// Clusters that are gone and have theirs still, because too many went at once.
+    /// Clusters that are gone but still have their Secrets, because too many went at once.
     pub held: Gauge,
-    /// When the token in them ends, in seconds since 1970; 0: there is none.
+    /// Expiry of the token in them, in seconds since 1970; 0 if there is none.
     pub token_ends: Gauge,
-    /// 1 while another token is due and there is none.
+    /// 1 while a new token is due but missing.
     pub token_overdue: Gauge,
     writes: Family<OfSecretWrite, Counter>,
     tokens: Counter,

@@ -1,4 +1,4 @@
-//! Of `availability`: the clusters that are judged by their members' answers.
+//! Metrics of `availability`: the clusters that are judged by their members' answers.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::registry::Registry;
@@ -10,15 +10,15 @@ use super::tally::Tally;
 #[derive(Debug, Clone, Default)]
 pub struct Availability(Tally<String, OfState>);
 
-/// What is said of a cluster.
+/// The reported state of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
     Available,
     NotReady,
     Unreachable,
-    /// Nothing yet.
+    /// No state yet.
     Unknown,
-    /// It is away, and so are most others: nothing is said.
+    /// It is away, and so are most others: nothing is reported.
     Held,
 }
 
@@ -54,7 +54,7 @@ impl Availability {
         availability
     }
 
-    /// True if that is news.
+    /// Returns true if the state changed.
     pub fn put(&self, cluster: &str, state: Judged) -> bool {
         self.0.put(cluster.to_owned(), &OfState { state: state.as_str() })
     }

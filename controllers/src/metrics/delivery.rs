@@ -1,4 +1,4 @@
-//! `cluster_gateway_delivery_*`: of the `ManifestWorks` that this replica delivers.
+//! `cluster_gateway_delivery_*`: the `ManifestWorks` that this replica delivers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use crate::wakes::Key;
 
 const PREFIX: &str = "cluster_gateway_delivery";
-/// Codes of members that are counted one by one. Others are counted by their class: a member
-/// chooses its answers.
+/// Members' status codes that are counted individually. Others are counted by class, because a
+/// member chooses its answers.
 const CODES: [u16; 12] = [400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504];
 
 /// Clones share their values.
@@ -46,19 +46,19 @@ struct ObservedWork {
     since: Option<Instant>,
 }
 
-/// What a work's objects have come to.
+/// The state of a work's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkState {
     applied: i64,
     failed: i64,
     contested: i64,
-    /// Another agent, or another cluster's work, keeps it.
+    /// Kept by another agent, or by another cluster's work.
     foreign: i64,
-    /// The work is as it should be, or is left to others.
+    /// The work is up to date, or is left to others.
     is_settled: bool,
 }
 
-/// What is done with an object.
+/// An action on an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
     Create,
@@ -68,7 +68,7 @@ pub enum Act {
     Delete,
 }
 
-/// How that ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, Copy)]
 pub enum Ended {
     Done,
@@ -104,7 +104,7 @@ struct Oldest(Delivery);
 // === impl WorkState ===
 
 impl WorkState {
-    /// `contested`: as many of them are changed back by another writer.
+    /// `contested` is the number of objects that another writer changes back.
     pub fn of(status: &ManifestWorkStatus, generation: i64, contested: usize) -> Self {
         if is_complete(&status.conditions) {
             return Self::complete();
@@ -119,12 +119,12 @@ impl WorkState {
         Self { applied: count(applied), failed, contested, foreign: 0, is_settled }
     }
 
-    /// Nothing more is applied of it.
+    /// Nothing more of it is applied.
     pub fn complete() -> Self {
         Self { is_settled: true, ..Self::default() }
     }
 
-    /// Others look after it.
+    /// Others keep it.
     pub fn foreign() -> Self {
         Self { is_settled: true, foreign: 1, ..Self::default() }
     }
@@ -197,7 +197,7 @@ impl Delivery {
         self.actions.get_or_create(&OfAction { action: act.as_str(), result: ended.as_str() }).inc();
     }
 
-    /// A member was asked. `failure`: what came in place of an answer.
+    /// Counts a request to a member. `failure` is the kind of failure if there was no answer.
     pub fn asked(&self, cluster: &str, failure: Option<Kind>) {
         let code = match failure {
             None => "2xx".to_owned(),
@@ -209,7 +209,7 @@ impl Delivery {
         self.requests.get_or_create(&OfRequest { cluster: cluster.to_owned(), code }).inc();
     }
 
-    /// So many bytes of works are in memory, and so many works are not.
+    /// Sets the bytes of works in memory, and the number of works that are not in memory.
     pub fn keeps(&self, bytes: usize, beyond: usize) {
         self.kept.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         self.beyond.set(i64::try_from(beyond).unwrap_or(i64::MAX));
@@ -220,7 +220,7 @@ impl Delivery {
         self.beyond.get()
     }
 
-    /// A work's objects are not watched.
+    /// Counts a work whose objects are not watched.
     pub fn unwatched(&self) -> Unwatched {
         self.unwatched.inc();
         Unwatched(self.unwatched.clone())
@@ -231,12 +231,12 @@ impl Delivery {
         self.unwatched.get()
     }
 
-    /// A work waits for its turn, or has it now.
+    /// A work starts or stops waiting for its turn.
     pub fn waits(&self, is_waiting: bool) {
         if is_waiting {
             self.waiting.inc();
         } else if self.waiting.get() > 0 {
-            // What waited as all was cleared is not counted any more.
+            // Works that were waiting when all was cleared no longer count.
             self.waiting.dec();
         }
     }
@@ -246,7 +246,7 @@ impl Delivery {
         self.waiting.get()
     }
 
-    /// A work is to be applied at that generation.
+    /// A work must be applied at this generation.
     pub fn begin(&self, key: &Key, generation: i64) {
         let mut works = self.works.lock();
         let known = works.entry(key.clone()).or_default();
@@ -256,7 +256,7 @@ impl Delivery {
         }
     }
 
-    /// What a work has come to.
+    /// Sets the state of a work.
     pub fn settle(&self, key: &Key, state: WorkState) {
         let mut works = self.works.lock();
         let known = works.entry(key.clone()).or_default();
@@ -265,7 +265,7 @@ impl Delivery {
         self.move_from(before, state);
     }
 
-    /// As many objects of a work are changed back by another writer.
+    /// Sets the number of a work's objects that another writer changes back.
     pub fn contested(&self, key: &Key, contested: usize) {
         let mut works = self.works.lock();
         let Some(known) = works.get_mut(key) else { return };
@@ -279,7 +279,7 @@ impl Delivery {
         self.move_from(before.state, WorkState::default());
     }
 
-    /// A cluster is not delivered to any more.
+    /// A cluster no longer gets deliveries.
     pub fn forget_cluster(&self, cluster: &str) {
         let codes = CODES.iter().map(u16::to_string);
         let others = ["2xx", "1xx", "3xx", "4xx", "5xx", "6xx", "7xx", "8xx", "9xx", "0xx", "none", "late"];
@@ -323,7 +323,7 @@ impl Delivery {
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        // After all was cleared, it is not counted any more.
+        // After everything was cleared, it no longer counts.
         if self.0.get() > 0 {
             self.0.dec();
         }

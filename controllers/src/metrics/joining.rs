@@ -1,4 +1,4 @@
-//! Of `ocm-registration`: requests, clusters, and what keeps it from working.
+//! Metrics of `ocm-registration`: requests, clusters, and what prevents its work.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use super::PREFIX;
 use super::tally::Tally;
 
-/// Of metrics that are there only while the part runs.
+/// The empty labels of metrics that exist only while the part runs.
 type NoLabels = [(&'static str, &'static str); 0];
 
 /// Clones share their values.
@@ -21,7 +21,7 @@ pub struct Joining {
     admission: Family<OfPolicy, Gauge>,
 }
 
-/// What became of a certificate request.
+/// The decision on a certificate request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Renewed,
@@ -89,7 +89,7 @@ impl Joining {
         self.csr.get_or_create(&OfDecision { decision: decision.as_str() }).inc();
     }
 
-    /// What is known of a cluster now. `available` is the status of that condition.
+    /// Sets the known state of a cluster. `available` is the status of that condition.
     pub fn count(&self, cluster: &str, is_accepted: bool, available: Option<&str>) {
         let accepted = if is_accepted { "true" } else { "false" };
         let available = match available {
@@ -112,13 +112,13 @@ impl Joining {
         self.stands_in.get_or_create(&[]).set(1);
     }
 
-    /// It keeps out: what it saw is true no longer.
+    /// The part stands by: what it saw is no longer true.
     pub fn keep_out(&self) {
         self.clear();
         self.stands_in.get_or_create(&[]).set(0);
     }
 
-    /// Another replica writes.
+    /// Another replica writes now.
     pub fn clear(&self) {
         self.clusters.clear();
         self.admission.clear();

@@ -1,4 +1,4 @@
-//! `cluster_gateway_placement_*`: of the Placements that this replica schedules.
+//! `cluster_gateway_placement_*`: the Placements that this replica schedules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::Operation;
 use crate::wakes::Key;
 
 const PREFIX: &str = "cluster_gateway_placement";
-/// Seconds: a run over a thousand clusters takes less than one of them in a thousand.
+/// In seconds: a run over a thousand clusters takes less than a millisecond.
 const BOUNDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 
 /// Clones share their values.
@@ -30,18 +30,18 @@ pub struct Placements {
     removals_held: Counter,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     decisions: i64,
     misconfigured: i64,
 }
 
-/// What is written.
+/// The kind of a written object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
     Decision,
-    /// Of a Placement, its status.
+    /// A Placement's status.
     Placement,
 }
 
@@ -90,7 +90,7 @@ impl Placements {
         self.writes.get_or_create(&OfWrite { object, operation: operation.as_str() }).inc();
     }
 
-    /// A Placement has so many clusters, and can be evaluated or not.
+    /// Sets the number of a Placement's clusters, and whether it cannot be evaluated.
     pub fn settle(&self, key: &Key, clusters: usize, is_misconfigured: bool) {
         let decisions = i64::try_from(clusters).unwrap_or(i64::MAX);
         let state = State { decisions, misconfigured: is_misconfigured.into() };

@@ -1,4 +1,4 @@
-//! What becomes of `ClusterProfiles`, and of the probes that they tell of.
+//! Metrics of `ClusterProfiles`, and of the probes behind them.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -18,7 +18,7 @@ pub struct Profiles {
     probes: Family<OfOutcome, Counter>,
 }
 
-/// What became of a profile.
+/// The state of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileState {
     Published,
@@ -66,7 +66,7 @@ impl Profiles {
         profiles
     }
 
-    /// Says what became of one. True if that is news.
+    /// Sets the state of a profile. Returns true if it changed.
     pub fn settle(&self, namespace: &str, name: &str, state: ProfileState) -> bool {
         self.states.put((namespace.to_owned(), name.to_owned()), &OfState { state: state.as_str() })
     }

@@ -1,4 +1,4 @@
-//! The queues and watches of sources: what waits, how long a look takes, and what breaks.
+//! The queues and watches of sources: queued objects, the time that an object takes, and failures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Queues {
     watch_failures: Family<OfSource, Counter>,
 }
 
-/// The queues that there are, by source: one for each feed.
+/// The existing queues, by source: one for each feed.
 #[derive(Debug, Clone, Default)]
 struct Waiting(Arc<Mutex<Vec<(&'static str, Wakes)>>>);
 

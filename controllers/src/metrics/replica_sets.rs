@@ -1,4 +1,4 @@
-//! `cluster_gateway_replica_sets_*`: of the `ManifestWorkReplicaSets` that this replica keeps.
+//! `cluster_gateway_replica_sets_*`: the `ManifestWorkReplicaSets` that this replica keeps.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -18,7 +18,7 @@ pub struct ReplicaSets {
     writes: Family<OfSetWrite, Counter>,
 }
 
-/// What became of a set.
+/// The state of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetState {
     /// All clusters have succeeded with the template.
@@ -30,7 +30,7 @@ pub enum SetState {
     Invalid,
 }
 
-/// What is written.
+/// The kind of a written object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetObject {
     Work,

@@ -1,4 +1,4 @@
-//! What the chart's alerts select by labels is what the program calls it.
+//! The label values that the chart's alerts select are the program's own.
 
 use fleet::Kind;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -8,7 +8,7 @@ use super::*;
 
 const ALERTS: &str = include_str!("../../../charts/cluster-gateway/files/alerts.yaml");
 
-/// Metrics after each thing that is counted by state or code has happened once.
+/// Metrics after each event that is counted by state or code has happened once.
 fn everything() -> String {
     let (mut registry, reports) = (Registry::default(), Arc::new(Reports::default()));
     let metrics = Metrics::register(&mut registry, Arc::clone(&reports));
@@ -30,7 +30,7 @@ fn everything() -> String {
     text
 }
 
-/// Metrics of the controllers with a label, and each of the values that alerts select.
+/// Metrics of the controllers with a label, and each value that alerts select.
 fn selected() -> Vec<(&'static str, &'static str, &'static str)> {
     let mut found = Vec::new();
     for query in ALERTS.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
@@ -48,7 +48,7 @@ fn selected() -> Vec<(&'static str, &'static str, &'static str)> {
     found
 }
 
-/// A point stands for any character.
+/// A dot matches any character.
 fn matches(pattern: &str, value: &str) -> bool {
     let fits = |(pattern, is): (char, char)| pattern == '.' || pattern == is;
     pattern.chars().count() == value.chars().count() && pattern.chars().zip(value.chars()).all(fits)

@@ -1,4 +1,4 @@
-//! A gauge by groups in which each thing counts once: in the group into which it was put last.
+//! A gauge by groups in which each thing counts once: in its latest group.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -36,12 +36,12 @@ where
     K: Hash + Eq,
     G: Clone + Hash + Eq + Debug + EncodeLabelSet,
 {
-    /// What is registered.
+    /// The family to register.
     pub fn family(&self) -> Family<G, Gauge> {
         self.count.clone()
     }
 
-    /// Puts one into a group. True if that is news.
+    /// Puts a thing into a group. Returns true if that is a change.
     pub fn put(&self, key: K, group: &G) -> bool {
         let mut groups = self.groups.lock();
         let before = groups.insert(key, group.clone());

@@ -1,10 +1,10 @@
 //! Keeps a `ManifestWork` for each cluster that the Placements of a `ManifestWorkReplicaSet`
-//! choose, as Open Cluster Management's controller does, standing in for it.
+//! choose, as Open Cluster Management's controller does, in its place.
 //!
-//! Whose turn it is, and what a set's status says, is decided in the crate `delivery`; here it
-//! meets the hub. Members are not reached: whoever applies works says in their statuses how far
-//! they are. Works that are complete, of no set, are deleted when their time is over. While
-//! upstream's controller runs, none of this does.
+//! The crate `delivery` decides which clusters get the template next, and computes a set's status;
+//! this part reads and writes the hub. It does not reach members: works' statuses, written by the
+//! program that applies them, show their progress. Complete works of no set are deleted when their
+//! time is over. While upstream's controller runs, this part does nothing.
 
 mod deployer;
 mod expiry;
@@ -29,14 +29,14 @@ use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
 
-/// In `/readyz`: upstream's controller runs.
+/// Readiness condition in `/readyz`: upstream's controller runs.
 pub const RIVAL: &str = "replica-sets-rival";
-/// In `/readyz`: a kind was not listed yet. The log has which.
+/// Readiness condition in `/readyz`: a kind was not listed yet. The log names it.
 pub const UNLISTED: &str = "replica-sets-unlisted";
-/// As `--enable` and metrics name it.
+/// Its name in `--enable` and metrics.
 const NAME: &str = PartName::ReplicaSets.as_str();
 
-/// Upstream's work manager. An installation may have any namespace, and its Lease is there.
+/// Upstream's work manager. An installation may use any namespace; its Lease is there.
 const THEIRS: StandIn = StandIn {
     part: PartName::ReplicaSets,
     rival: Rival { lease: "work-manager-lock", place: Place::Any, reason: RIVAL },
@@ -53,7 +53,7 @@ pub async fn run(context: Context<'_>) {
     THEIRS.run(&context, work).await;
 }
 
-/// Everything that writes. Never ends.
+/// All writing work. Never ends.
 async fn work(context: Context<'_>) {
     let shared = Shared::new(&context, World::new(context.config.rollout_needs_rules));
     let writer = Writer::new(Of::Set.resource());
@@ -66,7 +66,7 @@ async fn work(context: Context<'_>) {
         tries: worker::Tries::default(),
     });
     let queue = async {
-        // Without them, works would be taken away that are to stay.
+        // Without complete lists, works that must stay would be removed.
         let all =
             Of::ALL.map(|of| watched::listed(&shared.listed[of.index()], of.kind(), &context.readiness, UNLISTED));
         join_all(all).await;

@@ -1,5 +1,5 @@
-//! Work that only reads may start before the term; its writes wait for it. What a replica read
-//! while another led, it need not read when it is its turn.
+//! Reads may start before the term; writes wait for it. A new leader need not read again what it
+//! read while another replica led.
 
 use std::convert::Infallible;
 
@@ -9,10 +9,10 @@ use tokio::sync::{Mutex, watch};
 use super::Engine;
 use crate::term::{Begin, MayWrite, Term};
 
-/// The work of a replica, whether it leads or waits.
+/// The work of a replica, both while it leads and while it waits.
 pub struct Standby<'a> {
     engine: &'a Engine,
-    /// Of the next term. Who holds the lock drives it.
+    /// Work of the next term. The holder of the lock drives it.
     next: Mutex<Option<Ready<'a>>>,
     leads: watch::Sender<bool>,
 }
@@ -23,7 +23,7 @@ struct Ready<'a> {
     begin: Begin,
 }
 
-/// Says that this replica leads, until it is dropped.
+/// Signals that this replica leads, until it is dropped.
 struct Sign<'s, 'a>(&'s Standby<'a>);
 
 // === impl Standby ===
@@ -48,8 +48,8 @@ impl<'a> Standby<'a> {
         }
     }
 
-    /// Goes on with it in a term. It is gone when this is dropped, and the next begins anew. Never
-    /// ends.
+    /// Continues that work in a term. Dropping this ends the work, and the next term starts from
+    /// nothing. Never ends.
     pub async fn lead(&self, may_write: MayWrite) -> Infallible {
         let _sign = Sign::show(self);
         let ready = self.next.lock().await.take();
@@ -104,7 +104,7 @@ mod tests {
     use crate::args::{Config, parse_from};
     use crate::metrics::Metrics;
 
-    /// On a hub that tells who it is, and no more. It counts how often it is asked that.
+    /// An engine on a hub that only answers who it is, and counts these requests.
     fn engine(asked: &Arc<AtomicUsize>) -> Engine {
         let asked = Arc::clone(asked);
         let answer = move |request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! The kubeconfig that is printed.
+//! The printed kubeconfig.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::server::Server;
 
 /// Name of the user that runs `credential`.
 const USER: &str = "cluster-gateway";
-/// Looked for in PATH.
+/// Searched in PATH.
 const COMMAND: &str = "cluster-gateway-controllers";
 
 /// The user of the contexts.
@@ -23,7 +23,7 @@ pub enum User {
     Named(String),
 }
 
-/// A context for each of `clusters`, which come with their paths.
+/// A context for each of `clusters`, which include their paths.
 pub fn document(server: &Server, user: &User, clusters: &[(ClusterName, String)]) -> Value {
     let (name, users) = match user {
         User::Token(file) => (USER, vec![json!({"name": USER, "user": {"exec": exec(file)}})]),
@@ -35,7 +35,7 @@ pub fn document(server: &Server, user: &User, clusters: &[(ClusterName, String)]
         json!({"name": cluster.as_str(), "cluster": fields})
     };
     let context = |(cluster, _): &(ClusterName, String)| json!({"name": cluster.as_str(), "context": {"cluster": cluster.as_str(), "user": name}});
-    // The only one is the one that is meant.
+    // With one cluster, its context is the current one.
     let current = if let [(cluster, _)] = clusters { cluster.as_str() } else { "" };
     json!({
         "apiVersion": "v1", "kind": "Config",

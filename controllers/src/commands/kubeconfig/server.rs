@@ -1,4 +1,4 @@
-//! Where contexts lead: the hub, or the gateway itself.
+//! The server of contexts: the hub, or the gateway itself.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use super::Spelling;
 
-/// What the server's URL may not have before a member's path: kcp's plugins take the first for the
-/// workspace's.
+/// Must not be in the server's URL before a member's path: kcp's plugins take the first occurrence
+/// for the workspace's.
 const CLUSTERS: &str = "/clusters/";
 
-/// A server, and how its certificate is verified.
+/// A server, and how to verify its certificate.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub url: String,
@@ -26,7 +26,7 @@ pub struct Server {
 // === impl Server ===
 
 impl Server {
-    /// The one that `spelling`'s paths are served by.
+    /// The server of `spelling`'s paths.
     pub async fn find(
         spelling: Spelling,
         url: Option<&str>,
@@ -65,7 +65,7 @@ impl Server {
             }
         }
         if hub.is_insecure {
-            // kubectl takes no CA beside it.
+            // kubectl does not accept a CA next to it.
             fields.remove("certificate-authority-data");
             fields.insert("insecure-skip-tls-verify".to_owned(), true.into());
         }

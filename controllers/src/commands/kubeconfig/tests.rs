@@ -2,7 +2,7 @@ use clap::Parser;
 
 use super::*;
 
-/// A certificate of nobody: what is between the lines is not read.
+/// A certificate of nobody: nothing reads the content between its lines.
 const CA: &str = include_str!("golden/ca.crt");
 const HUB: &str = r#"
 clusters: [{name: h, cluster: {server: "https://hub:6443/base/", certificate-authority-data: CA,
@@ -36,7 +36,7 @@ impl Files {
         self.0.path().join(name).display().to_string()
     }
 
-    /// What is printed; files are named below `DIR`.
+    /// The printed text; files are below `DIR`.
     fn printed(&self, line: &str) -> Result<String, String> {
         let directory = self.0.path().display().to_string();
         let hub = format!("kubeconfig --kubeconfig={directory}/hub.yaml {}", line.replace("DIR", &directory));

@@ -1,4 +1,4 @@
-//! Works on sets, one by one: writes and removes works, then tells how far it is.
+//! Processes sets one by one: writes and removes works, then reports progress.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,15 +25,16 @@ use crate::parts::hub::{CallError, Hub};
 use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
-/// Works of one set that are written at a time.
+/// Works of one set that are written concurrently.
 pub const AT_ONCE: usize = 8;
-/// Between two writes of a set's status: a thousand works may tell of themselves within one.
+/// Minimum between two writes of a set's status: a thousand works may report within a second.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Between two looks at a set: each looks at all of its works, and each of these wakes it.
+/// Minimum between two passes over a set: each pass reads all of its works, and each work's change
+/// triggers one.
 const GATHERING: Duration = Duration::from_millis(200);
-/// Works that stay because decisions may be incomplete are told of after this.
+/// Time after which an Event reports works that stay because decisions may be incomplete.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Works that failed, and shared clusters, that an Event tells of.
+/// Limit of the failed works, and of the shared clusters, that an Event names.
 const TOLD: usize = 3;
 
 pub struct Deployer {
@@ -44,13 +45,13 @@ pub struct Deployer {
     pub tries: Tries,
 }
 
-/// What became of several writes.
+/// The result of several writes.
 #[derive(Default)]
 pub struct Outcome {
-    /// Of what was tried: cluster, and why.
+    /// Failed attempts: cluster and cause.
     pub failed: Vec<(String, CallError)>,
     pub tried: usize,
-    /// The hub does not take writes: what was not begun by then was not tried.
+    /// The hub takes no writes: attempts that had not begun by then were not made.
     pub is_over: bool,
 }
 
@@ -81,7 +82,7 @@ impl Deployer {
         self.metrics.replica_sets.forget(key);
     }
 
-    /// Waits for others that wake the same set within a moment: they are looked at together.
+    /// Waits for further changes of the same set within a moment: one pass covers all of them.
     async fn gather(&self, key: &Key) {
         let last = self.world.read().set(key).and_then(|known| known.worked_at);
         if let Some(end) = not_before(last, GATHERING, worker::moment()) {
@@ -103,7 +104,7 @@ impl Deployer {
             Step::Rest | Step::Begin(_) => Ok(Action::await_change()),
             Step::End { surplus, release } => {
                 self.write(object, key, &surplus, None).await.into_result()?;
-                // Works that are gone by that wake nobody.
+                // Works that this removed at once trigger no other pass.
                 let release = release.or_else(|| self.step(key).release());
                 if let Some(finalizers) = release {
                     self.write_finalizers(key, &finalizers).await?;
@@ -145,7 +146,7 @@ impl Deployer {
         Ok(worker::at(again))
     }
 
-    /// Writes what differs. One that fails stops no other, unless the hub takes none.
+    /// Writes the differences. A failed write does not stop others, unless the hub takes none.
     async fn write(
         &self,
         object: &DynamicObject,
@@ -155,7 +156,7 @@ impl Deployer {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some((set, due)) = due {
-            // What a write takes is made when it begins.
+            // The content of a write is built when it begins.
             let writes =
                 due.iter().map(|one| async move { (one.cluster.clone(), Box::pin(self.put(key, set, one)).await) });
             outcome.collect(writes.collect()).await;
@@ -168,7 +169,8 @@ impl Deployer {
         outcome
     }
 
-    /// Writes the status, if it says something new: at once, or when it may be written again.
+    /// Writes the status, if it has changed: at once; otherwise returns when it may be written
+    /// again.
     async fn tell(&self, key: &Key, report: Option<Report>) -> Result<Option<OffsetDateTime>, Failure> {
         let Some(report) = report else { return Ok(None) };
         self.metrics.replica_sets.settle(key, report.state);
@@ -196,8 +198,8 @@ impl Deployer {
         self.event(object, Reason::PlacementsOverlap, note);
     }
 
-    /// Each hand-over has one Event from its beginning to its end: rollouts reach the clusters one
-    /// by one.
+    /// Each hand-over has one Event from its beginning to its end, because rollouts reach the
+    /// clusters one by one.
     fn tell_handovers(&self, object: &DynamicObject, key: &Key, plan: &Plan) {
         let all = plan.handovers.keys().cloned().collect();
         // Most sets have none, and need no write lock.
@@ -216,7 +218,7 @@ impl Deployer {
         }
     }
 
-    /// When to look again because works stay; it is told once that lasts.
+    /// The time of the next pass while works stay; an Event reports it once that lasts.
     fn held(&self, object: &DynamicObject, key: &Key, is_held: bool) -> Option<OffsetDateTime> {
         let now = worker::moment();
         let since = {
@@ -260,8 +262,8 @@ impl Outcome {
         F: Future<Output = (String, Result<(), CallError>)>,
     {
         let is_over = AtomicBool::new(false);
-        // Each of the rest would wait in vain. What has begun ends: who drops a call never learns
-        // whether it was carried out.
+        // Each of the rest would wait in vain. Calls that have begun are completed: after a call is
+        // dropped, it is unknown whether the hub carried it out.
         let attempts = calls.into_iter().map(|call| async {
             if is_over.load(Ordering::Relaxed) {
                 return None;
@@ -282,7 +284,7 @@ impl Outcome {
         self.is_over |= is_over.into_inner();
     }
 
-    /// The failure that says most: others may be about to be told by the watch.
+    /// The most significant failure: the watch may be about to resolve a conflict.
     fn into_result(self) -> Result<(), Failure> {
         let worst = self.failed.into_iter().min_by_key(|(_, error)| error.is_conflict());
         worst.map_or(Ok(()), |(_, error)| Err(Failure::Call(error)))
@@ -295,8 +297,8 @@ fn words(clusters: &BTreeSet<String>) -> String {
     format!("{}{}", names.join(", "), if clusters.len() > TOLD { " and others" } else { "" })
 }
 
-/// Whether a work's failure says nothing of its cluster: the hub is not reached, or is overloaded.
-/// Any other may come of what one namespace admits, such as a webhook that does not answer.
+/// Whether a work's failure is not about its cluster: the hub is unreachable or overloaded. Any
+/// other failure may come from one namespace's admission, such as a webhook that does not answer.
 fn stops_all(error: &CallError) -> bool {
     match error {
         CallError::Hub(kube::Error::Api(status)) => [429, 503].contains(&status.code),
@@ -305,8 +307,8 @@ fn stops_all(error: &CallError) -> bool {
     }
 }
 
-/// The end of `pause` since `last`, if it is to come. A clock that was set back is nothing to wait
-/// for.
+/// The end of `pause` since `last`, if it is in the future. If the clock was set back, there is no
+/// wait.
 fn not_before(last: Option<OffsetDateTime>, pause: Duration, now: OffsetDateTime) -> Option<OffsetDateTime> {
     last.map(|last| last + pause).filter(|end| *end > now && *end <= now + pause)
 }
@@ -354,7 +356,7 @@ mod tests {
             CallError::Hub(kube::Error::Api(Box::new(status)))
         };
         let mut outcome = Outcome::default();
-        // That of a webhook that does not answer.
+        // A failure like that of a webhook that does not answer.
         let calls = (0..20).map(|number| async move { (format!("c{number}"), Err(answered(500))) as Done });
         outcome.collect(calls.collect()).await;
         assert_eq!((outcome.is_over, outcome.tried), (false, 20));

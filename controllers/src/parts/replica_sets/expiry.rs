@@ -1,7 +1,8 @@
-//! Deletes works that are complete, once their time is over (`ttlSecondsAfterFinished`): in all
-//! namespaces, whoever applies them. Those of sets stay, since their sets would make them anew.
+//! Deletes complete works once their time is over (`ttlSecondsAfterFinished`): in all namespaces,
+//! and regardless of who applies them. Works of sets stay, because their sets would create them
+//! again.
 //!
-//! Upstream's work manager does the same on the hub, so that this stands by while that one runs.
+//! Upstream's work manager does the same on the hub, so this stands by while that one runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
@@ -28,9 +29,9 @@ use crate::parts::hub::{Hub, found};
 use crate::parts::{watched, worker};
 use crate::wakes::Key;
 
-/// Works that are deleted at a time.
+/// Works that are deleted concurrently.
 const AT_ONCE: usize = 8;
-/// Clocks are set, and nothing else would be told of that.
+/// The clock may be set, and nothing else would wake this task then.
 const LONGEST_SLEEP: Duration = Duration::from_mins(10);
 
 pub struct Expiry {
@@ -40,30 +41,31 @@ pub struct Expiry {
     more: Notify,
 }
 
-/// When works end.
+/// When works expire.
 #[derive(Default)]
 struct Ends {
     known: HashMap<Key, ObservedWork>,
-    /// The next one first.
+    /// The next one comes first.
     line: BTreeSet<(OffsetDateTime, Key)>,
-    /// What a list had so far.
+    /// The works in the present list so far.
     listed: Option<HashSet<Key>>,
 }
 
-/// Its UID and version, as it was seen last.
+/// The last known UID and version.
 type Seen = (String, String);
 
 struct ObservedWork {
     uid: String,
-    /// It is deleted only as it was seen last: what was not told may have put its end off.
+    /// A work is deleted only at its last known version: a change not seen yet may have postponed
+    /// its end.
     version: String,
     end: OffsetDateTime,
-    /// When it is deleted: at its end, or when that is tried again.
+    /// Time of its deletion: its end, or the next attempt.
     at: OffsetDateTime,
     failures: u32,
 }
 
-/// What is read of a work, which may be large and deep otherwise.
+/// The fields that are read of a work, whose other fields may be large and deep.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Contents {
@@ -83,7 +85,7 @@ struct Status {
     conditions: Vec<Condition>,
 }
 
-/// When a work ends by itself; none: it does not, or it is being deleted, or nobody can read when.
+/// When a work expires; none if it does not, if it is being deleted, or if the time is unreadable.
 fn end_of(work: &DynamicObject) -> Option<OffsetDateTime> {
     let contents: Contents = serde_json::from_str(work.data.as_str()?).ok()?;
     let labels = work.labels().keys().map(String::as_str);
@@ -98,7 +100,7 @@ impl Expiry {
         Self { hub, metrics, ends: Mutex::default(), more: Notify::new() }
     }
 
-    /// Follows all works that are of no set. Never ends.
+    /// Follows all works without a set. Never ends.
     pub async fn follow(&self) {
         let config = paged().labels(&format!("!{SET_LABEL}"));
         let take = |event: Event<DynamicObject>| {
@@ -136,7 +138,7 @@ impl Expiry {
             }
             Err(error) => {
                 let after = self.ends.lock().failed(&key, worker::moment());
-                // The watch is about to tell what became of it.
+                // The watch is about to bring the change.
                 if error.is_conflict() {
                     return;
                 }
@@ -171,7 +173,7 @@ impl Ends {
         if let (Some(listed), Some(_)) = (&mut self.listed, end) {
             listed.insert(key.clone());
         }
-        // Whatever else changes of it, it is not tried again before its time.
+        // Other changes do not make a repeated attempt earlier.
         if let Some(known) = self.known.get_mut(&key).filter(|known| Some(known.end) == end && known.uid == uid) {
             known.version = version;
             return;
@@ -189,7 +191,7 @@ impl Ends {
         }
     }
 
-    /// Those whose time is over, or when that of the next one is.
+    /// The works whose time is over, and the time of the first in line.
     fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Seen)>, Option<OffsetDateTime>) {
         let due = self.line.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE);
         let seen = |known: &ObservedWork| (known.uid.clone(), known.version.clone());
@@ -197,7 +199,7 @@ impl Ends {
         (due.collect(), self.line.first().map(|(at, _)| *at))
     }
 
-    /// Returns when it is tried again.
+    /// Returns the wait before the next attempt.
     fn failed(&mut self, key: &Key, now: OffsetDateTime) -> Option<Duration> {
         let known = self.known.get_mut(key)?;
         let after = Backoff::OBJECT.wait(known.failures);

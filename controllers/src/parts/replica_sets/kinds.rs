@@ -1,11 +1,11 @@
-//! The kinds that a set of works depends on.
+//! The kinds that this part depends on.
 
 use kube::api::ApiResource;
 
 use crate::parts::hub;
 use crate::sources::Kind;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// `ManifestWorkReplicaSet`.
@@ -44,12 +44,12 @@ impl Of {
         }
     }
 
-    /// Its position among all.
+    /// Its index in `ALL`.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// As it is written.
+    /// Its API resource.
     pub fn resource(self) -> ApiResource {
         let kind = self.kind();
         hub::resource(kind.group, kind.versions[0], kind.name, kind.plural)

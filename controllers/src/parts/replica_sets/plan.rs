@@ -1,4 +1,4 @@
-//! What is to be done for a set now. No IO and no clock.
+//! The next actions for a set. No IO and no clock.
 
 mod leaving;
 
@@ -12,29 +12,29 @@ use time::OffsetDateTime;
 use super::world::{Chosen, ObservedSet, World};
 use crate::wakes::Key;
 
-/// Keeps a set until its works are removed.
+/// Holds a set until its works are removed.
 pub const FINALIZER: &str = "work.open-cluster-management.io/manifest-work-cleanup";
 
-/// Works of clusters that are chosen no more stay so long after the last change of decisions: a
+/// How long works of clusters that are no longer chosen stay after the last change of decisions: a
 /// cluster that moves from one decision to another is in neither meanwhile.
 const SETTLING: time::Duration = time::Duration::seconds(2);
 
 /// The next step for a set.
 #[derive(Debug)]
 pub enum Step {
-    /// It is not there any more, or only waits for others.
+    /// The set does not exist any more, or only waits for others.
     Rest,
-    /// It gets its finalizer: these are all.
+    /// Add the finalizer to the set: these are all its finalizers then.
     Begin(Finalizers),
-    /// It is being deleted: works go, then its finalizer, if nothing is waited for.
+    /// The set is being deleted: remove its works, then its finalizer, unless it must wait.
     End { surplus: Vec<Surplus>, release: Option<Finalizers> },
-    /// Nothing can be done for it: its status says why.
+    /// Nothing can be done for the set: its status gives the reason.
     Refuse(Refusal),
-    /// Of this set, and no later one of its name.
+    /// Deploy this very set, not a later one of its name.
     Deploy(Arc<ReplicaSet>, Plan),
 }
 
-/// Finalizers that a set is to have, at the version that was judged.
+/// Finalizers that a set must have, for the version that was judged.
 #[derive(Debug)]
 pub struct Finalizers {
     pub version: String,
@@ -44,7 +44,7 @@ pub struct Finalizers {
 /// Why nothing can be done for a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its works could have no label.
+    /// The set's name makes no label for its works.
     Name(String),
     Unreadable(String),
 }
@@ -54,10 +54,10 @@ pub struct Plan {
     pub surplus: Vec<Surplus>,
     pub due: Vec<Due>,
     pub verdicts: Vec<Verdict>,
-    /// A Placement is not there: those after it are not looked at, as upstream.
+    /// A Placement does not exist: those after it are ignored, as upstream does.
     pub is_missing: bool,
-    /// Works stay because decisions name fewer clusters than their Placement counts, or it has not
-    /// counted yet.
+    /// Works stay because decisions name fewer clusters than their Placement counts, or because it
+    /// has not counted yet.
     pub is_held: bool,
     /// Clusters that several Placements of the set choose.
     pub shared: BTreeSet<String>,
@@ -65,7 +65,7 @@ pub struct Plan {
     pub again: Option<OffsetDateTime>,
 }
 
-/// A work that is to be removed.
+/// A work to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surplus {
     pub cluster: String,
@@ -73,8 +73,8 @@ pub struct Surplus {
     pub uid: String,
 }
 
-/// A cluster that is to have the template. What is written is made when it is its turn: a template
-/// may have half a mebibyte, and there may be a thousand of these.
+/// A cluster that must get the template. The content is built only at its turn: a template may have
+/// half a mebibyte, and there may be a thousand of these.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     pub cluster: String,
@@ -85,18 +85,18 @@ pub struct Due {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
     Create,
-    /// Of the work with this name, at this version.
+    /// Patch the work with this name, at this version.
     Patch {
         name: String,
         version: String,
     },
 }
 
-/// How far a Placement is.
+/// The progress of a Placement.
 #[derive(Debug)]
 pub struct Verdict {
     pub placement: String,
-    /// What the Placement counts; none while it does not.
+    /// Number of clusters that the Placement counts; none before it has counted.
     pub selected: Option<usize>,
     pub groups: usize,
     pub chosen: BTreeSet<String>,
@@ -104,7 +104,8 @@ pub struct Verdict {
     pub error: Option<String>,
 }
 
-/// Clusters that one Placement hands to another, by the two, while works of the first are there.
+/// Clusters that one Placement hands over to another, by both Placements, while works of the first
+/// exist.
 pub type Handovers = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// The works of a Placement, by cluster.
@@ -143,7 +144,7 @@ fn end(world: &World, key: &Key, known: &ObservedSet) -> Step {
 // === impl Step ===
 
 impl Step {
-    /// The finalizers that are left of one that is being deleted, if nothing is waited for.
+    /// The remaining finalizers of a set that is being deleted, unless it must wait.
     pub fn release(self) -> Option<Finalizers> {
         if let Self::End { release, .. } = self { release } else { None }
     }
@@ -195,15 +196,15 @@ impl<'w> Deployment<'w> {
         plan
     }
 
-    /// The works, and of several for one cluster that first which stays: not one that is leaving,
-    /// else the oldest, and of the same second one that was applied.
+    /// The works. If there are several for one cluster, the first stays: one that is not being
+    /// deleted, then the oldest, then, of those created in the same second, one that was applied.
     fn sorted(&self) -> Vec<&'w Work> {
         let mut works: Vec<&Work> = self.world.works(self.key).collect();
         works.sort_by_key(|work| (work.is_ending, &work.created, !work.was_applied(), &work.cluster, &work.name));
         works
     }
 
-    /// A Placement's turn. Returns its works of clusters that it chooses no more.
+    /// Plans for one Placement. Returns its works of clusters that it no longer chooses.
     fn follow(
         &self,
         plan: &mut Plan,
@@ -246,12 +247,12 @@ impl<'w> Deployment<'w> {
         let due = rollout.to_roll_out.iter().filter(|due| due.state == RolloutStatus::ToApply);
         let due = due.filter_map(|due| self.due(due.cluster, &verdict.placement, kept.get(due.cluster).copied()));
         plan.due.extend(due);
-        // Upstream leaves those that do not have the template yet.
+        // Upstream leaves works that do not have the template yet.
         let left = kept.values().filter(|work| !work.is_ending && !verdict.chosen.contains(&work.cluster));
         self.settled(plan, verdict.is_incomplete(), left.copied().collect())
     }
 
-    /// Those of `works` that may go now: all of them, or none while something is waited for.
+    /// The `works` that may go now: all of them, or none while the plan must wait.
     fn settled(&self, plan: &mut Plan, is_incomplete: bool, works: Vec<&'w Work>) -> Vec<&'w Work> {
         if works.is_empty() {
             return works;
@@ -266,17 +267,17 @@ impl<'w> Deployment<'w> {
         Vec::new()
     }
 
-    /// Until when nothing is concluded of a cluster's absence; none: it is settled.
+    /// Time until which a cluster's absence proves nothing; none if decisions have settled.
     fn unsettled(&self) -> Option<OffsetDateTime> {
         if self.world.are_decisions_listed() {
             return Some(self.now + SETTLING);
         }
-        // A clock that was set back is nothing to wait for.
+        // If the clock was set back, there is no wait.
         let end = self.decided_at + SETTLING;
         (self.now..=self.now + SETTLING).contains(&end).then_some(end).filter(|end| *end > self.now)
     }
 
-    /// What is to be written for a cluster; none, if it is so, or the work is leaving.
+    /// The write for a cluster; none if the work is up to date, or is being deleted.
     fn due(&self, cluster: &str, placement: &str, known: Option<&Work>) -> Option<Due> {
         let change = match known {
             None => Change::Create,
@@ -303,8 +304,8 @@ impl Plan {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Whether decisions name fewer clusters than are counted. A Placement that was made anew, or
-    /// restored, counts none until it has been scheduled.
+    /// Whether decisions name fewer clusters than the Placement counts. A Placement that was
+    /// recreated, or restored, counts none until it has been scheduled.
     fn is_incomplete(&self) -> bool {
         self.selected.is_none_or(|selected| selected > self.chosen.len())
     }

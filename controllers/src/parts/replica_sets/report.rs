@@ -1,4 +1,4 @@
-//! The status of a set after what was done for it.
+//! The status of a set after a pass.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::world::World;
 use crate::metrics::SetState;
 use crate::wakes::Key;
 
-/// What is to be told of a set.
+/// The report about a set.
 pub struct Report {
     /// The version of the set whose status it is.
     pub version: String,
     pub status: SetStatus,
-    /// Whether its status says something else.
+    /// Whether it differs from the set's status.
     pub is_news: bool,
     pub state: SetState,
 }
 
-/// Of one for which nothing can be done. None: it is gone.
+/// The report for a set that was refused. None if the set is gone.
 pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTime) -> Option<Report> {
     let set = &world.set(key)?.set;
     let status = match refusal {
@@ -30,13 +30,14 @@ pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTi
     update(world, key, status, SetState::Invalid)
 }
 
-/// Of one for which `plan` was carried out. None: it is gone.
+/// The report for a set whose `plan` was carried out. None if the set is gone.
 pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Option<Report> {
     let set = &world.set(key)?.set;
     if plan.is_missing {
         return update(world, key, not_found(set, now), SetState::Invalid);
     }
-    // One that is to go, or stays until decisions are complete, is not of the choice.
+    // A work that will be removed, or that stays only until decisions are complete, does not count
+    // as chosen.
     let works: Vec<&Work> = world.works(key).filter(|work| plan.chooses(work)).collect();
     let rollouts: Vec<PlacementRollout<'_>> = plan.verdicts.iter().map(|verdict| verdict.rollout(&works)).collect();
     let found = status(set, &rollouts, &works, now);

@@ -1,4 +1,4 @@
-//! The watches, and what they put into the queue.
+//! The watches, and what they queue.
 
 use futures_util::future::join_all;
 use kube::ResourceExt as _;
@@ -20,7 +20,7 @@ pub async fn follow(shared: &Shared, deployer: &Deployer, writer: Writer<Dynamic
     join_all(Of::ALL.map(|of| {
         let mut sets = if of == Of::Set { writer.take() } else { None };
         let config = paged();
-        // Works of nobody's are no concern of this.
+        // Works without a set are ignored here.
         let config = if of == Of::Work { config.labels(delivery::work::replica_set::SET_LABEL) } else { config };
         let take = move |event| take(shared, deployer, of, &mut sets, event);
         watched::follow(of.kind(), shared.hub.client.clone(), config, take)
@@ -63,7 +63,7 @@ fn take(
     }
 }
 
-/// Sets that are gone by this event.
+/// Sets that are gone with this event.
 fn forget(shared: &Shared, deployer: &Deployer, writer: &Writer<DynamicObject>, event: &Event<DynamicObject>) {
     let candidates = match event {
         Event::Delete(set) => vec![worker::key(set)],
@@ -77,7 +77,7 @@ fn forget(shared: &Shared, deployer: &Deployer, writer: &Writer<DynamicObject>, 
     }
 }
 
-/// Of works, what their objects are like is not looked at.
+/// Without the statuses of a work's objects, which are not needed.
 fn pruned(object: &DynamicObject) -> Value {
     let mut object = value(object);
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {

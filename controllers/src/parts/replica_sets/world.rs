@@ -1,8 +1,7 @@
-//! What of the hub a set of works depends on, and which sets are to be looked at when some of it
+//! The objects of the hub that sets of works depend on, and which sets need a pass when one of them
 //! changes.
 //!
-//! No IO and no clock: watches put objects in here, and so does whoever writes one, with what the
-//! hub answered.
+//! No IO and no clock: watches put objects in here, and so do writers, with the hub's answers.
 
 mod chosen;
 mod works;
@@ -26,44 +25,44 @@ use crate::wakes::Key;
 
 #[derive(Default)]
 pub struct World {
-    /// Whether a work without a rule for it has no `Progressing`, as upstream.
+    /// Whether a work without a rule for `Progressing` does not get that condition, as upstream.
     needs_rules: bool,
     /// By namespace and name.
     sets: HashMap<String, BTreeMap<String, ObservedSet>>,
-    /// By their set, which may not be there.
+    /// By their set, which may not exist.
     works: HashMap<Key, Works>,
     /// The set of each work.
     owners: HashMap<Key, Key>,
     placements: HashMap<Key, Chosen>,
     decisions: Decisions,
-    /// What a list had so far, and what was written since it began, by [`Of::index`].
+    /// The objects in the present list so far, and those written since it began, by [`Of::index`].
     listing: [Option<HashSet<Key>>; Of::ALL.len()],
 }
 
-/// A set as it was seen last.
+/// The last known state of a set.
 pub struct ObservedSet {
     pub set: Arc<ReplicaSet>,
     pub uid: String,
     pub version: String,
     pub finalizers: Vec<String>,
-    /// When its status was written last.
+    /// Time of the last write of its status.
     pub told_at: Option<OffsetDateTime>,
     /// Since when works stay because its decisions may be incomplete.
     pub held_since: Option<OffsetDateTime>,
-    /// When what its Placements say changed last.
+    /// Time of the last change in its Placements' decisions.
     pub decided_at: OffsetDateTime,
-    /// When it was worked on last.
+    /// Time of its last pass.
     pub worked_at: Option<OffsetDateTime>,
-    /// Clusters where a work may have been created without an answer.
+    /// Clusters where a work may have been created although no answer came.
     pub unsure: BTreeSet<String>,
-    /// Placements between which clusters pass, as it was told: from which to which.
+    /// Reported hand-overs: from which Placement to which.
     pub told_handovers: BTreeSet<(String, String)>,
 }
 
 // === impl ObservedSet ===
 
 impl ObservedSet {
-    /// One that was not there before.
+    /// A set that is new.
     fn new(set: Arc<ReplicaSet>, uid: String, version: String, finalizers: Vec<String>, now: OffsetDateTime) -> Self {
         Self {
             set,
@@ -80,7 +79,7 @@ impl ObservedSet {
     }
 }
 
-/// Sets to look at.
+/// Sets that need a pass.
 pub type Woken = BTreeSet<Key>;
 
 // === impl World ===
@@ -95,21 +94,22 @@ impl World {
         self.listing[of.index()] = Some(HashSet::new());
     }
 
-    /// An object is in the list that was begun. That counts whatever its version, unless it was
-    /// written since: after a restore of the hub, versions may be lower than before.
+    /// An object is in the present list. It replaces the known one regardless of its version,
+    /// unless that was written since the list began: after a restore of the hub, versions may be
+    /// lower than before.
     pub fn put_listed(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         let is_later = self.listing[of.index()].as_ref().is_some_and(|seen| seen.contains(&key(&object)));
         self.put_at(of, object, now, !is_later)
     }
 
-    /// What is known and was not in the list is gone.
+    /// Removes the known objects that were not in the list.
     pub fn end_list(&mut self, of: Of, now: OffsetDateTime) -> Woken {
         let Some(seen) = self.listing[of.index()].take() else { return Woken::new() };
         let gone: Vec<Key> = self.keys(of).into_iter().filter(|key| !seen.contains(key)).collect();
         gone.iter().flat_map(|key| self.remove(of, key, None, now)).collect()
     }
 
-    /// An object is there or has changed.
+    /// An object exists or has changed.
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_at(of, object, now, false)
     }
@@ -143,7 +143,8 @@ impl World {
         }
     }
 
-    /// An object is gone. With a version, at that: what is known may be a later one of its name.
+    /// An object is gone. With a version, at that version: the known object may be a later one of
+    /// its name.
     pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
         if self.version(of, key).is_some_and(|known| is_older(version, known)) {
             return Woken::new();
@@ -173,19 +174,20 @@ impl World {
         self.sets.get_mut(namespace)?.get_mut(name)
     }
 
-    /// Which of these hand-overs of a set's works were not told yet. They are, from now on.
+    /// The hand-overs of a set's works that were not reported yet. They count as reported from now
+    /// on.
     pub fn tell_handovers(&mut self, key: &Key, all: BTreeSet<(String, String)>) -> Vec<(String, String)> {
         let Some(known) = self.set_mut(key) else { return Vec::new() };
         let before = mem::replace(&mut known.told_handovers, all);
         known.told_handovers.difference(&before).cloned().collect()
     }
 
-    /// Those of a set.
+    /// The works of a set.
     pub fn works(&self, set: &Key) -> impl Iterator<Item = &Work> {
         self.works.get(set).into_iter().flat_map(Works::iter)
     }
 
-    /// One of a set.
+    /// A work of a set.
     pub fn work(&self, set: &Key, key: &Key) -> Option<&Work> {
         self.works.get(set)?.get(key)
     }
@@ -198,12 +200,12 @@ impl World {
     ///
     /// # Errors
     ///
-    /// A decision's label is no index of a group.
+    /// Fails if a decision's label is no index of a group.
     pub fn groups(&self, placement: &Key) -> Result<Vec<DecisionGroup<'_>>, String> {
         self.decisions.groups(placement)
     }
 
-    /// Whether decisions are being listed anew: some that are known may be no more.
+    /// Whether decisions are being listed again: some known ones may be gone.
     pub fn are_decisions_listed(&self) -> bool {
         self.listing[Of::Decision.index()].is_some()
     }
@@ -254,7 +256,7 @@ impl World {
         self.sets.entry(namespace.clone()).or_default().insert(name.clone(), set);
     }
 
-    /// Its works stay until they go themselves: another of its name has them.
+    /// Its works stay until they go themselves: another set of its name gets them.
     fn remove_set(&mut self, key: &Key) {
         if let Some(names) = self.sets.get_mut(&key.0) {
             names.remove(&key.1);
@@ -292,7 +294,7 @@ impl World {
         Woken::from([owner])
     }
 
-    /// What a Placement says has changed: the sets that name it.
+    /// A Placement's choice has changed: returns the sets that name it.
     fn decided(&mut self, placement: &Key, now: OffsetDateTime) -> Woken {
         let sets = self.referring(placement);
         for set in &sets {

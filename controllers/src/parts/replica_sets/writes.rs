@@ -1,4 +1,5 @@
-//! Writes of works, and of sets' finalizers and statuses: each only of what was judged.
+//! Writes works, and sets' finalizers and statuses: each write only for the version that was
+//! judged.
 
 use delivery::work::replica_set::{Name, ReplicaSet, SET_LABEL, patch, work};
 use futures_util::stream::{self, StreamExt as _};
@@ -28,7 +29,7 @@ impl Deployer {
             },
             Change::Patch { name, version } => {
                 let wanted = work(set, &label, &due.placement, &due.cluster, Name::Known(name));
-                // One that has changed since is judged anew.
+                // A work that has changed since is judged again.
                 let patch = {
                     let world = self.world.read();
                     let known = world.work(key, &(due.cluster.clone(), name.clone()));
@@ -50,8 +51,8 @@ impl Deployer {
         Ok(())
     }
 
-    /// None: it was there, and is known by now. Its name is always the same, so that the hub
-    /// refuses a second one, whatever became of the answer to the first.
+    /// None if the work existed already, and is known now. Its name is always the same, so the hub
+    /// refuses a second one, with any outcome of the first request.
     async fn create(
         &self,
         key: &Key,
@@ -69,7 +70,7 @@ impl Deployer {
         if is_there {
             return Ok(None);
         }
-        // Something else is called so: somebody took the labels from it.
+        // Another object has this name: somebody removed its labels.
         self.create_called(key, (set, label), due, Name::MadeUp).await.map(Some)
     }
 
@@ -95,7 +96,7 @@ impl Deployer {
         }
     }
 
-    /// Looks for works that may have been created without an answer: one that is not known would
+    /// Looks for works that may have been created although no answer came: an unknown work would
     /// outlive its set.
     pub(super) async fn make_sure(&self, key: &Key) -> Result<(), CallError> {
         let (clusters, label) = {
@@ -122,13 +123,14 @@ impl Deployer {
     pub(super) async fn remove(&self, key: &Key, surplus: &Surplus) -> Result<(), CallError> {
         let Surplus { cluster, name, uid } = surplus;
         let api = self.api(Of::Work, cluster);
-        // Another of its name is not what was judged; nor is it where it should not be.
+        // If another work has its name, that one was not judged, and the judged one is gone.
         let Some(removed) = found(self.hub.write(api.delete(name, &deleting(uid, None))).await)? else {
             return Ok(());
         };
         self.metrics.replica_sets.wrote(SetObject::Work, Operation::Delete);
         tracing::info!(namespace = key.0, set = key.1, cluster, work = name, "a work was removed");
-        // It may stay until an agent has removed its objects: then it is told as it is now.
+        // It may stay until an agent has removed its objects: then the answer shows its present
+        // state.
         match removed.left() {
             Some(work) => self.know(Of::Work, &work),
             None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None, worker::moment())),
@@ -143,14 +145,14 @@ impl Deployer {
             return Ok(());
         };
         self.metrics.replica_sets.wrote(SetObject::Set, Operation::Update);
-        // One without finalizers is gone by that, and the watch says so.
+        // A set without finalizers is then gone, and the watch reports it.
         if !finalizers.all.is_empty() {
             self.know(Of::Set, &written);
         }
         Ok(())
     }
 
-    /// Of a set that is there still.
+    /// Writes the status of a set that still exists.
     pub(super) async fn write_status(&self, key: &Key, report: &Report) -> Result<(), CallError> {
         let status = serde_json::to_value(&report.status).map_err(unwritable)?;
         let change = json!({"metadata": {"resourceVersion": report.version}, "status": status});
@@ -164,7 +166,7 @@ impl Deployer {
         Ok(())
     }
 
-    /// What the hub answered is known before the watch tells it.
+    /// Stores the hub's answer, before the watch brings the change.
     fn know(&self, of: Of, object: &DynamicObject) {
         let object: Value = value(object);
         self.world.write().put(of, object, worker::moment());
@@ -175,7 +177,8 @@ impl Deployer {
     }
 }
 
-/// Works of the set with this label. Without a version, the hub answers what it has, and no cache.
+/// Works of the set with this label. Without a resourceVersion, the hub answers from its storage,
+/// not from a cache.
 fn of_set(label: &str) -> ListParams {
     ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(PAGE)
 }
@@ -184,7 +187,7 @@ fn unwritable(error: serde_json::Error) -> CallError {
     CallError::Hub(kube::Error::SerdeError(error))
 }
 
-/// Whether the hub may have carried out a call that failed.
+/// Whether the hub may have carried out a failed call.
 fn may_have_succeeded(error: &CallError) -> bool {
     match error {
         CallError::Hub(kube::Error::Api(status)) => status.code >= 500,

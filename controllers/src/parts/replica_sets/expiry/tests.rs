@@ -6,7 +6,7 @@ fn now() -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(1_772_366_400).unwrap()
 }
 
-/// One that was complete at [`now`], and stays for ten seconds.
+/// A work that was complete at [`now`], and stays for ten seconds.
 fn complete(name: &str, change: impl FnOnce(&mut Value, &mut Value)) -> DynamicObject {
     let mut metadata = json!({"namespace": "c1", "name": name, "uid": name});
     let mut contents = json!({"spec": {"deleteOption": {"ttlSecondsAfterFinished": 10}, "workload": {"manifests": 3}},
@@ -26,7 +26,7 @@ fn due(ends: &Ends, seconds: i64) -> Vec<String> {
     ends.due(now() + time::Duration::seconds(seconds)).0.into_iter().map(|(key, _)| key.1).collect()
 }
 
-/// Of metadata and contents.
+/// A change of metadata and contents.
 type Change = fn(&mut Value, &mut Value);
 
 #[test]
@@ -48,7 +48,7 @@ fn a_work_ends_when_its_time_is_over_and_no_other_does() {
     assert_eq!(due(&ends, 10), Vec::<String>::new(), "it is complete no more");
 }
 
-/// Whoever keeps another from being deleted: it is tried ever later, whatever is told of it.
+/// A work that cannot be deleted is retried ever later, regardless of its changes.
 #[test]
 fn one_that_cannot_be_deleted_holds_no_other_up() {
     let mut ends = Ends::default();
@@ -61,7 +61,7 @@ fn one_that_cannot_be_deleted_holds_no_other_up() {
     ends.take(&Event::Apply(plain("a")));
     assert_eq!(due(&ends, 11), ["b"]);
     assert_eq!(due(&ends, 10 + 301), ["b", "a"]);
-    // Another of its name has a time of its own.
+    // Another work of its name has a time of its own.
     ends.take(&Event::Apply(complete("a", |metadata, _| metadata["uid"] = json!("another"))));
     assert_eq!(due(&ends, 11), ["a", "b"]);
 }

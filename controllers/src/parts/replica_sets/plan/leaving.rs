@@ -1,7 +1,7 @@
-//! Which works go, of those that the choice has no more place for.
+//! Which works are removed now, of those that the choice no longer covers.
 //!
-//! Where another work of the set takes over the objects, the old one stays until that has them: a
-//! workload that one Placement hands to another never leaves its member.
+//! If another work of the set takes over the objects, the old work stays until the other has them:
+//! a workload that one Placement hands over to another never leaves its member.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,26 +12,28 @@ use time::{Duration, OffsetDateTime};
 
 use super::{Deployment, Handovers, Plan, Surplus, Verdict};
 
-/// How long a work waits for another that cannot be applied, from when its status said so first.
-/// Its objects that the other one does not have leave the member then.
+/// How long a work waits for another that cannot be applied, from the moment at which the other's
+/// status first said so. After that, those of its objects that the other does not have leave the
+/// member.
 pub(super) const HANDOVER: Duration = Duration::minutes(10);
 
-/// Whether another work of the set has its objects on the member.
+/// Whether another work of the set has taken over its objects on the member.
 #[derive(Debug, PartialEq, Eq)]
 enum Handover {
     Done,
-    /// Nothing is known of the other one, or there is none yet. The agent that is to apply it is
-    /// the one that would take the old one's objects away: while it is silent, nothing goes.
+    /// Nothing is known of the other work, or it does not exist yet. The agent that would apply it
+    /// is also the one that would remove the old work's objects: while the agent is silent, no
+    /// object goes.
     Awaited,
-    /// The other one could not be applied.
+    /// The other work could not be applied; the old one waits until this time.
     Until(OffsetDateTime),
 }
 
 // === impl Deployment ===
 
 impl<'w> Deployment<'w> {
-    /// Works of Placements that the set no longer names: which clusters go on having one is not
-    /// known before all that it names have chosen.
+    /// Works of Placements that the set no longer names. Which of their clusters keep a work is
+    /// unknown until all named Placements have chosen.
     pub(super) fn unnamed(&self, plan: &mut Plan, works: Vec<&'w Work>) -> Vec<&'w Work> {
         if plan.is_missing || plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
             return Vec::new();
@@ -43,7 +45,8 @@ impl<'w> Deployment<'w> {
         self.settled(plan, is_incomplete, works)
     }
 
-    /// What passes from one Placement to another, whether its works wait, go, or are on their way.
+    /// The hand-overs from one Placement to another, whether their works wait, may go, or are being
+    /// deleted.
     pub(super) fn handovers(&self, plan: &Plan) -> Handovers {
         let mut all = Handovers::new();
         for work in self.world.works(self.key).filter(|work| !plan.chooses(work)) {
@@ -55,7 +58,7 @@ impl<'w> Deployment<'w> {
         all
     }
 
-    /// Lets those go whose objects need not wait for another work.
+    /// Removes the works whose objects need not wait for another work.
     pub(super) fn release(&self, plan: &mut Plan, leaving: &[&'w Work]) {
         if leaving.is_empty() {
             return;
@@ -78,7 +81,7 @@ impl<'w> Deployment<'w> {
     }
 }
 
-/// The Placement that takes the objects of a work over; none: they go with it.
+/// The Placement that takes over the objects of a work; none if they go with the work.
 fn heir<'p>(plan: &'p Plan, work: &Work) -> Option<&'p str> {
     // A work without a status has nothing on the member.
     condition::find(&work.conditions, kind::APPLIED)?;
@@ -94,7 +97,7 @@ fn handover(plan: &Plan, work: &Work, others: &[&Work]) -> Handover {
     others.reduce(Handover::sooner).unwrap_or(Handover::Awaited)
 }
 
-/// What the status of a work that stays says of its objects.
+/// Whether a work that stays has the objects, according to its status.
 fn taken_over(work: &Work) -> Handover {
     let told = condition::find(&work.conditions, kind::APPLIED);
     match told.filter(|one| one.observed_generation == work.generation) {
@@ -109,7 +112,8 @@ fn taken_over(work: &Work) -> Handover {
 // === impl Handover ===
 
 impl Handover {
-    /// Of two that stay, one is enough; while one may still come, it is waited for.
+    /// If several works stay, one that has the objects is enough; while another may still get them,
+    /// it is awaited.
     fn sooner(self, other: Self) -> Self {
         match (self, other) {
             (Self::Done, _) | (_, Self::Done) => Self::Done,

@@ -79,7 +79,7 @@ fn removed(plan: &Plan) -> Vec<(&str, &str)> {
 
 #[test]
 fn each_chosen_cluster_gets_a_work_and_the_others_lose_theirs() {
-    // That of the dropped cluster has another template: upstream would leave it.
+    // The work of the dropped cluster has another template: upstream would leave it.
     let mut world = world(
         &all("p"),
         &[on_hub("c1", "app1", "p", "1", 1), on_hub("c2", "app2", "p", "0", 1), on_hub("c3", "x", "p", "0", 1)],
@@ -105,7 +105,7 @@ fn nothing_goes_while_decisions_name_fewer_than_are_counted() {
 #[test]
 fn nothing_goes_before_its_placement_has_counted() {
     let mut world = world(&all("p"), &[on_hub("c1", "app1", "p", "1", 1)]);
-    // As it is after a deletion and another apply, or a restore, until it is scheduled.
+    // As after a deletion and another apply, or after a restore, until it is scheduled.
     world.put(Of::Placement, json!({"metadata": {"namespace": "team", "name": "p", "resourceVersion": "1"}}), now());
     let plan = planned(&world);
     assert!(plan.surplus.is_empty() && plan.is_held, "{plan:?}");
@@ -162,7 +162,7 @@ fn a_plan_has_no_copy_of_the_template() {
     let Step::Deploy(set, plan) = step(&world, &key(), now()) else { panic!("no plan") };
     assert_eq!(plan.due.len(), 2);
     assert!(!format!("{plan:?}").contains("ConfigMap"), "it is as large as a template for each cluster");
-    // A later template is for a later plan: how many may have it is judged anew.
+    // A later template needs a later plan, which decides again how many clusters may have it.
     world.put(Of::Set, self::set("2", &all("p")), now());
     assert_eq!(*set.template, template("1"));
 }
@@ -237,7 +237,7 @@ fn a_strategy_lets_some_wait_and_says_when_to_look_again() {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 1});
     done["status"]["conditions"] = json!([condition("Applied"), condition("Available")]);
     world.put(Of::Work, done, now());
-    // Nobody tells `Progressing`: it has succeeded since it was seen.
+    // Nobody reports `Progressing`: it has succeeded since it was seen.
     let plan = planned(&world);
     assert_eq!((created(&plan).len(), plan.again), (0, Some(now() + time::Duration::seconds(30))));
     let Step::Deploy(_, later) = step(&world, &key(), now() + time::Duration::seconds(30)) else { panic!("no plan") };

@@ -1,4 +1,4 @@
-//! What Placements have chosen: their decisions, and what they count of these themselves.
+//! The choices of Placements: their decisions, and the counts in their statuses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::wakes::Key;
 
-/// Of a Placement, what its status says.
+/// The status of a Placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     pub version: String,
-    /// Clusters; none while nobody has counted them: of that, nothing is to be concluded.
+    /// Number of clusters; none if the Placement has not been counted, from which nothing follows.
     pub selected: Option<usize>,
-    /// Decision groups.
+    /// Number of decision groups.
     pub groups: usize,
 }
 
@@ -32,11 +32,11 @@ struct Decision {
     said: Said,
 }
 
-/// What counts of a decision.
+/// The relevant fields of a decision.
 #[derive(PartialEq)]
 struct Said {
     placement: Option<Key>,
-    /// As its labels have it.
+    /// The text in its labels.
     index: String,
     name: String,
     clusters: Vec<String>,
@@ -62,7 +62,7 @@ impl Chosen {
 // === impl Decisions ===
 
 impl Decisions {
-    /// The Placements that see the difference.
+    /// Stores a decision. Returns the Placements for which something changed.
     pub fn put(&mut self, key: &Key, object: &Value, version: String) -> BTreeSet<Key> {
         let said = Said::read(key, object);
         if let Some(known) = self.all.get_mut(key).filter(|known| known.said == said) {
@@ -78,7 +78,7 @@ impl Decisions {
         placements
     }
 
-    /// The same.
+    /// Removes a decision. Returns the same.
     pub fn remove(&mut self, key: &Key) -> BTreeSet<Key> {
         let Some(placement) = self.all.remove(key).and_then(|before| before.said.placement) else {
             return BTreeSet::new();
@@ -100,7 +100,7 @@ impl Decisions {
         self.all.keys()
     }
 
-    /// By index and name. What has no index is of the first, as upstream.
+    /// By index and name. A decision without an index belongs to the first group, as upstream.
     pub fn groups(&self, placement: &Key) -> Result<Vec<DecisionGroup<'_>>, String> {
         let mut groups: BTreeMap<(usize, &str), BTreeSet<&str>> = BTreeMap::new();
         for decision in self.of.get(placement).into_iter().flatten() {
@@ -131,7 +131,7 @@ impl Said {
         let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let placement = Some(label(PLACEMENT_LABEL)).filter(|name| !name.is_empty());
         let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
-        // What can be no cluster's name has no namespace either: it counts, and is named by none.
+        // An invalid cluster name has no namespace either: it counts, but is no chosen cluster.
         let clusters = decisions.filter_map(|one| one["clusterName"].as_str()).filter(|name| is_cluster(name));
         Self {
             placement: placement.map(|name| (namespace.clone(), name)),

@@ -71,7 +71,7 @@ fn how_far_a_work_is_follows_from_it_where_nobody_says() {
         delivery::condition::find(&work.conditions, "Progressing").map(|one| one.reason.clone())
     };
     let mut world = World::new(false);
-    // In whichever order they come.
+    // In any order of arrival.
     world.put(Of::Work, work("a", 1), now());
     assert_eq!(progressing(&world), None);
     world.put(Of::Set, set("a", 1, "p", &json!([])), now());

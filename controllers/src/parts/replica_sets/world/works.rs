@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use crate::wakes::Key;
 
-/// Specs that are remembered for works that are put next: the template, and some before it.
+/// Number of specs kept to compare with those of the next works: the template, and some before it.
 const SPECS: usize = 8;
 
 /// By cluster and name.
@@ -19,11 +19,11 @@ const SPECS: usize = 8;
 pub struct Works {
     all: BTreeMap<Key, Work>,
     template: Option<Arc<Value>>,
-    /// Whether how far a work is follows from its being applied and available where nobody says.
+    /// Whether `Progressing` follows from `Applied` and `Available` if nobody reports it.
     is_told_by_default: bool,
-    /// The last one last, and whether it is the template.
+    /// The latest comes last; and whether it is the template.
     specs: Vec<(Arc<Value>, bool)>,
-    /// Of works whose `Progressing` nobody else tells.
+    /// For works whose `Progressing` nobody else reports.
     since: HashMap<Key, Since>,
 }
 
@@ -42,7 +42,7 @@ impl Works {
         self.all.values()
     }
 
-    /// Judges all by the template of their set; none: there is no such set.
+    /// Compares all works with the template of their set; none if the set does not exist.
     pub fn follow(&mut self, set: Option<&ReplicaSet>, needs_rules: bool, now: OffsetDateTime) {
         let is_told_by_default = set.is_some_and(|set| !needs_rules && !set.has_progressing_rule());
         if is_told_by_default != self.is_told_by_default {
@@ -92,11 +92,11 @@ impl Works {
     }
 }
 
-/// Since when a work's `Progressing`, which nobody else tells, says what it does: of which
-/// generation, and whether it is True.
+/// The state of a `Progressing` that nobody else reports: its generation, whether it is True, and
+/// since when.
 type Since = (i64, bool, OffsetDateTime);
 
-/// Tells `Progressing` of a work by default, or no longer.
+/// Adds the default `Progressing` to a work, or removes it.
 fn tell(since: &mut HashMap<Key, Since>, is_default: bool, (key, work): (&Key, &mut Work), now: OffsetDateTime) {
     if since.contains_key(key) {
         remove(&mut work.conditions, kind::PROGRESSING);
@@ -104,7 +104,8 @@ fn tell(since: &mut HashMap<Key, Since>, is_default: bool, (key, work): (&Key, &
     tell_anew(since, is_default, (key, work), now);
 }
 
-/// The same of one that has what the hub has: an agent of upstream's tells nothing without a rule.
+/// The same for a work exactly as the hub has it: an agent of upstream's reports nothing without a
+/// rule.
 fn tell_anew(since: &mut HashMap<Key, Since>, is_default: bool, (key, work): (&Key, &mut Work), now: OffsetDateTime) {
     if !is_default || find(&work.conditions, kind::PROGRESSING).is_some() {
         since.remove(key);
@@ -118,8 +119,9 @@ fn tell_anew(since: &mut HashMap<Key, Since>, is_default: bool, (key, work): (&K
     work.conditions.push(Condition { last_transition_time: Some(began), ..told });
 }
 
-/// Since when a work is as far as it is, by what is on the hub, so that another process reckons
-/// the same: since it was written, or what `Progressing` follows from has changed.
+/// Since when a work has its present state, from data on the hub, so that another process computes
+/// the same: the work's last write, or the last change of the conditions that `Progressing` follows
+/// from.
 fn began(work: &Work) -> Option<OffsetDateTime> {
     let moved = [kind::APPLIED, kind::AVAILABLE].into_iter().filter_map(|kind| find(&work.conditions, kind));
     moved.filter_map(|one| one.last_transition_time).chain(work.written).max()

@@ -1,4 +1,4 @@
-//! Creates that nobody answers, on a hub in memory.
+//! Creates without an answer, on a hub in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::term::Term;
 #[derive(Default)]
 struct Works {
     all: BTreeMap<String, Value>,
-    /// Creates that nobody answers from now on, and which are carried out by [`Works::arrive`].
+    /// Creates get no answer from now on; [`Works::arrive`] carries them out.
     is_silent: bool,
     late: Vec<Value>,
-    /// Its quota is being written by somebody else, each time.
+    /// Another writer updates its quota each time.
     is_contended: bool,
     creates: usize,
 }
@@ -35,7 +35,7 @@ struct Works {
 // === impl Works ===
 
 impl Works {
-    /// None: no answer.
+    /// None if there is no answer.
     fn answer(&mut self, method: &Method, body: Value) -> Option<(u16, Value)> {
         if *method == Method::GET {
             let of_sets = |work: &&Value| work["metadata"]["labels"][SET_LABEL].is_string();

@@ -1,9 +1,9 @@
-//! A cluster that one Placement of a set hands to another.
+//! A cluster that one Placement of a set hands over to another.
 
 use super::super::leaving::HANDOVER;
 use super::*;
 
-/// A work of `c1` of which `Applied` was told so, at [`now`].
+/// A work of `c1` whose `Applied` got this status at [`now`].
 fn told(name: &str, placement: &str, applied: &str) -> Value {
     let mut work = on_hub("c1", name, placement, "1", 1);
     work["status"]["conditions"] = json!([{"type": "Applied", "status": applied, "observedGeneration": 1,
@@ -11,7 +11,7 @@ fn told(name: &str, placement: &str, applied: &str) -> Value {
     work
 }
 
-/// A set that names `b` only, which chooses `c1`; that had a work for `a`.
+/// A set that names only `b`, which chooses `c1`; earlier it had a work for `a`.
 fn handed_over(others: &[Value]) -> World {
     let mut world = world(&all("b"), &[told("old", "a", "True")]);
     for other in others {
@@ -76,7 +76,7 @@ fn one_that_cannot_be_applied_is_not_waited_for_without_end() {
     assert_eq!(removed(&planned_at(&world, end)), [("c1", "old")]);
 }
 
-/// Agents say when; no time that they may write ends the program.
+/// Agents write the time; no time that they may write ends the program.
 #[test]
 fn a_time_at_the_end_of_all_times_is_only_far() {
     let mut far = told("new", "b", "False");
@@ -116,7 +116,7 @@ fn works_of_a_placement_that_is_named_no_more_stay_until_the_others_have_chosen(
     assert!(planned(&odd).surplus.is_empty(), "its strategy cannot be read");
 }
 
-/// Also between two that the set names both.
+/// Also between two Placements that the set both names.
 #[test]
 fn a_cluster_moves_between_two_placements_of_a_set() {
     let both = json!([{"name": "a", "rolloutStrategy": {"type": "All"}},
