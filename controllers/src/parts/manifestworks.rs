@@ -1,8 +1,8 @@
 //! Delivers `ManifestWorks` through the gateway, without an agent on the member.
 //!
-//! What is done with an object, and what is told of it, is decided in the crate `delivery`; here
-//! the hub and the members are asked, and what comes of it is written. Works are worked on one by
-//! one, so many at a time, and four of one cluster at most.
+//! The crate `delivery` decides what to do with an object, and what to report; this part asks the
+//! hub and the members, and writes the results. Works are processed one by one, a limited number at
+//! a time, and at most four of one cluster.
 
 mod applied;
 mod beginning;
@@ -87,55 +87,58 @@ use crate::queue::Queue;
 use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
-/// As `--enable` and metrics name it.
+/// Its name in `--enable` and metrics.
 const NAME: &str = PartName::Manifestworks.as_str();
-/// Works that are worked on at a time.
+/// Works that are processed concurrently.
 const AT_ONCE: u16 = 256;
-/// Writes to the hub at a time. With 256, a busy hub answered 504 to writes that it had made, and
+/// Concurrent writes to the hub. With 256, a busy hub answered 504 to writes that it had made, and
 /// retries then conflicted; with 16 none did.
 const WRITES: usize = 16;
-/// Manifests of one work. With these, a spec of 500 KiB and a status that says the usual about each
-/// of them fit into one object of the hub, which takes 1.5 MiB.
+/// Limit of the manifests of one work. With these, a spec of 500 KiB and a status with the usual
+/// conditions for each of them fit into one object of the hub, whose limit is 1.5 MiB.
 const MOST_MANIFESTS: usize = 1_500;
-/// Objects of one work that are looked at at a time.
+/// Objects of one work that are processed concurrently.
 const REQUESTS: usize = 4;
-/// Statuses with rules that are worked out at a time, each on a thread of its own; of one cluster.
+/// Statuses with rules that are evaluated concurrently, each on a thread of its own: of all
+/// clusters, and of one.
 const COSTLY: usize = 2;
 const COSTLY_OF_ONE: usize = 1;
-/// Of a cluster whose rules take longer, one at a time of all such clusters is.
+/// Clusters whose rules take longer share one evaluation at a time.
 const SLOW_RULES: Duration = Duration::from_millis(250);
-/// A cluster whose answers take longer has one request at a time, and all such have a quarter.
+/// A cluster whose answers take longer has one request at a time, and all such clusters share a
+/// quarter of the requests.
 const SLOW_ANSWER: Duration = Duration::from_secs(2);
-/// Until a work asks for its turn again that others went before.
+/// Wait before a work asks for its turn again after others went first.
 const SLOT_AGAIN: Duration = Duration::from_secs(1);
-/// Until a work that waits for its turn is looked at, should nobody call it.
+/// Wait before a work that waits for its turn is processed even if nothing wakes it.
 const NO_SLOT: Duration = Duration::from_mins(1);
-/// After a definition, until it is served.
+/// Wait after a definition was created, until it is served.
 const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration::from_mins(1));
-/// Failures of that kind in a row that are nothing to speak of.
+/// Failures of that kind in a row that are not worth reporting.
 const PATIENCE: u32 = 5;
 
 struct Part {
     hub: Hub,
-    /// Of [`WRITES`].
+    /// Permits of [`WRITES`].
     writes: Semaphore,
     members: Fleet,
     agent: Agent,
     clusters: Clusters,
-    /// Of `ManagedCluster`.
+    /// Presence of the definition of `ManagedCluster`.
     definition: watch::Receiver<Presence>,
     targets: Targets,
     memories: Memories,
     store: Store<DynamicObject>,
     shelf: Shelf,
     wakes: Wakes,
-    /// Clusters whose members answered somebody, by name.
+    /// Clusters whose members answered some other request, by name.
     answered: Wakes,
     limits: Limits,
     resync: Duration,
     is_executor_required: bool,
     needs_rules: bool,
-    /// Bytes of JSON that are told of a value that has no other type; none: that is an error.
+    /// Limit of a value without another type that is reported as JSON, in bytes; none if such a
+    /// value is an error.
     raw_feedback: Option<usize>,
     events: Events,
     metrics: Metrics,
@@ -144,7 +147,7 @@ struct Part {
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     let writer = Writer::new(works());
-    // It ends by being dropped, after all that counts.
+    // It ends by being dropped, after everything that counts.
     let _counting = context.metrics.counting(|metrics| metrics.delivery.clear());
     let (config, term) = (&context.config.delivery, context.term.clone());
     let hub = Hub::of(&context);
@@ -178,7 +181,8 @@ pub async fn run(context: Context<'_>) {
             term.begins().await;
             watches.begin(&part).await;
         };
-        // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
+        // Changes until then are the present leader's to process; when this ends, everything is
+        // processed.
         tokio::select! {
             () = begin => {}
             never = part.wakes.ignore() => match never {},
@@ -191,7 +195,8 @@ pub async fn run(context: Context<'_>) {
 
 async fn work(part: Arc<Part>) {
     let (store, wakes, resource) = (part.store.clone(), part.wakes.clone(), works());
-    // Each on a task of its own: reading a large work holds nobody else up. It ends with the queue.
+    // Each runs in a task of its own, so that reading a large work does not delay others. The task
+    // ends with the queue.
     let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| {
         let task = tokio::spawn(async move { part.reconcile(&object).await });
         Ok(AbortOnDropHandle::new(task).await.unwrap_or_else(|error| {
@@ -210,14 +215,14 @@ impl Part {
         let key = work::key(object);
         let Some(target) = self.mode(object).and_then(|_| self.target(&key.0)) else {
             self.leave(&key);
-            // Its cluster may be gone, which is not known before all are listed.
+            // Its cluster may be gone, which is unknown before all clusters are listed.
             let is_ending = object.metadata.deletion_timestamp.is_some();
             return if is_ending { Action::requeue(NO_SLOT) } else { Action::await_change() };
         };
-        // Before: it waits also while it has no turn, or its cluster rests.
+        // Before the slot: it also waits while it has no turn, or while its cluster rests.
         if object.metadata.deletion_timestamp.is_none() {
             self.metrics.delivery.begin(&key, object.metadata.generation.unwrap_or_default());
-            // What was told to be gone meanwhile is forgotten already.
+            // If the watch has reported it as gone meanwhile, its metrics are already forgotten.
             if !self.is_there(&key, object.metadata.uid.as_deref().unwrap_or_default()) {
                 self.metrics.delivery.forget(&key);
             }
@@ -225,7 +230,7 @@ impl Part {
         let Some(slot) = target.slot(&key.1) else { return Action::requeue(NO_SLOT) };
         let action = self.work_in(object, &target, &slot).await;
         drop(slot);
-        // Those that waited for a slow one's turn before its own works.
+        // Works that waited for a slow cluster's slot come before this cluster's own.
         for target in self.targets.next_slow().into_iter().chain([target]) {
             for next in target.next() {
                 self.wakes.push(target.member.cluster.as_str(), &next);
@@ -239,14 +244,14 @@ impl Part {
         action
     }
 
-    /// Its turn has come. What is read of it may be large, and is not read before there is
+    /// Processes a work in its turn. Its contents may be large, and are not read before there is
     /// something to do.
     async fn work_in(&self, object: &DynamicObject, target: &Arc<Target>, slot: &Slot) -> Action {
         let key = work::key(object);
         let memory = self.memories.of(&key);
         let mut memory = memory.lock().await;
-        // The watch may have told another one since `object` was taken, or what this replica wrote,
-        // which memory forgets then.
+        // Since `object` was taken, the watch may have brought another version, or this replica's
+        // own write, which memory then forgets.
         let newest = self.known(&key).filter(|newest| newest.metadata.uid == object.metadata.uid);
         let Some((newest, mode)) = newest.and_then(|newest| self.mode(&newest).map(|mode| (newest, mode))) else {
             if self.known(&key).is_none() {
@@ -281,12 +286,13 @@ impl Part {
             Ok(action) => action,
             Err(failure) => self.failed(&mut work, target, &mut memory, failure).await,
         };
-        // The watch cannot mark a work that is being worked on: it is asked once that is over.
+        // The watch cannot mark a work while it is processed, so the version is checked afterwards.
         drop(memory);
         if self.version(&work.key).is_some_and(|version| self.memories.saw(&work.key, &version)) {
             self.wakes.push(&work.key.0, &work.key.1);
         }
-        // What was told to be gone meanwhile has left nothing, but this pass may have.
+        // If the watch reported it as gone meanwhile, its state was forgotten, but this pass may
+        // have left some.
         if !self.is_there(&work.key, &work.uid) {
             self.leave(&work.key);
         }
@@ -308,14 +314,14 @@ impl Part {
             self.keep(work, target, slot, mode, memory).await
         };
         let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
-        // A pass in which nothing was asked says nothing of the member.
+        // A pass without requests says nothing about the member.
         if !is_away && target.member.answers() != answers && target.is_back() {
             self.wake_in(work.cluster());
         }
         done
     }
 
-    /// The target that a cluster is. The hub itself is none.
+    /// The target of a cluster. The hub itself has none.
     fn target(&self, cluster: &str) -> Option<Arc<Target>> {
         let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
         let member = || {
@@ -357,7 +363,7 @@ impl Part {
         let (spec, executor, name) = match self.readable(work) {
             Ok(readable) => readable,
             Err(why) => {
-                // What is reported of a complete work stays.
+                // The status of a complete work stays as reported.
                 let told = if is_complete {
                     self.tell_status(work, memory).await?
                 } else {
@@ -403,7 +409,7 @@ impl Part {
         Ok(told.into_iter().chain(next).min().map_or_else(Action::await_change, Action::requeue))
     }
 
-    /// What it says, if it says something that can be done.
+    /// The work's spec, executor and name, if it can be applied.
     fn readable(&self, work: &Work) -> Result<(Arc<ManifestWorkSpec>, Option<Executor>, String), String> {
         let spec = work.spec.as_ref().map_err(|why| format!("the spec cannot be read: {why}"))?;
         let manifests = spec.workload.manifests.len();
@@ -427,11 +433,11 @@ impl Part {
     }
 }
 
-/// Gathers what is to be looked at. Returns whether that is all.
+/// Gathers the objects to check. Returns whether that is all of them.
 fn owes(work: &Work, target: &Target, memory: &mut Memory) -> bool {
     memory.owed.extend(target.sights.take_changed(work.name()));
     let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
-    // Followers that have begun meanwhile have told what is new.
+    // Followers that have begun meanwhile have reported the changes.
     let is_blind = is_resync && !memory.is_seen(&target.sights);
     if is_resync && !is_blind {
         memory.resync = None;

@@ -16,62 +16,63 @@ use super::target::Target;
 use super::work::Work;
 use crate::parts::watched::number;
 
-/// Its definition, which is installed where it is missing.
+/// Its definition, which is installed if it is missing.
 const DEFINITION: &str = include_str!("definition.json");
 pub const RESOURCE: &str = "appliedmanifestworks";
 pub const VERSION: &str = "v1";
 /// Annotation of an `AppliedManifestWork` that was adopted once. If an agent takes it back, a
-/// restart must not adopt it again by the same `adopt`.
+/// restart must not adopt it again because of the same `adopt`.
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
-/// Characters that are told of another agent's name, which it chooses.
+/// Limit of the reported name of another agent, in characters: the agent chooses it.
 const AGENT: usize = 200;
 
-/// Who applies what, for whom.
+/// The identity with which this hub applies works.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// Of the hub's URL.
+    /// Hash of the hub's URL.
     pub hub_hash: String,
-    /// Of this hub's controllers.
+    /// Id of this hub's controllers.
     pub id: String,
 }
 
-/// Who keeps what is applied of a work.
+/// The keeper of a work's applied objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Keeper<'a> {
     pub agent: &'a Agent,
     pub work: &'a Work,
 }
 
-/// Whose one is.
+/// The owner of an `AppliedManifestWork`.
 #[derive(Debug, PartialEq, Eq)]
 enum Whose {
     Ours,
-    /// That of another cluster of this hub, by its name; whether that is there or not. A member
-    /// that got another name, and a hub that has half of its objects back after a restore, look
-    /// alike: whoever took over by himself would take away what is listed beside his own objects.
+    /// It belongs to another cluster of this hub, by its name, whether or not that cluster exists.
+    /// A member that got another name, and a hub that was restored with half of its objects, look
+    /// the same: an automatic takeover would remove the listed objects that are not the new
+    /// owner's.
     Sibling(String),
-    /// Of a version whose IDs named no cluster: maybe that of another.
+    /// It is of a version whose IDs named no cluster: it may belong to another cluster.
     Earlier,
     Agent,
 }
 
-/// What is written of one: its making and head, and what it lists. What somebody undoes is written
-/// less and less often.
+/// Writes of one `AppliedManifestWork`: its creation and head, and its list. A write that somebody
+/// undoes is repeated less and less often.
 #[derive(Debug, Default)]
 pub struct Writes {
     pub head: Undone,
     pub list: Undone,
 }
 
-/// Of one kind of write.
+/// Writes of one kind.
 #[derive(Debug, Default)]
 pub struct Undone {
     contest: Contest,
-    /// What was written last, as a number.
+    /// The last written content, as a number.
     wrote: Option<u64>,
 }
 
-/// One as it is on the member.
+/// An `AppliedManifestWork` as it is on the member.
 #[derive(Debug, Clone)]
 pub struct Held {
     pub applied: AppliedManifestWork,
@@ -83,7 +84,7 @@ pub struct Held {
 // === impl Writes ===
 
 impl Writes {
-    /// When something is written again.
+    /// Time of the next repeated write.
     pub fn again(&self, now: Instant) -> Option<Instant> {
         let waits = [&self.head, &self.list].into_iter().filter_map(|one| one.contest.wait(now));
         waits.min().map(|wait| now + wait)
@@ -93,7 +94,7 @@ impl Writes {
 // === impl Undone ===
 
 impl Undone {
-    /// How long a write waits: the same again is a repair. None: it is written now.
+    /// How long a write must wait: repeating the same write is a repair. None: write now.
     fn begin(&mut self, what: &impl Hash, now: Instant) -> Option<Duration> {
         let what = Some(number(what));
         if self.wrote == what {
@@ -110,16 +111,17 @@ impl Undone {
 // === impl Keeper ===
 
 impl Keeper<'_> {
-    /// As one says it. With the cluster: two may lead to one member, where works of one name share
-    /// a list, and each would take away what the other applied.
+    /// The spec of its `AppliedManifestWork`. The agent ID includes the cluster, because two
+    /// clusters may lead to one member: there, works of one name share a list, and each would
+    /// delete the other's objects.
     pub fn spec(&self) -> AppliedSpec {
         let Agent { hub_hash, id } = self.agent;
         let agent_id = format!("{id}-{}", self.work.cluster());
         AppliedSpec { hub_hash: hub_hash.clone(), agent_id, manifest_work_name: self.work.name().to_owned() }
     }
 
-    /// One of a version whose IDs named no cluster is ours if it lists an object that the work has,
-    /// or none. Whoever writes its ID first keeps it.
+    /// A `Held` of a version whose IDs named no cluster is ours if it lists an object of the work,
+    /// or none. The first keeper to write its ID keeps it.
     fn whose(&self, held: &Held) -> Whose {
         let known = &held.applied.spec;
         let id = known.agent_id.strip_prefix(&self.agent.id).filter(|_| known.hub_hash == self.agent.hub_hash);
@@ -154,7 +156,7 @@ impl Held {
         &self.applied.status.applied_resources
     }
 
-    /// Who else keeps it is not fought over.
+    /// Refuses an object that another keeper has: it is not fought over.
     pub fn check_agent(&self, keeper: Keeper<'_>, mode: Mode) -> Result<(), Failure> {
         let is_taken = match mode {
             Mode::Push => false,
@@ -176,12 +178,12 @@ impl Held {
         }
     }
 
-    /// Whether nothing of the work is in it, since it is another cluster's of this hub.
+    /// Whether it contains nothing of the work, because it belongs to another cluster of this hub.
     pub fn is_of_sibling(&self, keeper: Keeper<'_>) -> bool {
         matches!(keeper.whose(self), Whose::Sibling(_) | Whose::Earlier)
     }
 
-    /// Whether what an agent kept is ours, and says so.
+    /// Whether it is ours after an adoption from an agent, and says so.
     pub fn is_adopted(&self, spec: &AppliedSpec) -> bool {
         self.applied.spec == *spec && self.was_adopted
     }
@@ -191,7 +193,7 @@ impl Held {
     }
 }
 
-/// What is called so on a member.
+/// The object of this name on a member.
 pub fn identity(name: &str) -> Identity {
     Identity { group: GROUP.to_owned(), resource: RESOURCE.to_owned(), name: name.to_owned(), namespace: String::new() }
 }
@@ -199,7 +201,7 @@ pub fn identity(name: &str) -> Identity {
 // === impl Target ===
 
 impl Target {
-    /// The one of that name, if there is one.
+    /// The object of that name, if it exists.
     pub async fn applied(&self, name: &str) -> Result<Option<Held>, Failure> {
         if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
             return Ok(None);
@@ -211,8 +213,8 @@ impl Target {
         }
     }
 
-    /// The same, whatever is known of kinds. None only if the member says of the object that it is
-    /// not there, or of the definition.
+    /// The same, regardless of the known kinds. None only if the member says that the object, or
+    /// the definition, does not exist.
     pub async fn applied_for_certain(&self, name: &str) -> Result<Option<Held>, Failure> {
         match self.member.find(at(&identity(name))).await {
             Ok(object) => Held::read(object).map(Some),
@@ -222,7 +224,7 @@ impl Target {
         }
     }
 
-    /// That it is not served may pass. Without its definition there is none.
+    /// A definition may be not served for a while. Without the definition, there is no object.
     async fn check_undefined(&self) -> Result<(), Failure> {
         let identity = Identity { name: format!("{RESOURCE}.{GROUP}"), ..definitions() };
         match self.member.find(At { identity: &identity, version: "v1" }).await {
@@ -232,7 +234,7 @@ impl Target {
         }
     }
 
-    /// The same, made if there is none.
+    /// The same, but creates it if it does not exist.
     pub async fn ensure_applied(
         &self,
         name: &str,
@@ -262,7 +264,7 @@ impl Target {
             return Ok(held);
         }
         if let Some(after) = writes.begin(&what, Instant::now()) {
-            // One that is ours is so all the same, until it is written again.
+            // If it is ours, it stays so until the next write.
             return if is_ours { Ok(held) } else { Err(contested(after)) };
         }
         let mut metadata = held.condition();
@@ -271,7 +273,7 @@ impl Target {
             if !is_marked {
                 metadata.insert("annotations".to_owned(), json!({ADOPTED: "true"}));
             }
-            // A klusterlet that is deleted takes it off what its agent applied.
+            // When a klusterlet is deleted, it removes the finalizer from what its agent applied.
             if !is_finalized {
                 let finalizers = held.finalizers.iter().cloned().chain([APPLIED_FINALIZER.into()]).collect();
                 metadata.insert("finalizers".to_owned(), finalizers);
@@ -296,7 +298,7 @@ impl Target {
             object["metadata"]["annotations"] = json!({ADOPTED: "true"});
         }
         match self.member.create(at(&identity(name)), &object).await {
-            // It was there a moment ago.
+            // It was served a moment ago.
             Err(error) if error.is_kind_missing() => {
                 self.kinds.forget();
                 Err(Failure::Defined)
@@ -319,7 +321,7 @@ impl Target {
         Err(Failure::Defined)
     }
 
-    /// Writes what it lists, if that is news.
+    /// Writes its list, if it has changed.
     pub async fn list(&self, held: &mut Held, resources: Vec<Tracked>) -> Result<(), Failure> {
         let resources = sorted(resources);
         if resources == held.tracked() {
@@ -330,7 +332,7 @@ impl Target {
         Ok(())
     }
 
-    /// The same, at a contest's pace. What waits to be listed is known until then.
+    /// The same, at a contest's pace. Entries that must wait to be listed are known until then.
     pub async fn list_again(
         &self,
         held: &mut Held,
@@ -345,7 +347,7 @@ impl Target {
         self.list(held, resources).await
     }
 
-    /// Has it end. It stays until its finalizer is off.
+    /// Deletes it. It stays until its finalizer is removed.
     pub async fn end_applied(&self, held: &Held) -> Result<(), Failure> {
         if held.applied.is_ending {
             return Ok(());
@@ -358,7 +360,7 @@ impl Target {
         }
     }
 
-    /// Lets it go.
+    /// Removes its finalizer.
     pub async fn release_applied(&self, name: &str) -> Result<(), Failure> {
         let Some(held) = self.applied(name).await? else { return Ok(()) };
         if !held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER) {
@@ -376,7 +378,7 @@ impl Target {
     }
 }
 
-/// Of kinds, on a member.
+/// A definition of a kind, on a member.
 pub fn definitions() -> Identity {
     Identity {
         group: "apiextensions.k8s.io".to_owned(),

@@ -1,5 +1,5 @@
-//! The beginning of a term: nothing is done before what the watches told is what the hub has. A
-//! work that ended meanwhile would be applied once more, and nobody would take that away.
+//! The beginning of a term: nothing is done before the watches' state matches the hub. Otherwise a
+//! work that ended meanwhile would be applied again, and nothing would remove its objects.
 
 use delivery::work::hub_hash;
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,17 +17,17 @@ use crate::feed::crd;
 use crate::parts::catch_up::catch_up;
 use crate::parts::hub::Hub;
 
-/// Before the hub's UID, in the ID of its controllers.
+/// Precedes the hub's UID in the ID of its controllers.
 const AGENT_ID: &str = "cluster-gateway-controllers";
 
-/// The watches of the hub, each of which begins anew when it is told to.
+/// The watches of the hub; each can be told to start again.
 #[derive(Default)]
 pub struct Watches {
     works: Notify,
     clusters: Notify,
 }
 
-/// Who we are on members. Two hubs of one URL are still told apart.
+/// Our identity on members. It distinguishes even two hubs with the same URL.
 pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
     let api: Api<Namespace> = Api::all(hub.client.clone());
     let mut failures = 0;
@@ -40,7 +40,7 @@ pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
             }
             Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
         }
-        // All of the part waits for this, as for a watch.
+        // The whole part waits for this, as for a watch.
         sleep(Backoff::WATCH.wait(failures)).await;
         failures = failures.saturating_add(1);
     }
@@ -74,8 +74,8 @@ impl Watches {
         }
     }
 
-    /// Completes when works may be worked on. Of the works, it lists the metadata; of the clusters,
-    /// nothing else is known.
+    /// Completes when works may be processed. For works, it lists their metadata; for clusters,
+    /// only a new list shows which exist.
     pub async fn begin(&self, part: &Part) {
         part.clusters.begin();
         self.clusters.notify_one();

@@ -1,5 +1,5 @@
-//! What a pass had done when its slot was over. The next one goes on there: what one slot is too
-//! short for would never come to an end otherwise.
+//! The progress of a pass when its slot ended. The next pass continues from there. Otherwise a pass
+//! that needs more than one slot would never end.
 
 mod answers;
 
@@ -14,46 +14,47 @@ use super::budget::{Budget, Charge};
 use super::discovery::Found;
 use super::telling::Said;
 
-/// Bytes that an identity takes, or a kind, roughly.
+/// Memory of an identity, or of a kind, in bytes, roughly.
 const IDENTITY: usize = 256;
 
 #[derive(Default)]
 pub struct Begun {
     generation: i64,
     is_more: bool,
-    /// Which kinds the member has, of those that are wanted.
+    /// Which of the wanted kinds the member has.
     pub kinds: Found,
-    /// What became of manifests, by ordinal; none: it was not looked at.
+    /// Outcomes of manifests, by ordinal; none if a manifest was not processed.
     pub outcomes: Vec<Option<Kept>>,
-    /// The objects of a complete work that the outcomes are of, as a number.
+    /// The objects of a complete work that the outcomes belong to, as a number.
     read: Option<u64>,
-    /// What was looked for though it is not listed, and is there and ours. Usually it is not.
+    /// Objects that are not listed, but exist and are ours. Usually none is.
     pub unlisted: Answers<Tracked>,
-    /// What has changed since it was looked at: for the pass after this one.
+    /// Objects that changed after they were processed: for the pass after this one.
     pub later: HashSet<Identity>,
-    /// Of what is to be taken away: why it may not be. Usually it may.
+    /// For objects to remove: why they may not be removed. Usually they may be.
     pub reviewed: Answers<String>,
-    /// What stays of that. Usually it is gone.
+    /// The removed objects that stay. Usually they are gone.
     pub removed: Answers<Removed>,
-    /// What it takes between two slots.
+    /// The memory it takes between two slots.
     charge: Option<Charge>,
 }
 
-/// What became of an object that is no longer wanted.
+/// The result for an object that is no longer wanted.
 #[derive(Debug, Clone)]
 pub enum Removed {
-    /// It is tracked no longer.
+    /// It is no longer tracked.
     Gone,
     /// It stays tracked until it is gone; its version.
     Waits(Option<String>),
-    /// The same: the member refuses that it goes, and why.
+    /// The same, but the member refuses to delete it; with the reason.
     Refused(String),
 }
 
-/// Whether the executor may delete an object; or why not, for the status.
+/// Whether the executor may delete an object; otherwise the reason, for the status.
 pub type MayDelete = Result<(), String>;
 
-/// What is kept of an outcome until the end of a pass: not the object, which may be large.
+/// The part of an outcome that is kept until the end of a pass: without the object, which may be
+/// large.
 pub struct Kept {
     pub result: Result<(), Failed>,
     pub availability: Availability,
@@ -61,24 +62,26 @@ pub struct Kept {
     pub uid: Option<String>,
     pub version: Option<String>,
     pub said: Option<Said>,
-    /// What its status says of it, though it is applied.
+    /// A note in the status of an applied object.
     pub note: Option<String>,
 }
 
 // === impl Begun ===
 
 impl Begun {
-    /// What follows what a slot had `before`, in this generation of the work.
+    /// Continues from the state `before` of an earlier slot, if it is of this generation of the
+    /// work.
     pub fn after(before: Option<Self>, generation: i64) -> Self {
         let begun = before.filter(|begun| begun.generation == generation);
         let begun =
             begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun });
-        // While it is worked on, it is counted among what the slot takes.
+        // While it is processed, it counts among the slot's memory.
         Self { charge: None, ..begun }
     }
 
-    /// A pass reads these objects, which a status lists. If another client changed that list since
-    /// the slot before, the outcomes are of other objects, and are dropped. Returns whether.
+    /// Called with the objects that a status lists and this pass reads. If another client has
+    /// changed that list since the earlier slot, the outcomes belong to other objects, and are
+    /// dropped. Returns whether that is so.
     pub fn reads(&mut self, objects: u64) -> bool {
         let is_other = self.read.replace(objects).is_some_and(|before| before != objects);
         if is_other {
@@ -87,13 +90,13 @@ impl Begun {
         is_other
     }
 
-    /// Whether a slot before this one had begun it.
+    /// Whether an earlier slot had begun it.
     pub fn is_more(&self) -> bool {
         self.is_more
     }
 
-    /// As it is kept until the next slot: as far as there is room for it. Returns whether all of it
-    /// is; if not, the next pass looks at the manifests again.
+    /// The state to keep until the next slot, as far as there is room for it. Returns whether all
+    /// of it is kept; otherwise the next pass processes the manifests again.
     pub fn kept(mut self, budget: &Budget) -> (Option<Self>, bool) {
         self.charge = budget.take(self.weighs());
         if self.charge.is_some() {
@@ -108,7 +111,7 @@ impl Begun {
         (numbers.charge.is_some().then_some(numbers), false)
     }
 
-    /// Bytes of memory, roughly.
+    /// Memory in bytes, roughly.
     fn weighs(&self) -> usize {
         let text = |removed: &Removed| match removed {
             Removed::Gone | Removed::Waits(None) => 0,
@@ -120,13 +123,13 @@ impl Begun {
         size_of::<Self>() + places + outcomes + answers + self.removed.weighs(text)
     }
 
-    /// Whether a manifest was looked at, by its outcome.
+    /// Whether a manifest was processed, by its outcome.
     pub fn is_looked_at(outcomes: &[Option<Kept>], manifest: &Manifest) -> bool {
         outcomes.get(manifest.ordinal).is_some_and(Option::is_some)
     }
 
-    /// What was looked at in a slot before is not looked at again in this pass, but after it: a
-    /// work whose objects change all the time would have no end else.
+    /// An object that was processed in an earlier slot is not processed again in this pass, but
+    /// after it. Otherwise a work whose objects change continuously would never end its pass.
     pub fn put_off(&mut self, manifests: &[Manifest], owed: &mut HashSet<Identity>) {
         let is_looked_at = |manifest: &&Manifest| Self::is_looked_at(&self.outcomes, manifest);
         let looked_at = manifests.iter().filter(is_looked_at).map(Manifest::identity);
@@ -186,8 +189,7 @@ mod tests {
         assert_eq!((owed, begun.later), ([all[1].identity()].into(), [all[0].identity()].into()));
     }
 
-    /// What a pass knows of as many objects as it looks at, each of which the member refuses to
-    /// delete.
+    /// The state of a pass over the maximum of objects, each of which the member refuses to delete.
     fn hostile() -> Begun {
         let mut begun = Begun::default();
         for number in 0..MOST_AT_ONCE {
@@ -223,7 +225,7 @@ mod tests {
         assert!(!is_whole && begun.removed.is_usual(&identity("gone")) && begun.reviewed.is_usual(&identity("gone")));
         assert!(!begun.removed.has(&identity("stays")), "it is asked for again");
         assert!(matches!(hostile().kept(&room(1_000)), (None, false)));
-        // What is worked on is counted with its slot.
+        // While it is processed, its slot counts it.
         let budget = room(whole);
         let begun = Begun::after(hostile().kept(&budget).0, 0);
         assert!(begun.is_more() && budget.take(whole).is_some());

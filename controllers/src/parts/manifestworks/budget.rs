@@ -1,5 +1,5 @@
-//! Bytes of memory that works may take between two looks: of one cluster, and of all. Authors of
-//! works and members choose how much there is to remember.
+//! Limits of the memory that works may keep between two passes: for one cluster, and for all.
+//! Authors of works and members determine how much there is to keep.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::shelf::Room;
 /// A value takes about twice as much in memory as its JSON has bytes.
 const OF_JSON: usize = 2;
 
-/// One kind of room. Clones share.
+/// The budget for one kind of memory. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Budget {
     room: Room,
@@ -20,7 +20,7 @@ pub struct Budget {
     of_one: Arc<AtomicUsize>,
 }
 
-/// Bytes that are taken until this is dropped.
+/// Bytes that are reserved until this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     bytes: usize,
@@ -32,17 +32,17 @@ struct Counting(usize);
 // === impl Budget ===
 
 impl Budget {
-    /// That of all clusters.
+    /// The budget of all clusters.
     pub fn new(room: Room) -> Self {
         Self { room, in_all: Arc::default(), of_one: Arc::default() }
     }
 
-    /// The part of one cluster.
+    /// The share of one cluster.
     pub fn of_one(&self) -> Self {
         Self { of_one: Arc::default(), ..self.clone() }
     }
 
-    /// None: there is no room.
+    /// None if there is no room.
     pub fn take(&self, bytes: usize) -> Option<Charge> {
         self.add(bytes).then(|| Charge { bytes, of: self.clone() })
     }
@@ -71,7 +71,8 @@ impl Budget {
 // === impl Charge ===
 
 impl Charge {
-    /// Takes that much instead. Returns whether there is room for it: otherwise it stays as it is.
+    /// Changes the reservation to `bytes`. Returns whether there is room for it; otherwise it stays
+    /// unchanged.
     pub fn set(&mut self, bytes: usize) -> bool {
         let has_room = self.of.add(bytes.saturating_sub(self.bytes));
         if has_room {
@@ -101,15 +102,15 @@ impl io::Write for Counting {
     }
 }
 
-/// Bytes that a value has as JSON.
+/// Bytes of a value as JSON.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut counting = Counting(0);
-    // What is counted cannot fail to be written.
+    // Counting cannot fail.
     let _ = serde_json::to_writer(&mut counting, value);
     counting.0
 }
 
-/// Bytes that it takes in memory, roughly.
+/// Memory of a value in bytes, roughly.
 pub fn weighs(value: &impl Serialize) -> usize {
     OF_JSON * json_bytes(value)
 }

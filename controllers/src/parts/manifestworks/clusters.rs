@@ -1,4 +1,4 @@
-//! Which clusters are delivered to from here: those whose `ManagedCluster` says so, and no other.
+//! Which clusters this part delivers to: only those whose `ManagedCluster` says so.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU64;
@@ -11,39 +11,40 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub struct Clusters {
     known: RwLock<Observed>,
-    /// All were listed.
+    /// Notified when all were listed.
     listed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Observed {
     modes: HashMap<String, Mode>,
-    /// How often any has become another one.
+    /// Number of mode changes of all clusters.
     changes: u64,
-    /// This replica has begun to deliver: what is said from now on is said to it.
+    /// This replica has begun to deliver: later modes are addressed to it.
     has_begun: bool,
-    /// All of them; none: nobody has said yet which there are.
+    /// All existing clusters; none while they are unknown.
     there: Option<HashSet<String>>,
-    /// Those of them that are being deleted.
+    /// The existing clusters that are being deleted.
     ending: HashSet<String>,
 }
 
 // === impl Clusters ===
 
 impl Clusters {
-    /// How a cluster is delivered to; none: not from here.
+    /// How a cluster is delivered to; none if this part does not deliver to it.
     pub fn mode(&self, cluster: &str) -> Option<Mode> {
         self.known.read().modes.get(cluster).copied()
     }
 
-    /// What is said until all are listed anew may have been carried out by others.
+    /// Begins a term. Modes that are set until all clusters are listed again may have been carried
+    /// out by others.
     pub fn begin(&self) {
         let mut known = self.known.write();
         (known.has_begun, known.there) = (true, None);
         known.modes.values_mut().filter(|mode| mode.is_like(Mode::UNHEARD)).for_each(|mode| *mode = Mode::UNHEARD);
     }
 
-    /// Completes when it is known which there are.
+    /// Completes when the existing clusters are known.
     pub async fn are_listed(&self) {
         loop {
             // From here on, it misses no list.
@@ -55,7 +56,7 @@ impl Clusters {
         }
     }
 
-    /// What a cluster says now. Returns whether that is news.
+    /// Sets a cluster's present mode. Returns whether it has changed.
     pub fn put(&self, cluster: &str, mode: Option<Mode>) -> bool {
         let mut known = self.known.write();
         let is_same = match (known.modes.get(cluster), mode) {
@@ -78,7 +79,7 @@ impl Clusters {
         true
     }
 
-    /// All that there are.
+    /// Sets all existing clusters.
     pub fn listed(&self, there: HashSet<String>) {
         let mut known = self.known.write();
         known.ending.retain(|cluster| there.contains(cluster));
@@ -87,7 +88,7 @@ impl Clusters {
         self.listed.notify_waiters();
     }
 
-    /// One is there.
+    /// A cluster exists.
     pub fn saw(&self, cluster: &str, is_ending: bool) {
         let mut known = self.known.write();
         if let Some(there) = &mut known.there {
@@ -100,7 +101,7 @@ impl Clusters {
         }
     }
 
-    /// One is not there any more.
+    /// A cluster no longer exists.
     pub fn lost(&self, cluster: &str) {
         let mut known = self.known.write();
         known.ending.remove(cluster);
@@ -109,17 +110,17 @@ impl Clusters {
         }
     }
 
-    /// Whether there is no cluster of that name, for certain.
+    /// Whether a cluster of that name certainly does not exist.
     pub fn is_gone(&self, cluster: &str) -> bool {
         self.known.read().there.as_ref().is_some_and(|there| !there.contains(cluster))
     }
 
-    /// The same, or it is being deleted.
+    /// The same, or the cluster is being deleted.
     pub fn is_leaving(&self, cluster: &str) -> bool {
         self.is_gone(cluster) || self.known.read().ending.contains(cluster)
     }
 
-    /// Those that are not among `there`.
+    /// The clusters with a mode that do not exist, by `is_there`.
     pub fn missing(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         self.known.read().modes.keys().filter(|cluster| !is_there(cluster)).cloned().collect()
     }
@@ -144,7 +145,7 @@ mod tests {
         assert!(clusters.put("a", Some(Mode::UNHEARD)) && !clusters.put("a", Some(Mode::UNHEARD)));
         let first = clusters.mode("a");
         assert!(matches!(first, Some(Mode::Adopt(Some(_)))), "{first:?}");
-        // Said once more, it is another time.
+        // Set again, it is a new time.
         assert!(clusters.put("a", Some(Mode::Push)) && clusters.put("a", Some(Mode::UNHEARD)));
         assert!(matches!(clusters.mode("a"), Some(Mode::Adopt(_))) && clusters.mode("a") != first);
         assert_eq!(clusters.missing(|cluster| cluster != "a"), ["a"]);
@@ -159,7 +160,7 @@ mod tests {
         clusters.listed(there());
         assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::UNHEARD)));
         clusters.begin();
-        // The last leader heard what its watch did not tell.
+        // The earlier leader may have seen what this replica's watch had not brought.
         assert!(clusters.put("a", Some(Mode::Push)) && clusters.put("a", Some(Mode::UNHEARD)));
         assert!(clusters.are_listed().now_or_never().is_none() && !clusters.is_gone("c"), "they are listed anew");
         clusters.listed(there());
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(both(), [Some(Mode::UNHEARD); 2], "by the list, and to whoever led then");
         assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::UNHEARD)));
         assert!(matches!(both(), [Some(Mode::UNHEARD), Some(Mode::Adopt(Some(_)))]), "{:?}", both());
-        // Nor does one that begins with a list know when it was said.
+        // Nor does a replica that begins with a list know when the mode was set.
         let cold = Clusters::default();
         cold.begin();
         assert!(cold.put("a", Some(Mode::UNHEARD)));

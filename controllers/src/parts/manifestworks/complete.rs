@@ -1,5 +1,5 @@
-//! What is complete: it is brought to what is wanted no more, and what it says is told all the
-//! same. A work is, and one object of a work that is not.
+//! Complete works, and complete objects of works that are not complete: they are no longer applied,
+//! but still reported.
 
 use delivery::identity::Identity;
 use delivery::manifests::{Fault, Manifest};
@@ -12,7 +12,7 @@ use super::MOST_MANIFESTS;
 use super::member::{At, MemberError};
 use super::object::{GRANTED, Outcome, Remembered, Setting, judged};
 
-/// The objects of a status. Whoever may write statuses may have written anything.
+/// The objects in a status. Clients that may write statuses may have written anything.
 pub fn told(status: &ManifestWorkStatus) -> Vec<Manifest> {
     let manifest = |(ordinal, meta): (usize, &ResourceMeta)| {
         let ResourceMeta { group, version, kind, resource, name, namespace, .. } = meta.clone();
@@ -28,7 +28,7 @@ pub fn told(status: &ManifestWorkStatus) -> Vec<Manifest> {
     listed.take(MOST_MANIFESTS).enumerate().map(manifest).collect()
 }
 
-/// The objects that were complete and are no more: they are brought to what is wanted again.
+/// The objects that were complete and no longer are: they are applied again.
 pub fn reopened(before: &ManifestWorkStatus, now: &ManifestWorkStatus) -> Vec<Identity> {
     let index = Index::new(&now.resource_status.manifests);
     let is_reopened = |meta: &&ResourceMeta| index.find(meta).is_some_and(|one| !is_complete(&one.conditions));
@@ -41,12 +41,12 @@ fn identity(meta: &ResourceMeta) -> Identity {
     Identity { group, resource, name, namespace }
 }
 
-/// Reads one that is brought to what is wanted no more. An executor has to be allowed to see it: it
-/// may be another one than that for whom it was applied.
+/// Reads an object that is no longer applied. The executor must be allowed to read it: it may be
+/// another one than the executor for which the object was applied.
 ///
 /// # Errors
 ///
-/// The member did not answer: nothing is known of the object.
+/// Fails if the member did not answer: then nothing is known about the object.
 pub async fn read(setting: Setting<'_>, manifest: &Manifest, before: Remembered) -> Result<Outcome, MemberError> {
     let calm = Remembered { failures: 0, again: None, said: None, ..before };
     if manifest.object.is_err() {
@@ -66,7 +66,7 @@ pub async fn read(setting: Setting<'_>, manifest: &Manifest, before: Remembered)
     Ok(outcome(Availability::Unknown(why), None, true, remembered))
 }
 
-/// What is there; or why the executor may not see that.
+/// The existing object; or why the executor may not read it.
 async fn look(setting: Setting<'_>, manifest: &Manifest) -> Result<Result<Option<Json>, String>, MemberError> {
     let target = setting.target;
     if let Some(executor) = setting.executor {
@@ -78,7 +78,7 @@ async fn look(setting: Setting<'_>, manifest: &Manifest) -> Result<Result<Option
     target.member.get(At { identity: &manifest.identity(), version: &manifest.version }).await.map(Ok)
 }
 
-/// It is as it was applied, by what is told.
+/// The outcome of an object that counts as applied, as its status says.
 fn outcome(availability: Availability, observed: Option<Json>, is_owned: bool, remembered: Remembered) -> Outcome {
     let (result, contested_by, note, is_conflict) = (Ok(()), None, None, false);
     Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict }

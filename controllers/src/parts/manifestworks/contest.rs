@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::calls::MANAGER;
 
-/// Before the repairs that follow the first.
+/// Waits before the repairs after the first.
 const WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(5)];
-/// Characters of a name that are told.
+/// Limit of a reported name, in characters.
 const NAME: usize = 253;
-/// Without a change, nobody contests it.
+/// If nothing changes for this long, the contest is over.
 const PEACE: Duration = Duration::from_mins(10);
 
 /// Repairs of one object.
@@ -27,14 +27,14 @@ pub struct Contest {
 // === impl Contest ===
 
 impl Contest {
-    /// How long a repair has to wait; none: not at all.
+    /// How long a repair must wait; none if it need not.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let last = self.last.filter(|last| now < *last + PEACE)?;
         let wait = WAITS.get(self.repairs.checked_sub(1)?.min(WAITS.len() - 1))?;
         (last + *wait).checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
-    /// It was repaired.
+    /// Records a repair.
     pub fn repaired(&mut self, now: Instant) {
         if self.last.is_some_and(|last| now >= last + PEACE) {
             self.repairs = 0;
@@ -43,32 +43,33 @@ impl Contest {
         self.last = Some(now);
     }
 
-    /// When it is one no more, if nobody goes on.
+    /// When the contest ends, if nobody continues it.
     pub fn ends(&self, now: Instant) -> Option<Instant> {
         self.last.filter(|_| self.is_contested(now)).map(|last| last + PEACE)
     }
 
-    /// Whether it is one, and worth an event.
+    /// Whether it is a contest, which is worth an Event.
     pub fn is_contested(&self, now: Instant) -> bool {
         self.repairs > WAITS.len() - 1 && self.last.is_some_and(|last| now < last + PEACE)
     }
 }
 
-/// Who changes an object back.
+/// The other writer in a contest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
-    /// The name of his client, as the member knows it.
+    /// The name of the other client, as the member knows it.
     Manager(String),
-    /// Another work wants something else of it: the name of its `AppliedManifestWork`.
+    /// Another work wants other content for it: the name of that work's `AppliedManifestWork`.
     Work(String),
-    /// Who deletes it each time leaves no name.
+    /// A client that deletes it each time leaves no name.
     Somebody,
 }
 
 // === impl By ===
 
 impl By {
-    /// By what is there. The works of all clusters are written with the same names.
+    /// Determines the other writer from the existing object. The works of all clusters are written
+    /// under the same names.
     pub fn of(found: Option<&Json>, owner: &Owner) -> Self {
         let Some(object) = found else { return Self::Somebody };
         let entries = object.pointer("/metadata/managedFields").and_then(Json::as_array).into_iter().flatten();
@@ -85,7 +86,7 @@ impl By {
 }
 
 impl fmt::Display for By {
-    /// The beginning of a sentence, about one object.
+    /// The beginning of a sentence about one object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Manager(name) => write!(f, "{name} changes or deletes"),
@@ -95,7 +96,7 @@ impl fmt::Display for By {
     }
 }
 
-/// What is told of an object that another work wants otherwise.
+/// The note about an object for which another work wants other content.
 pub fn note(rival: &str) -> String {
     let rival = cut(rival);
     format!(
@@ -108,7 +109,7 @@ fn is_of_work(manager: &str) -> bool {
     manager == MANAGER || manager.starts_with("work-agent")
 }
 
-/// When an entry was written. Of the same second, others' is the last.
+/// The time of an entry. Of entries in the same second, others' count as later.
 fn time(entry: &Json) -> (&str, bool) {
     (text(entry, "time"), !is_of_work(text(entry, "manager")))
 }
@@ -174,7 +175,7 @@ mod tests {
         let old = [entry("kubectl", "2"), entry(MANAGER, "4")];
         assert_eq!(of(&old, &["1", "2"]), By::Work("hash-2".to_owned()));
         assert_eq!(of(&old, &["1"]), By::Manager("kubectl".to_owned()), "there is no other");
-        // Who wrote in the same second may have been the last.
+        // In the same second, the other writer may have been the last.
         let new = [entry("kubectl", "4"), entry(MANAGER, "4")];
         assert_eq!(of(&new, &["1", "2"]), By::Manager("kubectl".to_owned()));
         let controller = "kube-controller-manager";

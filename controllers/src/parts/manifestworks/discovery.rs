@@ -1,7 +1,7 @@
-//! Which kinds a member has.
+//! The kinds that a member has.
 //!
-//! What it has is asked for once, and again after some minutes; what it lacks is asked for again
-//! after seconds, since a definition may come.
+//! Existing kinds are read once, and again after some minutes. Missing kinds are requested again
+//! after some seconds, because their definition may come.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,25 +15,25 @@ use tokio::time::Instant;
 use super::failure::Failure;
 use super::member::{Member, MemberError};
 
-/// What is known is asked for again after this.
+/// How long known kinds count.
 const KNOWN: Duration = Duration::from_mins(10);
-/// What is missing.
+/// How long missing kinds count.
 const MISSING: Duration = Duration::from_secs(4);
-/// Versions of groups whose kinds are kept. A member that has more is asked more often.
+/// Versions of groups whose kinds are cached. A member that has more is asked more often.
 const MOST: usize = 256;
-/// Versions of groups that a member may have. One has some dozens.
+/// Limit of a member's versions of groups. Usual members have some dozens.
 const VERSIONS: usize = 4096;
-/// Kinds of one version of a group that are kept.
+/// Kinds of one version of a group that are cached.
 const KINDS: usize = 1024;
-/// The version of the group that has no name.
+/// The version of the core group.
 const CORE: &str = "v1";
-/// Bytes of a name that may be one (RFC 1123).
+/// Limit of a name in bytes (RFC 1123).
 const NAME: usize = 253;
 
 /// Group, version, kind.
 pub type Gvk = (String, String, String);
 type Version = (String, String);
-/// Their resources, or why these are not known.
+/// Their resources, or why they are unknown.
 type List = Result<HashMap<String, Resource>, String>;
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct Cache {
     lists: HashMap<Version, (Instant, List)>,
 }
 
-/// What the member answered for some kinds.
+/// The member's answers for some kinds.
 #[derive(Default)]
 pub struct Found(HashMap<Gvk, Lookup>);
 
@@ -65,11 +65,11 @@ impl Found {
 // === impl Kinds ===
 
 impl Kinds {
-    /// Looks kinds up that were not `found` yet, each as a `step` of its caller's.
+    /// Looks up kinds that were not `found` yet, each within a `step` of the caller.
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the slot is over.
+    /// Fails if the member did not answer, or the slot ended.
     pub async fn find<S>(
         &self,
         member: &Member,
@@ -89,13 +89,13 @@ impl Kinds {
         Ok(())
     }
 
-    /// Whether the member has a version of a group. Paths of one that it has not are answered
-    /// without a Status.
+    /// Whether the member has a version of a group. For paths of a missing version, the answer has
+    /// no Status.
     pub async fn serves(&self, member: &Member, group: &str, version: &str) -> Result<bool, MemberError> {
         self.has(member, &(group.to_owned(), version.to_owned())).await
     }
 
-    /// The versions of an object's group that the member has, in order.
+    /// The versions of an object's group that the member has, sorted.
     pub async fn versions_of(&self, member: &Member, identity: &Identity) -> Result<Vec<String>, MemberError> {
         let group = &identity.group;
         if group.is_empty() {
@@ -107,7 +107,7 @@ impl Kinds {
         Ok(versions)
     }
 
-    /// Everything is asked for anew.
+    /// Forgets everything: the next look-ups ask again.
     pub fn forget(&self) {
         *self.0.lock() = Cache::default();
     }
@@ -149,7 +149,8 @@ impl Kinds {
         Ok(self.versions(member, Some(version)).await?.contains(version))
     }
 
-    /// All that it has, as they were known a few seconds ago; those with `wanted`, minutes ago.
+    /// All versions of groups that the member has, at most a few seconds old; if they include
+    /// `wanted`, some minutes.
     async fn versions(&self, member: &Member, wanted: Option<&Version>) -> Result<HashSet<Version>, MemberError> {
         if let Some((read, versions)) = &self.0.lock().versions {
             let has = wanted.is_some_and(|wanted| versions.contains(wanted));
@@ -178,7 +179,7 @@ fn path((group, version): &Version) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-/// Of `APIGroupList`.
+/// The versions in an `APIGroupList`.
 fn versions(list: &Json) -> HashSet<Version> {
     let items = |value: &Json, key: &str| value.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
     let text = |value: &Json, key: &str| value.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -191,7 +192,7 @@ fn versions(list: &Json) -> HashSet<Version> {
     groups.flat_map(of_group).filter(is_name).take(VERSIONS).collect()
 }
 
-/// Of `APIResourceList`, without subresources.
+/// The resources in an `APIResourceList`, without subresources.
 fn resources(list: &Json) -> HashMap<String, Resource> {
     let items = list.get("resources").and_then(Json::as_array).into_iter().flatten();
     let read = |one: &Json| {

@@ -1,4 +1,4 @@
-//! What became of the manifests of a work in one pass, and what of that is tracked.
+//! The outcomes of a work's manifests in one pass, and which of them are tracked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,17 +7,17 @@ use delivery::manifests::Manifest;
 
 use super::begun::Kept;
 
-/// What became of the manifests.
+/// The outcomes of manifests.
 pub struct Done<'m> {
     pub manifests: &'m [Manifest],
-    /// By ordinal; none: it was not looked at.
+    /// By ordinal; none if a manifest was not processed.
     pub outcomes: Vec<Option<Kept>>,
 }
 
 // === impl Done ===
 
 impl Done<'_> {
-    /// All that is wanted, whatever became of it.
+    /// All wanted objects, with any outcome.
     pub fn wanted(&self) -> Vec<Tracked> {
         let wanted = self.manifests.iter().filter(|manifest| manifest.object.is_ok());
         let tracked = |manifest: &Manifest| Tracked {
@@ -28,7 +28,7 @@ impl Done<'_> {
         wanted.map(tracked).collect()
     }
 
-    /// What is listed where a pass did not come to its end: nothing is taken off.
+    /// The objects to list if a pass did not end: none is removed from the list.
     pub fn listed(&self, before: &[Tracked]) -> Vec<Tracked> {
         let mut listed = self.tracked(before);
         let known: HashSet<Identity> = listed.iter().map(|one| one.identity.clone()).collect();
@@ -36,7 +36,8 @@ impl Done<'_> {
         listed
     }
 
-    /// What of that is tracked: what is owned and there, and, where that is not known, what was.
+    /// The tracked objects: those that are owned and exist, and, if that is unknown, those tracked
+    /// `before`.
     pub fn tracked(&self, before: &[Tracked]) -> Vec<Tracked> {
         let wanted = self.manifests.iter().zip(&self.outcomes).filter(|(manifest, _)| manifest.object.is_ok());
         let before: HashMap<&Identity, &Tracked> = before.iter().map(|one| (&one.identity, one)).collect();

@@ -1,5 +1,5 @@
-//! Somebody else writes the status of a work. It is told anew: at once the first time, later the
-//! more often that happens.
+//! Another client writes the status of a work. The status is then reported again: at once the first
+//! time, and with growing waits if it happens repeatedly.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
@@ -12,40 +12,40 @@ use tokio::time::Instant;
 use super::contest::Contest;
 use crate::parts::watched::is_older;
 
-/// Of one work.
+/// Edits of one work.
 #[derive(Debug, Default)]
 pub struct Edits {
-    /// What the hub was told, as a number.
+    /// The status that the hub got, as a number.
     told: Option<u64>,
-    /// The newest version of the work that was looked at, or written.
+    /// The newest version of the work that was read, or written.
     version: Option<String>,
     contest: Contest,
     again: Option<Instant>,
 }
 
-/// What became of what was told.
+/// What happened to the reported status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
     None,
-    /// It is told anew now.
+    /// Report it again now.
     Now,
-    /// So soon.
+    /// Report it again after this wait.
     In(Duration),
 }
 
-/// Takes what is written as a number.
+/// A hasher as a writer: turns written bytes into a number.
 #[derive(Default)]
 struct Print(DefaultHasher);
 
 // === impl Edits ===
 
 impl Edits {
-    /// The work was looked at, or written, in that version.
+    /// The work was read, or written, at this version.
     pub fn know(&mut self, version: &str) {
         self.version = Some(version.to_owned());
     }
 
-    /// Whether that version is newer (KEP-5504). What is no number is not.
+    /// Whether that version is newer (KEP-5504). A version that is no number is not.
     pub fn are_behind(&self, version: &str) -> bool {
         self.version.as_deref().is_some_and(|known| is_older(Some(known), version))
     }
@@ -55,7 +55,8 @@ impl Edits {
         (self.told, self.again) = (Some(print(status)), None);
     }
 
-    /// What became of that, where nothing else `is_owed` to the hub: by what it has now.
+    /// Compares the reported status with the hub's present one, unless another report `is_owed` to
+    /// the hub.
     pub fn judge(&mut self, status: &ManifestWorkStatus, is_owed: bool, now: Instant) -> Edit {
         self.again = None;
         if is_owed || self.told.is_none_or(|told| told == print(status)) {
@@ -70,18 +71,18 @@ impl Edits {
         Edit::Now
     }
 
-    /// When it is told anew.
+    /// Time of the next repeated report.
     pub fn again(&self) -> Option<Instant> {
         self.again
     }
 }
 
-/// What is told by us: others may have conditions of their own beside that.
+/// The parts of the status that we report: others may add conditions of their own.
 fn print(status: &ManifestWorkStatus) -> u64 {
     let ours: Vec<&Condition> = status.conditions.iter().filter(|one| is_made(one)).collect();
     let mut print = Print::default();
     let told = (ours, &status.resource_status);
-    // Nothing is written that could fail.
+    // This writer never fails.
     let _ = serde_json::to_writer(&mut print, &told);
     print.0.finish()
 }

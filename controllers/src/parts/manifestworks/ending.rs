@@ -1,4 +1,4 @@
-//! The end of a work: what it applied goes first.
+//! The end of a work: the objects that it applied are deleted first.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,20 +24,20 @@ use super::work::{self, Work};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
 
-/// How long a cluster that is gone from the hub, or is being deleted, is tried before works end
+/// How long to try a cluster that is gone from the hub, or is being deleted, before works end
 /// without it.
 const LEFT: Duration = Duration::from_mins(10);
 
-/// What is being deleted, and not gone.
+/// Objects that are being deleted, but are not gone.
 #[derive(Debug)]
 pub struct Left {
     pub count: usize,
-    /// One of them, one that the member refuses to delete before others.
+    /// One of them, preferably one that the member refuses to delete.
     first: Identity,
     why: Option<String>,
 }
 
-/// How objects are taken away, and for which executor.
+/// How objects are removed, and for which executor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How<'a> {
     pub option: Option<&'a DeleteOption>,
@@ -61,7 +61,7 @@ pub fn words(identity: &Identity) -> String {
     format!("{resource}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Whether a cluster that leaves has been tried for long enough. `since`: when that began.
+/// Whether a leaving cluster has been tried for long enough. `since` is when that began.
 fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
     if !is_leaving {
         *since = None;
@@ -70,10 +70,10 @@ fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
     now.saturating_duration_since(*since.get_or_insert(now)) >= LEFT
 }
 
-/// That of its cluster, as long as that is there, whether it is being deleted or not. Once it is
-/// gone, its works stay as they are, as upstream has it: with their finalizer, and what they
-/// applied. A work that is deleted then is ended, if only our finalizer keeps it. While the
-/// definition of clusters is being deleted, none is.
+/// The mode of the work's cluster while the cluster exists, even while it is being deleted. When
+/// the cluster is gone, its works stay as they are, as in upstream: with their finalizer, and with
+/// what they applied. A work that is deleted after that is ended if only our finalizer holds it.
+/// While the definition of clusters is being deleted, no work is ended.
 fn mode(clusters: &Clusters, is_defined: bool, object: &DynamicObject) -> Option<Mode> {
     let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
     let is_left_behind = || {
@@ -88,7 +88,7 @@ fn mode(clusters: &Clusters, is_defined: bool, object: &DynamicObject) -> Option
 // === impl Part ===
 
 impl Part {
-    /// Takes what it applied from the member, and lets it go.
+    /// Removes the work's objects from the member, and then its finalizer.
     pub(super) async fn end(
         &self,
         work: &mut Work,
@@ -111,7 +111,8 @@ impl Part {
         let option = work.delete_option.clone().map_err(Failure::DeleteOption)?;
         let executor = work.executor.clone().map_err(Failure::Executor)?;
         let how = How { option: option.as_ref(), executor: executor.as_ref() };
-        // One whose name is too long was never applied, nor one that another cluster's keeps off.
+        // A work whose name is too long was never applied, nor was one that another cluster's work
+        // blocks.
         let keeper = Keeper { agent: &self.agent, work };
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
             && let Some(mut held) = target.applied_for_certain(&name).await?
@@ -130,7 +131,7 @@ impl Part {
                 && let Some(left) = self.go_on(target, slot, work, &held, (how, memory)).await?
             {
                 self.tell_deleting(work, memory, Some(&left.to_string())).await?;
-                // It answers.
+                // The cluster answers.
                 (memory.failures, memory.left) = (0, None);
                 return Ok(Action::requeue(memory.goes(left.count)));
             }
@@ -140,7 +141,7 @@ impl Part {
         Ok(Action::await_change())
     }
 
-    /// As [`Part::go_away`], from where the slot before ended.
+    /// As [`Part::go_away`], from where the earlier slot ended.
     async fn go_on(
         &self,
         target: &Target,
@@ -155,7 +156,8 @@ impl Part {
         left
     }
 
-    /// Takes all away that was applied, and then what lists it. Returns what is not gone yet.
+    /// Removes all applied objects, and then the object that lists them. Returns those that are not
+    /// gone yet.
     pub(super) async fn go_away(
         &self,
         target: &Target,
@@ -170,7 +172,7 @@ impl Part {
         let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        // The member says how many there are.
+        // The member determines how many there are.
         let (these, later) = held.tracked().split_at(held.tracked().len().min(MOST_AT_ONCE));
         for (one, removed) in target.take_away(slot, these, leaving, begun).await? {
             match removed {
@@ -198,7 +200,7 @@ impl Part {
         Ok(Some(left))
     }
 
-    /// How the cluster of a work is delivered to; none: not from here.
+    /// How the cluster of a work is delivered to; none if this part does not deliver to it.
     pub(super) fn mode(&self, object: &DynamicObject) -> Option<Mode> {
         mode(&self.clusters, self.is_defined(), object)
     }
@@ -211,7 +213,8 @@ impl Part {
         work.is_ending && self.is_defined() && self.clusters.is_leaving(work.cluster())
     }
 
-    /// Its cluster cannot be reached. Whether the work goes without it: that one is gone for long.
+    /// Called when the work's cluster is unreachable. Ends the work without the cluster if that has
+    /// been gone for long, and returns whether it did.
     pub(super) async fn goes_without(&self, work: &mut Work, memory: &mut Memory) -> Result<bool, Failure> {
         let is_leaving = self.is_leaving(work);
         if !is_due(&mut memory.left, is_leaving, Instant::now()) {
@@ -226,7 +229,7 @@ impl Part {
         Ok(true)
     }
 
-    /// Its cluster does not answer: it waits, and says so.
+    /// The work's cluster does not answer: the work waits, and its status says so.
     pub(super) async fn tell_waiting(&self, work: &mut Work, memory: &mut Memory) -> Result<(), Failure> {
         let cluster = work.cluster();
         let why = if self.is_leaving(work) {

@@ -1,4 +1,4 @@
-//! What follows a pass that failed: when the work is tried again, and what is reported of it.
+//! What follows a failed pass: when the work is retried, and what is reported.
 
 use kube::runtime::controller::Action;
 use net::backoff::Backoff;
@@ -14,7 +14,7 @@ use crate::metrics::WorkState;
 // === impl Part ===
 
 impl Part {
-    /// A pass did not come to its end. Returns when it is tried again.
+    /// Handles a pass that failed. Returns when the work is retried.
     pub(super) async fn failed(
         &self,
         work: &mut Work,
@@ -29,7 +29,7 @@ impl Part {
             return Action::requeue(SLOT_AGAIN);
         }
         let is_unreachable = failure.away().is_some() || failure.is_closed();
-        // What the hub refuses is tried again with the rest.
+        // If the hub refuses that, it is retried with the rest.
         if is_unreachable && self.goes_without(work, memory).await.unwrap_or(false) {
             return Action::await_change();
         }
@@ -67,15 +67,15 @@ impl Part {
         Action::requeue(after)
     }
 
-    /// Tells of the work why nothing can be done with it.
+    /// Reports why the work cannot be processed.
     async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
         if failure.is_kept_by_others() {
             self.tell(work, Reason::ForeignAgent, failure.to_string());
             self.metrics.delivery.settle(&work.key, WorkState::foreign());
         }
-        // Once may be by chance.
+        // A single failure may be a coincidence.
         let why = failure.forbidden().or_else(|| failure.of_work().filter(|_| failures > 0));
-        // What cannot be told is told the next time.
+        // A failed report is repeated the next time.
         let _ = match why {
             _ if work.is_ending => self.tell_deleting(work, memory, Some(&failure.to_string())).await,
             Some(why) => self.refuse(work, memory, &why).await.map(drop),

@@ -1,4 +1,4 @@
-//! Why a pass over a work did not come to its end.
+//! Why a pass over a work failed.
 
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ pub enum Failure {
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]
     Gone,
-    /// Its slot has lasted for long enough.
+    /// Its slot has lasted long enough.
     #[error("its turn is over, and the work waits for its next one")]
     SlotOver,
-    /// Others go on first.
+    /// Others come first.
     #[error("its cluster is slow, and the work waits for its turn among those of slow ones")]
     Slow,
     #[error("spec.deleteOption cannot be read, and no object is deleted until it can: {0}")]
@@ -55,18 +55,18 @@ pub enum Failure {
     Unreadable(String),
 }
 
-/// Until somebody may have granted what is missing.
+/// Wait until somebody may have granted missing rights.
 const GRANTED: Duration = Duration::from_mins(1);
 
 // === impl Failure ===
 
 impl Failure {
-    /// Nothing failed: it goes on where it is in its next turn.
+    /// Nothing failed: the pass continues in its next slot.
     pub fn is_for_slot(&self) -> bool {
         matches!(self, Self::SlotOver | Self::Slow)
     }
 
-    /// The cluster did not answer, and how long at least it is to be left alone.
+    /// The cluster did not answer; returns the minimum time to leave it alone.
     pub fn away(&self) -> Option<Duration> {
         match self {
             Self::Member(MemberError::Away(failure) | MemberError::Late(failure)) => {
@@ -76,7 +76,7 @@ impl Failure {
         }
     }
 
-    /// The hub lets us not through, or the member's credential may not do what any work needs.
+    /// The hub refuses us access, or the member's credential lacks rights that any work needs.
     pub fn forbidden(&self) -> Option<String> {
         match self {
             Self::Member(MemberError::Closed(failure)) => Some(format!("forbidden: {failure}")),
@@ -85,12 +85,12 @@ impl Failure {
         }
     }
 
-    /// The hub lets nobody like us through.
+    /// The hub refuses our access to the cluster.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Member(MemberError::Closed(_)))
     }
 
-    /// What a work is told of that cannot even be begun.
+    /// What the status of a work says that cannot even be begun.
     pub fn of_work(&self) -> Option<String> {
         match self {
             Self::Member(MemberError::Refused(_)) | Self::Unreadable(_) | Self::Defined => Some(self.to_string()),
@@ -106,12 +106,12 @@ impl Failure {
         }
     }
 
-    /// The hub takes nothing as large as what was written.
+    /// The hub refuses the written object for its size.
     pub fn is_too_large(&self) -> bool {
         matches!(self, Self::Hub(error) if error.is_too_large())
     }
 
-    /// Nobody here works on it: another replica does, or it is gone.
+    /// This replica no longer processes the work: another replica does, or the work is gone.
     pub fn is_over(&self) -> bool {
         matches!(
             self,
@@ -119,12 +119,12 @@ impl Failure {
         )
     }
 
-    /// Others have the list of what is applied: they are not fought.
+    /// Another keeper has the list of applied objects: it is not fought over.
     pub fn is_kept_by_others(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Shared { .. } | Self::Earlier { .. })
     }
 
-    /// When it is tried again, if that is not for the back-off to say.
+    /// The wait before a retry, if the back-off does not determine it.
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Contested { after, .. } => Some(*after),

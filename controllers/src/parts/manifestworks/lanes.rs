@@ -1,5 +1,5 @@
-//! What clusters share, so many at a time: of all, of one, and of all that are slow. So whoever is
-//! slow, or hangs, holds up others like it, and nobody else.
+//! Shared capacity of clusters, with limits for all, for one, and for all that are slow. A cluster
+//! that is slow, or hangs, delays only others like it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -8,41 +8,41 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Of what all share, those that are slow hold one part in so many at most.
+/// Slow clusters hold at most this fraction of the shared capacity.
 const SLOW_SHARE: usize = 4;
-/// What one that was slow weighs, where one that was quick takes 1 off.
+/// Weight of a slow use; a quick use subtracts 1.
 const WEIGHT: u8 = 2;
-/// From here on a cluster has one at a time: also one of which nothing is known yet.
+/// From this slowness on, a cluster has one use at a time; unknown clusters start here.
 const NARROW: u8 = 4;
-/// From here on it is known to be slow.
+/// From this slowness on, it is known to be slow.
 const SLOW: u8 = 6;
-/// Quick ones in a row that are enough to be quick again, and some.
+/// Limit of the slowness: this many quick uses in a row, and fewer, make any cluster quick again.
 const MOST: u8 = 8;
 
-/// Of all clusters. Clones share.
+/// The capacity of all clusters. Clones share it.
 #[derive(Clone)]
 pub struct Lanes {
     all: Arc<Semaphore>,
     slow: Arc<Semaphore>,
-    /// As many for those of which nothing is known yet: who is slow does not hold their first up.
+    /// As much for clusters that are not known yet, so that slow ones do not delay their first use.
     new: Arc<Semaphore>,
     of_one: usize,
     slow_after: Duration,
 }
 
-/// Of one cluster. Clones share.
+/// The capacity of one cluster. Clones share it.
 #[derive(Clone)]
 pub struct Lane {
     of_all: Lanes,
     own: Arc<Semaphore>,
-    /// One, while it is slow.
+    /// One use, while the cluster is slow.
     narrow: Arc<Semaphore>,
     slowness: Arc<AtomicU8>,
     /// It was slow once, and has not been quick for long since.
     was_slow: Arc<AtomicBool>,
 }
 
-/// One of them. How long it was held says whether its cluster is slow.
+/// One use. The time for which it is held determines whether its cluster is slow.
 pub struct Held {
     lane: Lane,
     since: Instant,
@@ -52,15 +52,15 @@ pub struct Held {
 // === impl Lanes ===
 
 impl Lanes {
-    /// `all` at a time, `of_one` of them of one cluster; slow is who takes longer than
-    /// `slow_after`, again and again.
+    /// `all` concurrent uses, of which `of_one` are of one cluster; a cluster is slow if its uses
+    /// repeatedly take longer than `slow_after`.
     pub fn new(all: usize, of_one: usize, slow_after: Duration) -> Self {
         let slow = (all / SLOW_SHARE).max(1);
         let [all, slow, new] = [all, slow, slow].map(|count| Arc::new(Semaphore::new(count)));
         Self { all, slow, new, of_one, slow_after }
     }
 
-    /// For one more cluster.
+    /// The capacity of one more cluster.
     pub fn lane(&self) -> Lane {
         Lane {
             of_all: self.clone(),
@@ -75,8 +75,8 @@ impl Lanes {
 // === impl Lane ===
 
 impl Lane {
-    /// Waits for one. Each cluster waits behind its own first: those that wait for what all share
-    /// are few of each, and served in turn.
+    /// Waits for a use. Each cluster first waits behind its own uses, so that only few of each wait
+    /// for the shared capacity, in turn.
     pub async fn enter(&self) -> Held {
         let mut permits = Vec::new();
         let mut take = async |of: &Arc<Semaphore>| permits.extend(Arc::clone(of).acquire_owned().await.ok());
@@ -84,7 +84,7 @@ impl Lane {
         if self.is_narrow() {
             take(&self.narrow).await;
         }
-        // It may have shown meanwhile that it is quick.
+        // It may have turned out quick meanwhile.
         if self.is_narrow() {
             let was_slow = self.was_slow.load(Ordering::Relaxed);
             take(if was_slow { &self.of_all.slow } else { &self.of_all.new }).await;
@@ -93,7 +93,7 @@ impl Lane {
         Held { lane: self.clone(), since: Instant::now(), _permits: permits }
     }
 
-    /// Whether it has been slow again and again.
+    /// Whether it has been slow repeatedly.
     pub fn is_slow(&self) -> bool {
         self.slowness.load(Ordering::Relaxed) >= SLOW
     }
@@ -107,7 +107,7 @@ impl Lane {
         let next =
             |known: u8| Some(if is_slow { known.saturating_add(WEIGHT).min(MOST) } else { known.saturating_sub(1) });
         let before = self.slowness.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        // One that was quick often enough is as good as new.
+        // A cluster that was quick often enough counts as unknown again.
         if is_slow || before.is_ok_and(|before| before <= 1) {
             self.was_slow.store(is_slow, Ordering::Relaxed);
         }
@@ -131,7 +131,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Uses it once, for so long.
+    /// Uses the lane once, for this long.
     async fn once(lane: &Lane, time: Duration) {
         let _held = lane.enter().await;
         sleep(time).await;

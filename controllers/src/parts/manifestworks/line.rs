@@ -1,25 +1,26 @@
-//! Who waits for something, in the order in which they came.
+//! A queue of names, in order of arrival.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Names, each once.
+/// Names without duplicates.
 #[derive(Debug, Default)]
 pub struct Line {
     positions: HashMap<String, u64>,
     names: BTreeMap<u64, String>,
     next: u64,
-    /// Places of those that were called last: who was called, and came too late, is first again.
+    /// Positions of the names called last: a name that was called, but came too late, is first
+    /// again.
     called: HashMap<String, u64>,
 }
 
-/// Places of the called that are kept: some may never come.
+/// Limit of the kept positions of called names: some may never come back.
 const CALLED: usize = 256;
 
 // === impl Line ===
 
 impl Line {
-    /// Puts a name at the end, or where it was when it was called; unless it waits already. Returns
-    /// whether it did not.
+    /// Puts a name at the end, or at its position when it was called, unless it already waits.
+    /// Returns whether it was inserted.
     pub fn insert(&mut self, name: &str) -> bool {
         if self.positions.contains_key(name) {
             return false;
@@ -31,14 +32,14 @@ impl Line {
         true
     }
 
-    /// It has got what it waited for. Whether it waited.
+    /// The name has got what it waited for. Returns whether it was waiting.
     pub fn remove(&mut self, name: &str) -> bool {
         self.called.remove(name);
         let position = self.positions.remove(name);
         position.is_some_and(|position| self.names.remove(&position).is_some())
     }
 
-    /// Calls who has waited longest: it waits no more.
+    /// Calls the name that has waited longest: it no longer waits.
     pub fn call(&mut self) -> Option<String> {
         let (position, name) = self.names.pop_first()?;
         self.positions.remove(&name);
@@ -81,11 +82,11 @@ mod tests {
         assert!(line.insert("d") && line.insert("b") && line.insert("a"));
         let order: Vec<_> = std::iter::from_fn(|| line.call()).collect();
         assert_eq!(order, ["a", "b", "c", "d"]);
-        // Who got what it was called for is at the end, next time.
+        // A name that got what it was called for goes to the end, the next time.
         line.remove("a");
         assert!(line.insert("e") && line.insert("a"));
         assert_eq!((line.call().as_deref(), line.call().as_deref()), (Some("e"), Some("a")));
-        // Those that never come are not kept for ever.
+        // Names that never come back are not kept forever.
         for number in 0..2 * CALLED {
             line.insert(&number.to_string());
             line.call();

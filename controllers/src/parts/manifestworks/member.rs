@@ -1,5 +1,5 @@
-//! Calls to one member, through the gateway: each within a time, so many at a time, and writes only
-//! while this replica leads.
+//! Calls to one member, through the gateway: each with a timeout, a limited number at a time, and
+//! writes only while this replica leads.
 
 mod error;
 
@@ -22,23 +22,23 @@ use crate::metrics::Delivery;
 use crate::raw::{HEAVIEST, weight};
 use crate::term::{MayWrite, NotLeading, within_at_most};
 
-/// Bytes of an answer: those of the longest request that an API server takes.
+/// Limit of an answer in bytes: that of the longest request that an API server accepts.
 const LARGEST: usize = 3 << 20;
-/// What stands in paths as it is.
+/// Characters that paths contain unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 const MERGE: &str = "application/merge-patch+json";
 const PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
 
-/// Where an object is, or, without a name, its kind's list.
+/// The location of an object, or, without a name, of its kind's list.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
     pub identity: &'a Identity,
     pub version: &'a str,
 }
 
-/// How many requests are made at a time, and how long each may take.
+/// The limits of concurrent requests, and the timeout of each.
 #[derive(Clone)]
 pub struct Limits {
     pub lanes: Lanes,
@@ -52,21 +52,21 @@ pub struct Member {
     lane: Lane,
     may_write: MayWrite,
     pub metrics: Delivery,
-    /// That it gave, yes or no.
+    /// Number of its answers, positive or negative.
     answers: AtomicU64,
-    /// Nothing more is written to it.
+    /// No more writes to it.
     is_closed: AtomicBool,
 }
 
 // === impl At ===
 
 impl At<'_> {
-    /// Of the object.
+    /// Path of the object.
     fn object(&self) -> String {
         format!("{}/{}", self.list(), encoded(&self.identity.name))
     }
 
-    /// Of its kind, in its namespace.
+    /// Path of its kind's list, in its namespace.
     fn list(&self) -> String {
         let Identity { group, resource, namespace, .. } = self.identity;
         let root =
@@ -96,32 +96,32 @@ impl Member {
         self.sender.clone()
     }
 
-    /// Whether it takes long to answer, or does not, again and again.
+    /// Whether it repeatedly takes long to answer, or does not answer.
     pub fn is_slow(&self) -> bool {
         self.lane.is_slow()
     }
 
-    /// How often it has answered.
+    /// Number of its answers so far.
     pub fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// The cluster is not delivered to any more: no write begins from now on.
+    /// The cluster no longer gets deliveries: no write begins from now on.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// The object. That there is none is an error too.
+    /// The object. A missing object is an error, too.
     pub async fn find(&self, at: At<'_>) -> Result<Json, MemberError> {
         self.send(Method::GET, at.object(), None, Use::Read).await
     }
 
-    /// The object, if there is one.
+    /// The object, if it exists.
     pub async fn get(&self, at: At<'_>) -> Result<Option<Json>, MemberError> {
         self.read(&at.object()).await
     }
 
-    /// What is at a path, if there is something.
+    /// The object at a path, if it exists.
     pub async fn read(&self, path: &str) -> Result<Option<Json>, MemberError> {
         match self.send(Method::GET, path.to_owned(), None, Use::Read).await {
             Ok(found) => Ok(Some(found)),
@@ -157,12 +157,12 @@ impl Member {
         self.write(Method::PATCH, path, Some((APPLY, object))).await
     }
 
-    /// What is deleted answers a Status, or the object, if it is not gone yet.
+    /// A deletion answers with a Status, or with the object, if it is not gone yet.
     pub async fn delete(&self, at: At<'_>, options: &Json) -> Result<Json, MemberError> {
         self.write(Method::DELETE, at.object(), Some((JSON, options))).await
     }
 
-    /// A review asks, and changes nothing.
+    /// A review only asks, and changes nothing.
     pub async fn review(&self, review: &Json) -> Result<bool, MemberError> {
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
         let answer = self.send(Method::POST, path, Some((JSON, review)), Use::Read).await?;
@@ -177,8 +177,9 @@ impl Member {
         self.send(method, path, body, Use::Write).await
     }
 
-    /// A group that a member has not is answered without a Status, as by a hub without a gateway,
-    /// and so is one whose own server is broken: who answers otherwise is the member.
+    /// For a group that a member does not have, the answer has no Status, as from a hub without a
+    /// gateway; and so has the answer for a group whose own server is broken. If the member answers
+    /// `/version`, it was the member that answered.
     async fn send(
         &self,
         method: Method,
@@ -195,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Asks what any member answers.
+    /// Requests a path that any member answers.
     pub async fn is_there(&self) -> Result<(), MemberError> {
         self.once(Method::GET, "/version".to_owned(), None, Use::Read).await.map(drop)
     }
@@ -218,7 +219,7 @@ impl Member {
         let sees_admission = method != Method::GET;
         let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
         let _held = self.lane.enter().await;
-        // Now: the term may have ended while others were asked.
+        // Here, because the term may have ended while others were asked.
         let within = self.within(what_for)?;
         let answer = timeout(within, fleet::answer(&self.sender, request, LARGEST)).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
@@ -239,11 +240,11 @@ impl Member {
     }
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     Read,
-    /// It ends within the term.
+    /// A write must end within the term.
     Write,
 }
 

@@ -1,5 +1,5 @@
-//! What is known of works between two passes. Nothing of it is needed to begin: the hub and the
-//! members have it all.
+//! The state of works between two passes. None of it is needed to begin: the hub and the members
+//! have all of it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,58 +26,58 @@ use crate::metrics::{Delivery, Unwatched};
 use crate::parts::watched::is_older;
 use crate::wakes::Key;
 
-/// Between looks at what is being deleted.
+/// Interval of checks of objects that are being deleted.
 const GOING: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
 
-/// Of one work. There are ten thousand, of which few are worked on: what is of those alone is
-/// boxed.
+/// The state of one work. There are ten thousand, of which few are being processed: fields that
+/// only those need are boxed.
 #[derive(Default)]
 pub struct Memory {
     uid: String,
-    /// The generation at which all of its objects were looked at; none: they are to be.
+    /// The generation at which all of its objects were processed; none if they must be processed.
     pub settled: Option<i64>,
-    /// Objects that are to be looked at.
+    /// Objects that must be processed.
     pub owed: HashSet<Identity>,
     pub objects: Objects,
-    /// Where a pass goes on whose slot was over.
+    /// Where the next pass continues after the slot ended.
     begun: Option<Box<Begun>>,
-    /// The word of the cluster by which it was taken over from an agent, if one kept it.
+    /// The cluster's mode with which it was adopted from an agent, if one kept it.
     pub adopted: Option<Mode>,
-    /// What is written of it.
+    /// Writes of its `AppliedManifestWork`.
     pub writes: Writes,
-    /// It is looked at again then.
+    /// When its `AppliedManifestWork` is processed again.
     pub applied_again: Option<Instant>,
     pub scopes: HashSet<Scope>,
-    /// What is remembered of its objects takes that much.
+    /// Memory of the state of its objects.
     room: Option<Charge>,
-    /// There is no room for it: its objects are looked at from time to time.
+    /// There is no room for that state: its objects are processed periodically.
     unwatched: Option<Unwatched>,
-    /// Some of its objects cannot be followed: all are looked at then.
+    /// When all objects are processed, because some cannot be followed.
     pub resync: Option<Instant>,
-    /// What is no longer wanted, and not gone yet, is looked at then.
+    /// When objects that are no longer wanted, but not gone yet, are checked.
     pub removal: Option<Instant>,
     pub pace: Pace,
     pub heat: Heat,
-    /// What is being deleted, and how often in a row it was looked at in vain.
+    /// Number of objects being deleted, and of checks in a row without progress.
     going: (usize, u32),
-    /// The failure that was logged last.
+    /// The last logged failure.
     pub said: String,
-    /// Since when its cluster is seen to be gone, or to go, and not to answer.
+    /// Since when its cluster has been gone, or leaving, and without an answer.
     pub left: Option<Instant>,
-    /// Passes in a row that did not end well.
+    /// Failed passes in a row.
     pub failures: u32,
-    /// What is to be told, where that waits for its time.
+    /// The status to write, while it waits for its time.
     pub status: Option<ManifestWorkStatus>,
-    /// What that takes.
+    /// Memory of that status.
     waiting: Option<Charge>,
-    /// Bytes of the smallest status that was too large for the hub, and at which generation.
+    /// Bytes of the smallest status that was too large for the hub, and the work's generation.
     pub too_large: Option<(i64, usize)>,
     is_complete: bool,
     pub edits: Edits,
     written: Option<Box<Written>>,
 }
 
-/// The work as this process wrote it last: what the watch says may be older.
+/// The work as this process wrote it last: the watch may have an older version.
 struct Written {
     version: String,
     finalizers: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Memories(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Memory>>>>);
 // === impl Memory ===
 
 impl Memory {
-    /// Puts into `work` what is newer here. Another work of that name has nothing here.
+    /// Copies newer fields into `work`. A different work of the same name has no state here.
     pub fn recall(&mut self, work: &mut Work) {
         if self.uid != work.uid {
             *self = Self { uid: work.uid.clone(), ..Self::default() };
@@ -106,11 +106,12 @@ impl Memory {
         self.edits.know(&work.version);
     }
 
-    /// Whether the work is complete, by what it was told or is about to be.
+    /// Whether the work is complete, by its reported status, or the one about to be written.
     ///
     /// # Errors
     ///
-    /// Somebody else wrote that of a complete one, again: nothing is done for so long.
+    /// Fails if another client wrote the status of a complete work, again: returns the time for
+    /// which nothing is done.
     pub fn judge(&mut self, work: &Work, now: Instant) -> Result<bool, Duration> {
         let is_owed = self.status.is_some() || self.settled != Some(work.generation);
         match self.edits.judge(&work.status, is_owed, now) {
@@ -124,8 +125,8 @@ impl Memory {
         Ok(is_complete)
     }
 
-    /// The work is complete, or is not. What was begun of the other kind of pass is of no use to
-    /// this one, and what is complete no more is to be applied.
+    /// Sets whether the work is complete. On a change, the state of an unfinished pass of the other
+    /// kind is useless, and a work that is no longer complete must be applied.
     pub fn becomes(&mut self, is_complete: bool) {
         if std::mem::replace(&mut self.is_complete, is_complete) == is_complete {
             return;
@@ -136,8 +137,8 @@ impl Memory {
         }
     }
 
-    /// For how long nothing is done with the work that has this metadata, whatever is seen of its
-    /// objects: what is owed is gathered then.
+    /// How long the work with this metadata is not processed, regardless of changes to its objects:
+    /// these are gathered meanwhile.
     pub fn rests(&self, metadata: &ObjectMeta, now: Instant) -> Option<Duration> {
         let generation = metadata.generation.unwrap_or_default();
         let is_same = metadata.uid.as_deref() == Some(self.uid.as_str()) && metadata.deletion_timestamp.is_none();
@@ -145,14 +146,14 @@ impl Memory {
         self.heat.wait(now, generation).filter(|_| is_at_rest)
     }
 
-    /// The watch tells that version: what this process wrote before is known by it. Returns whether
-    /// somebody else wrote it since this process looked at the work last.
+    /// The watch has brought that version, which includes earlier writes of this process. Returns
+    /// whether another client has written the work since this process last read it.
     pub fn saw(&mut self, version: &str) -> bool {
         self.written.take_if(|written| !is_older(Some(version), &written.version));
         self.edits.are_behind(version)
     }
 
-    /// It was written just now, and is so.
+    /// This process has just written the work, which now has this content.
     pub fn wrote(&mut self, work: &Work) {
         self.edits.know(&work.version);
         self.written = Some(Box::new(Written {
@@ -162,19 +163,19 @@ impl Memory {
         }));
     }
 
-    /// Where to begin, in this generation of the work.
+    /// The state to start from, in this generation of the work.
     pub fn begin(&mut self, generation: i64) -> Begun {
         Begun::after(self.begun.take().map(|begun| *begun), generation)
     }
 
-    /// Whether a pass goes on where a slot was over.
+    /// Whether the next pass continues one whose slot ended.
     pub fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Keeps what was begun, if the pass did not come to its end because its slot was over. After
-    /// any other failure, and where there is no room to keep all of it, the next pass looks at all:
-    /// what earlier slots looked at is owed no more, and is not on the hub yet.
+    /// Keeps the progress of a pass if its slot ended. After any other failure, or without room for
+    /// all of the progress, the next pass processes everything: objects processed in earlier slots
+    /// are no longer owed, but their outcomes are not on the hub yet.
     pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>, budget: &Budget) {
         match ended {
             Err(failure) if failure.is_for_slot() => {
@@ -189,8 +190,8 @@ impl Memory {
         }
     }
 
-    /// A pass failed. What it owes would be kept until the member answers: where the next pass
-    /// looks at all objects anyway, it is forgotten.
+    /// Called after a failed pass. The owed objects would be kept until the member answers; if the
+    /// next pass processes all objects anyway, they are forgotten.
     pub fn owes_all(&mut self, generation: i64) {
         if self.unwatched.is_some() {
             self.settled = None;
@@ -200,8 +201,8 @@ impl Memory {
         }
     }
 
-    /// Makes room for `bytes` of what is remembered of its objects. Without room, nothing of it is.
-    /// Returns whether there is.
+    /// Reserves `bytes` for the state of its objects. Without room, none of it is kept. Returns
+    /// whether there is room.
     pub fn make_room(&mut self, bytes: usize, budget: &Budget, metrics: &Delivery) -> bool {
         let has_room = if self.room.is_some() {
             self.grow(bytes)
@@ -219,7 +220,7 @@ impl Memory {
         has_room
     }
 
-    /// The same, where it has room already: without more, it keeps that.
+    /// The same, if it has a reservation already: if that cannot grow, it stays.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.room.as_mut().is_some_and(|room| room.set(bytes))
     }
@@ -233,8 +234,8 @@ impl Memory {
         self.unwatched.is_some()
     }
 
-    /// A status waits to be written. Without room for it, it is returned, and the next pass looks
-    /// at all objects.
+    /// Stores a status that must wait. Without room for it, it is returned, and the next pass
+    /// processes all objects.
     pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) -> Option<ManifestWorkStatus> {
         self.waiting = budget.take(budget::weighs(&status));
         if self.waiting.is_none() {
@@ -245,36 +246,36 @@ impl Memory {
         None
     }
 
-    /// What is to be written now.
+    /// Takes the status to write now.
     pub fn take_status(&mut self) -> Option<ManifestWorkStatus> {
         self.waiting = None;
         self.status.take()
     }
 
-    /// So many are being deleted. Returns until when they are looked at again: their end is seen,
-    /// mostly.
+    /// Records how many objects are being deleted. Returns the wait until the next check; usually
+    /// the end of an object is seen before.
     pub fn goes(&mut self, left: usize) -> Duration {
         let times = if self.going.0 == left { self.going.1 } else { 0 };
         self.going = (left, times.saturating_add(1));
         GOING.wait(times)
     }
 
-    /// Nothing is being deleted.
+    /// No objects are being deleted.
     pub fn clear_going(&mut self) {
         self.going = (0, 0);
     }
 
-    /// The objects whose time has come.
+    /// The objects that are due.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = &Identity> {
         self.objects.due(now)
     }
 
-    /// Of so many objects somebody changes what is repaired.
+    /// Number of objects that another client changes back after repairs.
     pub fn contested(&self) -> usize {
         self.objects.contested(Instant::now())
     }
 
-    /// When the next one comes.
+    /// When the next object is due.
     pub fn next(&self) -> Option<Instant> {
         let objects = self.objects.next(Instant::now()).into_iter();
         let timers = [self.resync, self.removal, self.applied_again, self.edits.again()];
@@ -293,19 +294,19 @@ impl Memories {
         self.0.lock().remove(key);
     }
 
-    /// The watch tells a work in that version: as [`Memory::saw`]. Whoever works on it now finds
-    /// that out at the end.
+    /// The watch has brought a work at that version: as [`Memory::saw`]. A pass in progress finds
+    /// that out at its end.
     pub fn saw(&self, key: &Key, version: &str) -> bool {
         let memory = self.0.lock().get(key).map(Arc::clone);
         memory.is_some_and(|memory| memory.try_lock().is_ok_and(|mut memory| memory.saw(version)))
     }
 
-    /// Those that are not there any more.
+    /// The works that no longer exist.
     pub fn missing(&self, is_there: impl Fn(&Key) -> bool) -> Vec<Key> {
         self.0.lock().keys().filter(|key| !is_there(key)).cloned().collect()
     }
 
-    /// Those of a cluster.
+    /// The works of a cluster.
     pub fn of_cluster(&self, cluster: &str) -> Vec<Key> {
         self.0.lock().keys().filter(|(namespace, _)| namespace == cluster).cloned().collect()
     }

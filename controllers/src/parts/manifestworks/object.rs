@@ -1,4 +1,4 @@
-//! One object of a work, brought to what is wanted of it.
+//! Brings one object of a work to its wanted state.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,43 +18,44 @@ use super::member::{At, MemberError};
 use super::target::Target;
 use crate::metrics::{Act, Delivery, Ended};
 
-/// Tries of one pass, where somebody else writes in between.
+/// Attempts of one pass, if another client writes in between.
 const TRIES: usize = 3;
-/// After which such an object is looked at again.
+/// Wait after these attempts.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
-/// Until a definition may have come.
+/// Wait until a missing definition may exist.
 const COMES: Duration = Duration::from_secs(5);
-/// Looks for a definition in a row before they become rare.
+/// Attempts with a missing definition in a row before they become rare.
 const EAGER: u32 = 12;
-/// Between them then.
+/// The interval after that.
 const RARE: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(4));
-/// Until a right may have been granted.
+/// Wait until a right may have been granted.
 pub const GRANTED: Duration = Duration::from_mins(1);
-/// Between tries of what the member refuses.
+/// Interval of attempts that the member refuses.
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
-/// How long an object is left alone at most because the member asks for that (`Retry-After`).
+/// Limit of the time that the member may ask for before the next attempt (`Retry-After`).
 const LONGEST_OBJECT_REST: Duration = Duration::from_mins(4);
 
-/// What is kept of an object between two looks.
+/// The state of an object between two passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remembered {
     pub seen: Option<Seen>,
     pub contest: Contest,
-    /// Whether it is another work that contests it.
+    /// Whether another work contests it.
     pub is_of_work: bool,
-    /// Server-side applies that others' fields refused, and of which generation of the work.
+    /// Refusals of server-side apply because of others' fields, and the generation of the work that
+    /// they belong to.
     pub conflicts: Contest,
     pub conflicts_at: Option<i64>,
-    /// In a row.
+    /// Failures in a row.
     pub failures: u32,
-    /// The failure that was logged last, as a number.
+    /// The last logged failure, as a number.
     pub said: Option<u64>,
-    /// It is looked at again then, whatever is seen.
+    /// When it is processed again, with or without a change.
     pub again: Option<Instant>,
 }
 
-/// What became of it.
+/// The outcome for an object.
 #[derive(Debug)]
 pub struct Outcome {
     pub result: Result<(), Failed>,
@@ -62,19 +63,19 @@ pub struct Outcome {
     pub observed: Option<Json>,
     pub is_owned: bool,
     pub remembered: Remembered,
-    /// Somebody changes it back: who.
+    /// The client that changes it back.
     pub contested_by: Option<By>,
-    /// What is to be told of it, though it is applied.
+    /// A note for the status of an applied object.
     pub note: Option<String>,
-    /// Fields are others', and server-side apply does not take them.
+    /// Others own fields of it, which server-side apply does not take.
     pub is_conflict: bool,
 }
 
-/// What is the same for all objects of a work.
+/// The parameters for all objects of a work.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     pub target: &'a Target,
-    /// Its name.
+    /// Name of the work.
     pub work: &'a str,
     pub spec: &'a ManifestWorkSpec,
     pub owner: &'a Owner,
@@ -82,7 +83,7 @@ pub struct Setting<'a> {
     pub metrics: &'a Delivery,
 }
 
-/// One object at one time.
+/// The processing of one object, once.
 struct Look<'a> {
     setting: Setting<'a>,
     manifest: &'a Manifest,
@@ -91,28 +92,30 @@ struct Look<'a> {
     is_owned: bool,
     before: Remembered,
     was_applied: bool,
-    /// Whether the member has said what is there.
+    /// Whether the member has said what exists.
     is_read: AtomicBool,
-    /// Who wrote last, beside us, what is to be repaired: once it is, nothing may be his any more.
+    /// The last other writer of the fields to repair, found before the repair: after it, no field
+    /// may be that client's any more.
     undone_by: Mutex<Option<By>>,
 }
 
-/// How a look ended, other than well.
+/// How an attempt ended, except in success.
 enum Stop {
     Reported(Failed, Option<Duration>),
-    /// By server-side apply, it would be the same again until something changes.
+    /// Server-side apply would be refused again until something changes.
     Conflict(String),
-    /// The object is left as it is for now.
+    /// The object stays as it is for now.
     Later(Duration),
     Again,
     Member(MemberError),
 }
 
-/// Brings one to what is wanted. `was_applied`: this manifest was, at this generation.
+/// Brings an object to its wanted state. `was_applied`: this manifest was applied, at this
+/// generation.
 ///
 /// # Errors
 ///
-/// The member did not answer: nothing is known of the object.
+/// Fails if the member did not answer: then nothing is known about the object.
 pub async fn settle(
     setting: Setting<'_>,
     manifest: &Manifest,
@@ -161,7 +164,7 @@ fn faulty(fault: &Fault, before: Remembered) -> Outcome {
     failed(Failed::Other(fault.to_string()), again, before, Availability::Incomplete)
 }
 
-/// Until a definition is looked for again.
+/// Wait before the next attempt with a missing definition.
 fn comes(failures: u32) -> Duration {
     failures.checked_sub(EAGER).map_or(COMES, |more| RARE.wait(more))
 }
@@ -174,15 +177,16 @@ fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability
     Outcome { result: Err(why), availability, observed, is_owned, remembered, contested_by, note, is_conflict }
 }
 
-/// What a member's refusal is of an object, and when it is asked again.
+/// The reason of a member's refusal, and the wait before the next attempt.
 ///
 /// # Errors
 ///
-/// It says nothing of the object.
+/// Fails if the answer says nothing about the object.
 pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Result<(String, Duration), MemberError> {
     match error {
         MemberError::Refused(_) => {}
-        // One object may hang, by a webhook say. Whether it is the member is soon found out.
+        // One object may hang, for example in a webhook. This request shows whether the member
+        // hangs.
         MemberError::Late(_) => target.member.is_there().await?,
         other => return Err(other),
     }
@@ -200,7 +204,7 @@ pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Resul
 // === impl Remembered ===
 
 impl Remembered {
-    /// Others' fields refused it just now, for that generation of the work.
+    /// Records that others' fields refused it just now, for that generation of the work.
     pub fn conflicted(&mut self, generation: i64, now: Instant) {
         if self.conflicts_at != Some(generation) {
             (self.conflicts, self.conflicts_at) = (Contest::default(), Some(generation));
@@ -208,7 +212,7 @@ impl Remembered {
         self.conflicts.repaired(now);
     }
 
-    /// Until it is tried again, where that would be in vain each time that the object changes.
+    /// The time before which no attempt is made, although the object may change: each would fail.
     pub fn rests(&self, generation: i64, now: Instant) -> Option<Instant> {
         let wait = self.conflicts.wait(now).filter(|_| self.conflicts_at == Some(generation))?;
         Some(now + wait)
@@ -222,7 +226,7 @@ impl Look<'_> {
         AtOwned { identity: identity.clone(), version: self.manifest.version.clone() }
     }
 
-    /// Looks at it, and does what is to be done. `found` is what is there in the end.
+    /// Reads the object, and does what is needed. `found` is the object in the end.
     async fn once(&self, found: &mut Option<Json>) -> Result<Remembered, Stop> {
         self.is_read.store(false, Ordering::Relaxed);
         let (target, at) = (self.setting.target, self.at(&self.manifest.identity()));
@@ -267,8 +271,8 @@ impl Look<'_> {
         Ok(remembered)
     }
 
-    /// Whether what an object has beside the manifest is the member's doing, and not let be for
-    /// others.
+    /// Whether fields besides the manifest can only come from the member itself, and none are left
+    /// to others.
     fn is_all_compared(&self) -> bool {
         !matches!(&self.strategy, Strategy::ServerSideApply(config) if !config.ignore.is_empty())
     }
@@ -281,7 +285,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether it is repaired too often to be repaired now.
+    /// Refuses to repair it now if it was repaired too often.
     fn check_contest(&self, action: &Action) -> Result<(), Stop> {
         let is_repair = self.was_applied && is_change(action);
         match self.before.contest.wait(Instant::now()).filter(|_| is_repair) {
@@ -290,7 +294,7 @@ impl Look<'_> {
         }
     }
 
-    /// The object as it is then, where something was written.
+    /// Carries out the action. Returns the resulting object, if something was written.
     async fn carry_out(&self, action: Action, at: &AtOwned) -> Result<Option<Json>, Stop> {
         let member = &self.setting.target.member;
         match action {
@@ -314,7 +318,7 @@ impl Look<'_> {
     }
 
     fn counted(&self, act: Act, answer: Result<Json, MemberError>) -> Result<Json, Stop> {
-        // Of one that was there a moment ago.
+        // The object existed a moment ago.
         let is_gone = |error: &MemberError| {
             matches!(act, Act::Update | Act::Patch) && error.is_missing() && !error.is_kind_missing()
         };
@@ -328,7 +332,7 @@ impl Look<'_> {
         if is_raced { Err(Stop::Again) } else { Ok(answer?) }
     }
 
-    /// What a member's refusal is of the object.
+    /// The outcome of a member's refusal.
     async fn judged(&self, error: MemberError, observed: Option<Json>) -> Result<Outcome, MemberError> {
         let (why, again) = judged(self.setting.target, error, self.before.failures).await?;
         Ok(self.outcome_failed(Failed::Other(why), Some(again), observed))
@@ -352,7 +356,7 @@ impl Look<'_> {
         let rival = observed.as_ref().and_then(|object| self.setting.owner.rival(object));
         let note = rival.filter(|_| is_contested && remembered.is_of_work).map(note);
         if note.is_some() {
-            // It is told no longer than it is so.
+            // The note must not last longer than the contest.
             remembered.again = remembered.again.or(remembered.contest.ends(now));
         }
         let (is_owned, is_conflict) = (self.is_owned, false);
@@ -360,25 +364,25 @@ impl Look<'_> {
     }
 }
 
-/// Whether the action changes what the object says.
+/// Whether the action changes the object's content.
 fn is_repair(action: &Action) -> bool {
     matches!(action, Action::Create(_) | Action::Replace(_) | Action::Apply { .. })
 }
 
-/// Whether it changes what the object says, or whom it belongs to.
+/// Whether the action changes the object's content or owners.
 fn is_change(action: &Action) -> bool {
     is_repair(action) || matches!(action, Action::PatchOwners(_))
 }
 
-/// Whether an answer is of another version than what was there: a write that changes nothing takes
-/// nothing back from anybody.
+/// Whether an answer has another version than the object before: a write without a change reverts
+/// nothing.
 fn is_other(before: &Json, answer: &Json) -> bool {
     const VERSION: &str = "/metadata/resourceVersion";
     let after = answer.pointer(VERSION);
     after.is_none() || before.pointer(VERSION) != after
 }
 
-/// Where an object is.
+/// The location of an object.
 struct AtOwned {
     identity: delivery::identity::Identity,
     version: String,

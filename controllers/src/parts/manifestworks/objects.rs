@@ -1,5 +1,5 @@
-//! What is kept of the objects of a work between two looks. There are a hundred thousand of them,
-//! and of most there is little to say.
+//! The state of a work's objects between two passes. There are a hundred thousand objects, and for
+//! most there is little to keep.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::object::Remembered;
 
-/// Of one work.
+/// The objects of one work.
 #[derive(Default)]
 pub struct Objects {
-    /// Those of which nothing else is kept than what was seen.
+    /// Objects for which only the last seen state is kept.
     calm: HashMap<Arc<Identity>, Seen>,
-    /// The others: what fails, is changed back, or is looked at again at some time.
+    /// The others: objects that fail, are changed back, or are due at some time.
     troubled: HashMap<Arc<Identity>, Remembered>,
     /// There is no room for any.
     is_closed: bool,
@@ -24,13 +24,13 @@ pub struct Objects {
 // === impl Objects ===
 
 impl Objects {
-    /// What is kept of one; nothing of one that is not known.
+    /// The state of an object; empty for an unknown one.
     pub fn get(&self, identity: &Identity) -> Remembered {
         let calm = || self.calm.get(identity).map(|seen| Remembered { seen: Some(*seen), ..Remembered::default() });
         self.troubled.get(identity).copied().or_else(calm).unwrap_or_default()
     }
 
-    /// Whether there is room for them. Without it, all are forgotten.
+    /// Sets whether there is room. Without room, all state is dropped.
     pub fn keeps(&mut self, has_room: bool) {
         if !has_room {
             *self = Self::default();
@@ -60,24 +60,24 @@ impl Objects {
         self.calm.len() + self.troubled.len()
     }
 
-    /// Forgets all others.
+    /// Drops the state of all other objects.
     pub fn retain(&mut self, all: &HashSet<Identity>) {
         self.calm.retain(|identity, _| all.contains(&**identity));
         self.troubled.retain(|identity, _| all.contains(&**identity));
     }
 
-    /// Those whose time has come.
+    /// The objects that are due.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = &Identity> {
         let is_due = move |one: &Remembered| one.again.is_some_and(|again| again <= now);
         self.troubled.iter().filter(move |(_, one)| is_due(one)).map(|(identity, _)| &**identity)
     }
 
-    /// How many another writer keeps changing back.
+    /// Number of objects that another client keeps changing back.
     pub fn contested(&self, now: Instant) -> usize {
         self.troubled.values().filter(|one| one.contest.is_contested(now)).count()
     }
 
-    /// When the next is due, or the next contest ends, which is told.
+    /// When the next object is due, or the next contest ends, which is reported.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         let ends = self.troubled.values().filter_map(|one| one.contest.ends(now));
         self.troubled.values().filter_map(|one| one.again).chain(ends).min()

@@ -1,4 +1,4 @@
-//! What the watch told of works, and what is forgotten of those that are not there any more.
+//! The works as the watch brought them, and the cleanup after works that no longer exist.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::wakes::Key;
 // === impl Part ===
 
 impl Part {
-    /// As the watch told it last.
+    /// The work as the watch brought it last.
     pub(super) fn known(&self, key: &Key) -> Option<Arc<DynamicObject>> {
         find(&self.store, key)
     }
@@ -21,7 +21,8 @@ impl Part {
         self.known(key).is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
     }
 
-    /// Its cluster is not ours, or it is gone. What is on the member stays.
+    /// Drops the state of a work that is gone, or whose cluster is not ours. Objects on the member
+    /// stay.
     pub(super) fn leave(&self, key: &Key) {
         self.memories.forget(key);
         self.metrics.delivery.forget(key);

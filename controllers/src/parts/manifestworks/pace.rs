@@ -1,30 +1,30 @@
-//! When a work's status is written: changes are gathered for a moment, and values that flap are not
+//! When a work's status is written: changes are gathered for a moment, and flapping values are not
 //! written each time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// For which changes are gathered.
+/// How long changes are gathered.
 const GATHERED: Duration = Duration::from_secs(1);
-/// Between writes that go on and on.
+/// Interval of continuous writes.
 const BETWEEN: Duration = Duration::from_secs(5);
-/// Writes that may follow each other faster.
+/// Number of writes that may follow each other faster.
 const BURST: u32 = 5;
 
 #[derive(Debug, Default)]
 pub struct Pace {
-    /// When all writes until now would have come, had each waited for its turn (the generic cell
-    /// rate algorithm).
+    /// Time at which all writes so far would have been made if each had waited for its turn (the
+    /// generic cell rate algorithm).
     reached: Option<Instant>,
-    /// Since when something is to be written.
+    /// Since when a status waits to be written.
     since: Option<Instant>,
 }
 
 // === impl Pace ===
 
 impl Pace {
-    /// Something is to be written. Returns for how long that has to wait; what `is_urgent`, not for
+    /// A status must be written. Returns how long that must wait; an urgent one does not wait for
     /// other changes.
     pub fn wait(&mut self, now: Instant, is_urgent: bool) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
@@ -33,7 +33,7 @@ impl Pace {
         gathered.max(earliest).checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
-    /// Nothing is to be written.
+    /// No status must be written.
     pub fn rest(&mut self) {
         self.since = None;
     }
@@ -44,16 +44,16 @@ impl Pace {
     }
 }
 
-/// Between the first passes over a work that follow each other.
+/// Interval of the first passes in a series over a work.
 const COOL: Duration = Duration::from_millis(100);
-/// Between passes over a work whose objects change on and on.
+/// Interval of passes over a work whose objects change continuously.
 const HOT: Duration = Duration::from_secs(10);
 
-/// How long a work rests between two passes: its objects may change each second.
+/// How long a work rests between two passes, because its objects may change each second.
 #[derive(Debug, Default)]
 pub struct Heat {
     last: Option<Instant>,
-    /// Passes that followed each other as soon as they might.
+    /// Passes that followed each other as early as allowed.
     level: u32,
     generation: i64,
 }
@@ -61,7 +61,7 @@ pub struct Heat {
 // === impl Heat ===
 
 impl Heat {
-    /// How long a pass has to wait. One for another generation never does.
+    /// How long a pass must wait. One for another generation need not.
     pub fn wait(&self, now: Instant, generation: i64) -> Option<Duration> {
         let last = self.last.filter(|_| generation == self.generation)?;
         (last + self.rest()).checked_duration_since(now).filter(|rest| !rest.is_zero())
@@ -72,7 +72,7 @@ impl Heat {
         let since = self.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
         let is_hot = generation == self.generation && since < self.rest() * 2;
         self.level = if is_hot { self.level.saturating_add(1) } else { self.level / 2 };
-        // Beyond that it would rest no longer.
+        // A higher level would not make the rest longer.
         self.level = self.level.min(7);
         if generation != self.generation || since > HOT * 2 {
             self.level = 0;

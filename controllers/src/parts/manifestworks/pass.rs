@@ -1,5 +1,5 @@
-//! One pass over a work: what changed of it, or of its objects, is looked at, and what differs is
-//! written, on the member and on the hub.
+//! One pass over a work: it processes changes of the work, or of its objects, and writes
+//! differences to the member and to the hub.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use super::{Part, telling};
 use crate::events::Reason;
 use crate::parts::watched::number;
 
-/// What a pass is for.
+/// The parameters of a pass.
 pub struct Pass<'a> {
     pub part: &'a Part,
     pub target: &'a Target,
@@ -47,27 +47,27 @@ pub struct Pass<'a> {
     pub spec: &'a Arc<ManifestWorkSpec>,
     pub executor: Option<&'a Executor>,
     pub mode: Mode,
-    /// Of the `AppliedManifestWork`.
+    /// Name of the `AppliedManifestWork`.
     pub name: String,
-    /// All objects, or those that are owed.
+    /// Whether it processes all objects, not only the owed ones.
     pub is_whole: bool,
-    /// The work is: its objects are read alone.
+    /// The work is complete: its objects are only read.
     pub is_complete: bool,
 }
 
-/// A manifest, what is known of its object, and what was told of it.
+/// A manifest, the known state of its object, and its reported status.
 type Chosen<'m> = (&'m Manifest, Remembered, Told);
 
-/// What was told of a manifest.
+/// The reported status of a manifest.
 #[derive(Debug, Clone, Copy)]
 struct Told {
-    /// At this generation.
+    /// It was applied, at this generation.
     was_applied: bool,
-    /// Its object is brought to what is wanted no more.
+    /// Its object is no longer applied.
     is_complete: bool,
 }
 
-/// One look at one object.
+/// The result of processing one object.
 struct Looked {
     kept: Kept,
     remembered: Remembered,
@@ -78,7 +78,7 @@ struct Looked {
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Goes over it. What is to be told of it is in the memory then.
+    /// Runs the pass. Afterwards, memory holds the status to report.
     pub async fn run(&self, memory: &mut Memory) -> Result<(), Failure> {
         let mut begun = memory.begin(self.work.generation);
         let ended = self.go_over(memory, &mut begun).await;
@@ -129,12 +129,12 @@ impl Pass<'_> {
         begun.later.extend(reopened(&self.work.status, &status));
         memory.status = Some(status);
         memory.settled = Some(self.work.generation);
-        // Not cleared: it would keep its room, for all objects of each work.
+        // Not `clear`, which would keep the allocation, for all objects of each work.
         memory.owed = HashSet::new();
         Ok(())
     }
 
-    /// What was made is listed, should it be wanted no longer by the next pass.
+    /// Lists the created objects, in case the next pass no longer wants them.
     async fn list_made(&self, done: &Done<'_>, held: &mut Held) {
         let made = done.listed(held.tracked());
         if let Err(error) = self.target.list(held, made).await {
@@ -142,7 +142,8 @@ impl Pass<'_> {
         }
     }
 
-    /// For the next turn. What was looked at is owed no more, and what is seen of it is news.
+    /// Keeps the progress for the next slot. Processed objects are no longer owed, and later
+    /// changes of them are new.
     pub(super) fn remember(&self, done: Done<'_>, memory: &mut Memory, begun: &mut Begun) {
         for (manifest, outcome) in done.manifests.iter().zip(&done.outcomes) {
             if let Some(outcome) = outcome.as_ref().filter(|_| manifest.object.is_ok()) {
@@ -154,7 +155,7 @@ impl Pass<'_> {
         begun.outcomes = done.outcomes;
     }
 
-    /// Somebody deleted the `AppliedManifestWork`: all goes, and comes again.
+    /// Somebody deleted the `AppliedManifestWork`: all objects are deleted and created again.
     async fn go(&self, memory: &mut Memory, held: &Held, begun: &mut Begun) -> Result<(), Failure> {
         memory.settled = None;
         begun.outcomes.clear();
@@ -166,13 +167,13 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The `AppliedManifestWork`, read anew each time: it is as large as all that is kept of its
-    /// objects, and most works have nothing to do for days.
+    /// The `AppliedManifestWork`, which is read again each time: it is as large as all state of the
+    /// work's objects, and most works have nothing to do for days.
     async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
         let keeper = Keeper { agent: &self.part.agent, work: self.work };
         let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
         let held = self.target.ensure_applied(&self.name, keeper, mode, &mut memory.writes.head).await?;
-        // Where it could not be written, the word was not carried out.
+        // If the write failed, the adoption was not carried out.
         if self.mode != Mode::Push && held.is_adopted(&keeper.spec()) {
             memory.adopted = Some(self.mode);
         }
@@ -187,7 +188,7 @@ impl Pass<'_> {
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 
-    /// Looks at those whose turn it is, rank by rank, until the member does not answer.
+    /// Processes the chosen manifests, rank by rank, until the member does not answer.
     pub(super) async fn settle_all<'m>(
         &self,
         manifests: &'m [Manifest],
@@ -206,7 +207,7 @@ impl Pass<'_> {
         };
         let index = Index::new(&self.work.status.resource_status.manifests);
         let due: Vec<Identity> = memory.due(Instant::now()).cloned().collect();
-        // Until this pass has come to its end, which may be in the middle.
+        // Until this pass has ended, which may be in the middle.
         memory.owed.extend(due);
         begun.put_off(manifests, &mut memory.owed);
         let mut done = Done { manifests, outcomes: std::mem::take(&mut begun.outcomes) };
@@ -226,7 +227,7 @@ impl Pass<'_> {
             for (manifest, answer) in answers {
                 match answer {
                     Ok(looked) => self.keep(manifest, looked, memory, &mut done),
-                    // That its turn was over while it was asked says nothing of the member.
+                    // The end of a slot during requests says nothing about the member.
                     Err(error) if failure.as_ref().is_none_or(Failure::is_for_slot) => {
                         failure = Some(error);
                     }
@@ -240,8 +241,8 @@ impl Pass<'_> {
         (done, None)
     }
 
-    /// Those whose turn it is, with what is known of each, and whether it was applied. What others
-    /// hold, and change, is tried again when it has rested.
+    /// The manifests to process now, with the state of their objects, and whether they were
+    /// applied. An object whose fields others own and change is retried only after its rest.
     fn choose<'m>(
         &self,
         rank: Vec<&'m Manifest>,
@@ -277,7 +278,7 @@ impl Pass<'_> {
         chosen
     }
 
-    /// Looks at one, and asks it at once what it says.
+    /// Processes one object, and evaluates the work's rules on it at once.
     async fn look(
         &self,
         setting: Setting<'_>,
@@ -291,7 +292,7 @@ impl Pass<'_> {
         if manifest.object.is_ok() {
             self.target.sights.looking(self.work.name(), &identity);
         }
-        // What is no manifest any more is told, as of any other.
+        // An invalid manifest is reported, like any other.
         let outcome = if told.is_complete && (self.is_complete || manifest.object.is_ok()) {
             read(setting, manifest, before).await?
         } else {
@@ -333,7 +334,7 @@ impl Pass<'_> {
             );
             self.part.tell(self.work, Reason::ObjectContested, note);
         }
-        // A duplicate is another manifest's object.
+        // A duplicate is the object of another manifest.
         if !matches!(manifest.object, Err(Fault::Duplicate(_))) {
             memory.objects.insert(self.target.sights.shared(&identity), remembered);
         }
@@ -342,8 +343,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Lists what is applied now, and takes away what is no longer wanted. Returns what of that is
-    /// not gone yet.
+    /// Lists the objects that are applied now, and removes those no longer wanted. Returns those
+    /// that are not gone yet.
     async fn list(
         &self,
         done: &Done<'_>,
@@ -352,7 +353,7 @@ impl Pass<'_> {
         begun: &mut Begun,
     ) -> Result<Staying, Failure> {
         let wanted: HashSet<Identity> = done.wanted().into_iter().map(|one| one.identity).collect();
-        // There may be less in the work than before.
+        // The work may want fewer objects than before.
         let before = if self.is_whole {
             let told = &self.work.status.resource_status.manifests;
             let stays = done.listed(held.tracked());
@@ -361,7 +362,7 @@ impl Pass<'_> {
             held.tracked().to_vec()
         };
         let mut now = done.tracked(&before);
-        // Before anything is taken away: what is new is never without an entry for long.
+        // Before the removal, so that a new object is not without an entry for long.
         let gone: Vec<Tracked> = untracked(&before, &done.wanted(), done.manifests).into_iter().cloned().collect();
         let leaving: HashSet<&Identity> = gone.iter().map(|one| &one.identity).collect();
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
@@ -373,7 +374,7 @@ impl Pass<'_> {
         Ok(staying)
     }
 
-    /// What is looked at from now on; `held`, if it is kept by that.
+    /// Sets the objects to follow from now on; `held`, if it keeps them.
     pub(super) fn see(
         &self,
         done: &Done<'_>,
@@ -438,13 +439,13 @@ impl Pass<'_> {
     }
 }
 
-/// Group, version and kind of a manifest, if it says any.
+/// Group, version and kind of a manifest, if it has them.
 fn gvk(manifest: &serde_json::Value) -> Option<Gvk> {
     let text = |key: &str| manifest.get(key)?.as_str();
     let api_version = text("apiVersion")?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let gvk = (group.to_owned(), version.to_owned(), text("kind")?.to_owned());
-    // What cannot be part of a path is told of the manifest later, and not asked for.
+    // An invalid part of a path is reported with the manifest later, and not requested.
     let identity = Identity { group: gvk.0.clone(), resource: "x".into(), name: "x".into(), namespace: String::new() };
     identity.check(&gvk.1).is_ok().then_some(gvk)
 }
@@ -452,7 +453,8 @@ fn gvk(manifest: &serde_json::Value) -> Option<Gvk> {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Of its metadata: kept for each object, and the member says how long it is.
+    /// A field of the object's metadata, cut: it is kept for each object, and the member determines
+    /// its length.
     fn text(&self, field: &str) -> Option<String> {
         let object = self.observed.as_ref()?;
         object.pointer("/metadata")?.get(field)?.as_str().map(|text| Sight::cut(text).to_owned())

@@ -1,4 +1,4 @@
-//! A pass over a complete work: its objects are read, and nothing is written on the member.
+//! A pass over a complete work: it reads the objects, and writes nothing to the member.
 
 use std::collections::HashSet;
 
@@ -19,11 +19,11 @@ use crate::parts::watched::number;
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Reads what the work was told to have: what it wants by now, nobody applies.
+    /// Reads the objects that the work's status lists: nobody applies what its spec wants by now.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
-        // As upstream: before it was applied, there is nothing to report. Nor where the status of
-        // its manifests is missing, because the hub takes no status as large.
+        // As in upstream: before the work was applied, there is nothing to report. Also if the
+        // status of its manifests is missing, because the hub did not accept a status of that size.
         if condition::find(&before.conditions, kind::APPLIED).is_none() || before.resource_status.manifests.is_empty() {
             self.make_room(memory, &[]);
             self.see(&Done { manifests: &[], outcomes: Vec::new() }, memory, None, &[]);
@@ -33,7 +33,8 @@ impl Pass<'_> {
         let manifests = told(before);
         let identities: Vec<Identity> = manifests.iter().map(Manifest::identity).collect();
         if begun.reads(number(&identities)) {
-            // What was dropped had been looked at, and would not be again.
+            // The dropped outcomes belonged to processed objects, which would not be processed
+            // again.
             memory.owed.extend(identities);
         }
         self.make_room(memory, &manifests);
@@ -55,7 +56,7 @@ impl Pass<'_> {
     }
 }
 
-/// Of nobody's objects.
+/// The owner of no object.
 fn nobody() -> Owner {
     Owner { api_version: String::new(), kind: String::new(), name: String::new(), uid: "none".to_owned() }
 }

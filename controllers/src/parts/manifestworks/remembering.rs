@@ -1,5 +1,5 @@
-//! How much is remembered of objects: which of them a work has, in which version each was looked at
-//! last, and what failed. The author of a work chooses how many there are.
+//! The memory for objects: which objects a work has, the version at which each was last processed,
+//! and failures. The author of a work determines how many there are.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use super::pass::Pass;
 use super::target::REMEMBERED;
 use crate::events::Reason;
 
-/// Bytes that an object takes beside its names, while it is owed and has failed, and a kind in a
-/// namespace.
+/// Memory in bytes of an object besides its names, while it is owed and has failed; and of a kind
+/// in a namespace.
 pub const OBJECT: usize = 640;
 const SCOPE: usize = 320;
 
@@ -22,10 +22,11 @@ type Names<'n> = [&'n str; 5];
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Makes room for what is remembered of the objects of these manifests. Without room they are
-    /// not watched. Returns whether there is.
+    /// Reserves memory for the state of these manifests' objects. Without room they are not
+    /// watched. Returns whether there is room.
     pub(super) fn make_room(&self, memory: &mut Memory, manifests: &[Manifest]) -> bool {
-        // A pass over some objects learns nothing of the others, which nothing would look at then.
+        // A pass over some objects learns nothing about the others, which nothing would process
+        // then.
         if memory.is_unwatched() && !self.is_whole {
             return false;
         }
@@ -41,14 +42,14 @@ impl Pass<'_> {
         has_room
     }
 
-    /// As many of the objects that wait to be gone as there is room for beside the others: all, or
+    /// The objects that are not gone yet whose state fits in memory besides the others: all, or
     /// none.
     pub(super) fn remembered<'w>(
         memory: &mut Memory,
         manifests: &[Manifest],
         waiting: &'w [(Tracked, Option<String>)],
     ) -> &'w [(Tracked, Option<String>)] {
-        // Room for the manifests is taken already.
+        // The memory for the manifests is already reserved.
         if waiting.is_empty() {
             return waiting;
         }
@@ -56,7 +57,7 @@ impl Pass<'_> {
         if memory.grow(weighs(names)) { waiting } else { &[] }
     }
 
-    /// What is told of the first of a cluster's.
+    /// The text of the Event for a cluster's first such work.
     fn not_watched(&self) -> String {
         format!(
             "the controllers do not watch the objects of this work: what they remember of the objects of {} takes more \
@@ -79,7 +80,7 @@ fn of_tracked(tracked: &Tracked) -> Names<'_> {
     [&identity.group, &tracked.version, &identity.resource, &identity.namespace, &identity.name]
 }
 
-/// Bytes of memory, roughly.
+/// Memory in bytes, roughly.
 fn weighs<'n>(all: impl Iterator<Item = Names<'n>>) -> usize {
     let mut scopes = HashSet::new();
     let each = all.map(|names| {

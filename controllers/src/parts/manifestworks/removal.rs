@@ -18,46 +18,46 @@ use super::member::{At, MemberError};
 use super::target::{Slot, Step, Target};
 use crate::metrics::{Act, Delivery, Ended};
 
-/// Without this, an author who takes the executor off a work would delete with the rights of the
-/// member's credential.
+/// Otherwise an author who removes the executor from a work would delete objects with the rights of
+/// the member's credential.
 pub const NO_EXECUTOR: &str =
     "an executor is required here: name one in spec.executor that may delete the object on the member";
-/// Objects of one work that are taken away in one pass: those beyond stay listed for the next.
+/// Objects of one work that one pass removes: the rest stays listed for the next.
 pub const MOST_AT_ONCE: usize = 10_000;
-/// Versions of a group in which an object is looked for: each is a request.
+/// Limit of the versions of a group in which an object is searched: each is a request.
 const VERSIONS: usize = 16;
-/// Looks at one object, where another client writes in between: after these, only its owners have
-/// to be as they were seen.
+/// Attempts for one object while another client writes in between: after these, only its owners
+/// must be unchanged.
 const TRIES: usize = 3;
 
-/// Whose objects are taken away, and how.
+/// The parameters of removals.
 #[derive(Clone, Copy)]
 pub struct Leaving<'a> {
     pub work: &'a str,
     pub owner: &'a Owner,
     pub option: Option<&'a DeleteOption>,
     pub executor: Option<&'a Executor>,
-    /// Whether nothing is taken away without one.
+    /// Whether nothing is removed without an executor.
     pub is_executor_required: bool,
     pub metrics: &'a Delivery,
 }
 
-/// What is there of an object that is tracked.
+/// The state of a tracked object on the member.
 enum Found {
-    /// In a version that is served.
+    /// It exists, in a served version.
     There(String, Json),
     Gone,
-    /// It is not known whether it is gone, and why.
+    /// It is unknown whether it is gone, with the reason.
     Unknown(String),
 }
 
-/// What is no longer wanted, and not gone yet.
+/// Objects that are no longer wanted, and not gone yet.
 #[derive(Default)]
 pub struct Staying {
     pub objects: Vec<(Tracked, Option<String>)>,
-    /// Those that a later pass takes away.
+    /// Objects that a later pass removes.
     pub later: Vec<Tracked>,
-    /// What the member, or the executor's rights, say against it: of the first.
+    /// The reason of the first refusal, by the member or the executor's rights.
     pub why: Option<String>,
 }
 
@@ -72,8 +72,8 @@ impl Staying {
 // === impl Target ===
 
 impl Target {
-    /// Whether an object may be taken away for the work's executor. It is asked of all objects
-    /// before any is taken away: they may be what allows it.
+    /// Whether an object may be removed for the work's executor. This is asked for all objects
+    /// before any is removed, because an object may be what grants the right.
     pub async fn may_delete(&self, tracked: &Tracked, leaving: Leaving<'_>) -> Result<MayDelete, MemberError> {
         let Some(executor) = leaving.executor else {
             return Ok(if leaving.is_executor_required { Err(NO_EXECUTOR.to_owned()) } else { Ok(()) });
@@ -84,11 +84,12 @@ impl Target {
         }
     }
 
-    /// Takes an object away that is tracked, unless it is not ours, or to be left behind.
+    /// Removes a tracked object, unless it is not ours, or must be left behind.
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the slot is over. What the member refuses of the object waits.
+    /// Fails if the member did not answer, or the slot ended. An object that the member refuses to
+    /// delete waits.
     pub async fn remove(
         &self,
         tracked: &Tracked,
@@ -98,7 +99,7 @@ impl Target {
     ) -> Result<Removed, Failure> {
         for _ in 0..TRIES {
             match self.removed(tracked, leaving, &may_delete, (Guard::Version, step)).await {
-                // It may be another work's too by now.
+                // By now, it may also belong to another work.
                 Err(failure) if failure.is_conflict() => step.goes_on()?,
                 removed => return self.judged_removal(removed).await,
             }
@@ -107,7 +108,7 @@ impl Target {
             return Ok(Removed::Waits(None));
         }
         match self.removed(tracked, leaving, &may_delete, (Guard::Owners, step)).await {
-            // It is another one.
+            // It is a different object.
             Err(failure) if failure.is_conflict() => Ok(Removed::Waits(None)),
             removed => self.judged_removal(removed).await,
         }
@@ -116,7 +117,7 @@ impl Target {
     async fn judged_removal(&self, removed: Result<Removed, Failure>) -> Result<Removed, Failure> {
         match removed {
             Err(Failure::Member(MemberError::Refused(failure))) => Ok(Removed::Refused(failure.to_string())),
-            // One object may hang. Whether it is the member is soon found out.
+            // One object may hang. This request shows whether the member hangs.
             Err(Failure::Member(MemberError::Late(_))) => {
                 Ok(self.member.is_there().await.map(|()| Removed::Waits(None))?)
             }
@@ -141,7 +142,7 @@ impl Target {
         let what = if is_owned(&tracked.identity, option, &Strategy::Update) {
             removal(tracked, Some(&observed), owner, guard)
         } else {
-            // It was to be left behind, and there was no time to let go of it.
+            // It must be left behind, and our ownership was not released before.
             release(&observed, owner, guard)
         };
         let version = || version(&observed);
@@ -164,7 +165,7 @@ impl Target {
                     return Ok(Removed::Refused(why.clone()));
                 }
                 let answer = counted(metrics, Act::Delete, self.member.delete(at, &options).await);
-                // A Status says that it is gone, the object that it is not gone yet.
+                // A Status means that it is gone, the object that it is not gone yet.
                 let removed = gone_or(answer.map(|answer| match answer.get("kind").and_then(Json::as_str) {
                     Some("Status") => Removed::Gone,
                     _ => Removed::Waits(self::version(&answer)),
@@ -178,8 +179,9 @@ impl Target {
 // === impl Target ===
 
 impl Target {
-    /// Looks for an object in the version in which it was applied, and then in the others that the
-    /// member serves of its group: one that is served no more says nothing of objects.
+    /// Searches an object in the version in which it was applied, and then in the other versions of
+    /// its group that the member serves: a version that is no longer served says nothing about
+    /// objects.
     async fn whereabouts(&self, tracked: &Tracked, step: &Step<'_>) -> Result<Found, Failure> {
         let Tracked { identity, version, .. } = tracked;
         let mut versions = self.kinds.versions_of(&self.member, identity).await?;
@@ -203,14 +205,14 @@ impl Target {
         Ok(self.is_undefined(identity).await?)
     }
 
-    /// No version has it. If its definition is gone, it is too.
+    /// No version has the kind. If its definition is gone, so is the object.
     async fn is_undefined(&self, identity: &Identity) -> Result<Found, MemberError> {
         let name = format!("{}.{}", identity.resource, identity.group);
         let definition = Identity { name: name.clone(), ..definitions() };
         let unknown = |why: &str| Ok(Found::Unknown(format!("no version of {name} is served, {why}")));
         match self.member.find(At { identity: &definition, version: "v1" }).await {
             Ok(_) => unknown("and its definition is there: serve one until its objects are gone"),
-            // What is built in has no definition, and may end with an upgrade.
+            // A built-in kind has no definition, and may end with an upgrade.
             Err(error) if error.is_missing() => Ok(Found::Gone),
             Err(error) if error.is_forbidden() => {
                 unknown("and whether it is defined may not be read: grant get on customresourcedefinitions there")
@@ -223,11 +225,11 @@ impl Target {
 // === impl Target ===
 
 impl Target {
-    /// Takes all of these away that may be. Returns what became of each.
+    /// Removes all of these that may be removed. Returns the result for each.
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the slot is over: what is known by then is in `begun`.
+    /// Fails if the member did not answer, or the slot ended: results so far are in `begun`.
     pub async fn take_away(
         &self,
         slot: &Slot,
@@ -235,7 +237,7 @@ impl Target {
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<Vec<(Tracked, Removed)>, Failure> {
-        // The member may list others than before.
+        // The member may list other objects than before.
         begun.reviewed.retain(all.iter().map(|one| &one.identity));
         begun.removed.retain(all.iter().map(|one| &one.identity));
         self.review_removals(slot, all, leaving, begun).await?;
@@ -249,7 +251,7 @@ impl Target {
         Ok(all.iter().map(|one| (one.clone(), ended(one))).collect())
     }
 
-    /// Asks of all of these whether they may be taken away.
+    /// Asks for each of these whether it may be removed.
     pub(super) async fn review_removals(
         &self,
         slot: &Slot,
@@ -307,8 +309,8 @@ impl Target {
     }
 }
 
-/// Kinds whose deletion takes data or other objects along: a work that takes one up in the last
-/// moment could not make it anew.
+/// Kinds whose deletion also removes data or other objects: a work that takes over such an object
+/// at the last moment could not restore them.
 fn takes_others_along(identity: &Identity) -> bool {
     matches!(
         (identity.group.as_str(), identity.resource.as_str()),
@@ -322,7 +324,7 @@ fn version(object: &Json) -> Option<String> {
     version.map(|version| Sight::cut(version).to_owned())
 }
 
-/// Another client was faster.
+/// If the object is missing, another client was faster.
 fn gone_or(removed: Result<Removed, MemberError>) -> Result<Removed, MemberError> {
     match removed {
         Err(error) if error.is_missing() => Ok(Removed::Gone),

@@ -1,4 +1,4 @@
-//! What a work's executor may do, asked on the member. Nobody is impersonated.
+//! The rights of a work's executor, by reviews on the member. Nobody is impersonated.
 
 use delivery::executor::{self, Escalation, Executor, Review, Role, rules_of};
 use delivery::identity::{Identity, Tracked};
@@ -12,7 +12,7 @@ use super::target::Target;
 // === impl Target ===
 
 impl Target {
-    /// What has to be allowed before an object is looked at. A refusal is what is told.
+    /// Reviews the rights needed to process an object. Returns a refusal as the text to report.
     pub async fn review(
         &self,
         work: &str,
@@ -34,7 +34,7 @@ impl Target {
         Ok(Ok(()))
     }
 
-    /// What has to be allowed before an object is taken away. A refusal is what is told.
+    /// Reviews the right to remove an object. Returns a refusal as the text to report.
     pub async fn review_removal(
         &self,
         work: &str,
@@ -47,7 +47,7 @@ impl Target {
         Ok(if is_allowed { Ok(()) } else { Err(refused()) })
     }
 
-    /// Nobody gives what they do not have.
+    /// Prevents escalation: nobody grants rights that they do not have.
     pub async fn review_escalation(
         &self,
         work: &str,
@@ -102,7 +102,7 @@ impl Target {
             name: role.name.clone(),
             namespace: namespace.to_owned(),
         };
-        // What a manifest names may be no part of a path.
+        // A name in a manifest may be invalid in a path.
         if identity.check("v1").is_err() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
-//! How much of works is kept in memory. Whoever may write works in one namespace chooses how much
-//! there is of them, and all parts of this program share its memory: what is beyond is known by its
-//! metadata, and read from the hub when its turn comes.
+//! Which works are kept in memory. Anyone who may write works in one namespace determines their
+//! size, and all parts of this program share its memory. Works beyond the limit are known by their
+//! metadata, and read from the hub in their turn.
 
 use std::collections::HashMap;
 
@@ -16,27 +16,28 @@ use super::work::{self, find, holding, is_held_by_us, key};
 use crate::metrics::Delivery;
 use crate::parts::watched::number;
 
-/// Bytes of works that are kept. Twice as much is there for the moment in which the hub is listed
-/// again, and a standby has as much: together with all else, it has to fit into 512 MiB.
+/// Limit of the kept works, in bytes. Memory holds twice as much for a moment while the hub is
+/// listed again, and a standby needs as much: all of that, and everything else, must fit into 512
+/// MiB.
 pub const ROOM: Room = Room { in_all: 112 << 20, of_one: 16 << 20 };
 
-/// That an entry of a map takes beside its bytes, roughly.
+/// Memory of a map's entry besides its bytes, roughly.
 const ENTRY: usize = 64;
-/// Bits of what stands in the place of contents that say how much memory they take, in KiB. The
-/// others are the mark.
+/// Bits in the number that replaces the contents: these contain the memory needed, in KiB. The
+/// other bits are the mark.
 const WEIGHT: u32 = 24;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     pub in_all: usize,
-    /// Of one namespace, which is one cluster's.
+    /// Limit of one namespace, which is one cluster's.
     pub of_one: usize,
 }
 
-/// Decides which works are kept whole.
+/// Decides which works are kept in full.
 pub struct Shelf {
     room: Room,
-    /// What is kept, and what is kept of a list that has not come to its end.
+    /// The kept works, and those of an unfinished list.
     books: Mutex<[Books; 2]>,
     metrics: Delivery,
 }
@@ -45,7 +46,7 @@ pub struct Shelf {
 struct Books {
     of_one: HashMap<String, usize>,
     in_all: usize,
-    /// Works of which only metadata is kept.
+    /// Works of which only the metadata is kept.
     beyond: usize,
 }
 
@@ -54,7 +55,7 @@ pub fn is_whole(object: &DynamicObject) -> bool {
     !object.data.is_number()
 }
 
-/// A number for what of the metadata somebody may change, and which is to be looked at then.
+/// A number for the metadata that clients may change, and whose changes must be processed.
 pub fn mark(object: &DynamicObject) -> u64 {
     if let Some(instead) = object.data.as_u64() {
         return instead >> WEIGHT;
@@ -62,14 +63,15 @@ pub fn mark(object: &DynamicObject) -> u64 {
     number(&(object.finalizers(), object.labels())) >> WEIGHT
 }
 
-/// How much memory working on it takes, roughly; if it is not kept, as the watch told it.
+/// Memory needed to process the work, roughly; for a work that is not kept, as the watch brought
+/// it.
 pub fn weighs(object: &DynamicObject) -> usize {
     let told = object.data.as_u64().map(|instead| instead & ((1 << WEIGHT) - 1));
     told.map_or_else(|| work::weighs(object), |kib| usize::try_from(kib << 10).unwrap_or(usize::MAX))
 }
 
-/// What is looked at of a work before its turn. In the place of its contents are its mark and its
-/// weight, as one number, which nobody can read as a work that wants nothing.
+/// The part of a work that is needed before its turn. One number replaces its contents, made from
+/// its mark and its weight: nothing can mistake it for a work that wants no objects.
 fn beyond(mut object: DynamicObject) -> DynamicObject {
     let weight = u64::try_from(work::weighs(&object).div_ceil(1 << 10)).unwrap_or(u64::MAX);
     object.data = Json::from((mark(&object) << WEIGHT) | weight.min((1 << WEIGHT) - 1));
@@ -77,7 +79,8 @@ fn beyond(mut object: DynamicObject) -> DynamicObject {
     object
 }
 
-/// Leaves out what nobody looks at. Of the managed fields: that of one which ends, we hold it.
+/// Removes unused fields. Of the managed fields, it keeps only that our finalizer holds a work that
+/// is being deleted.
 fn prune(object: &mut DynamicObject) {
     let is_ours = object.metadata.deletion_timestamp.is_some() && is_held_by_us(object);
     let all = std::mem::take(&mut object.metadata);
@@ -95,7 +98,7 @@ fn prune(object: &mut DynamicObject) {
     };
 }
 
-/// Bytes that one takes; of one that is not kept, none.
+/// Bytes of a kept work; zero for one that is not kept.
 fn size(object: &DynamicObject) -> usize {
     if !is_whole(object) {
         return 0;
@@ -113,7 +116,7 @@ impl Shelf {
         Self { room, books: Mutex::default(), metrics }
     }
 
-    /// The event as it is kept. `store` has what was kept before.
+    /// The event in the form to keep. `store` has the earlier objects.
     pub fn keep(&self, event: Event<DynamicObject>, store: &Store<DynamicObject>) -> Event<DynamicObject> {
         let mut books = self.books.lock();
         let [now, listed] = &mut *books;
@@ -161,7 +164,7 @@ impl Books {
         object
     }
 
-    /// It is kept no more.
+    /// Removes a work from the books.
     fn take(&mut self, before: Option<&DynamicObject>) {
         let Some(before) = before else { return };
         if !is_whole(before) {

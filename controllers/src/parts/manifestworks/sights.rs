@@ -1,5 +1,5 @@
-//! What is seen of a member: which of its objects are of which works, and in which version each was
-//! looked at last. What is another one now is looked at again.
+//! The observed objects of a member: which works each object belongs to, and the version at which
+//! it was last processed. An object with another version is processed again.
 
 mod follow;
 mod lists;
@@ -20,15 +20,16 @@ pub use self::lists::{Lists, ListsOfOne};
 use crate::parts::watched::is_older;
 use crate::wakes::Wakes;
 
-/// Watches of one member. What is beyond is listed from time to time.
+/// Limit of the watches of one member. Further scopes are listed periodically.
 const MOST_WATCHES: usize = 64;
-/// Lists that are made of one member, beside its watches. What is beyond is read one by one.
+/// Limit of the listed scopes of one member, besides its watches. Objects in further scopes are
+/// read one by one.
 const MOST_LISTS: usize = 192;
 
-/// The version of what was not looked at yet. No server gives it.
+/// The version of an object that was not processed yet. No server returns it.
 const UNREAD: &str = "";
 
-/// A `resourceVersion`; none: there is no such object.
+/// A `resourceVersion`; none if there is no such object.
 pub type Version = Option<String>;
 
 /// Objects of one kind in one namespace.
@@ -37,11 +38,11 @@ pub struct Scope {
     pub group: String,
     pub version: String,
     pub resource: String,
-    /// Empty: of no namespace.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
 }
 
-/// Clones share.
+/// Clones share it.
 #[derive(Clone, Default)]
 pub struct Sights(Arc<Mutex<Seen>>);
 
@@ -52,9 +53,9 @@ struct Seen {
     objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
     /// By work.
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
-    /// By work; in which version each object was seen.
+    /// By work; with the version of each changed object.
     changed: HashMap<String, HashMap<Identity, Version>>,
-    /// Works of which nothing is remembered, because there is no room for it.
+    /// Works without state of their objects, because there is no room for it.
     unwatched: HashSet<String>,
     followed: HashMap<Scope, Followed>,
 }
@@ -63,18 +64,18 @@ struct Followed {
     works: HashSet<String>,
     is_seeing: Arc<AtomicBool>,
     is_watch: bool,
-    /// It ends with this.
+    /// The follower ends when this is dropped.
     _task: AbortOnDropHandle<Infallible>,
 }
 
-/// How followers reach the member, and what they wake.
+/// How followers reach the member, and the queues that they wake.
 #[derive(Clone)]
 pub struct Route {
     pub cluster: String,
     pub sender: Sender,
     pub lists: ListsOfOne,
     pub wakes: Wakes,
-    /// Where they report that it answers again.
+    /// The queue for a member that answers again.
     pub answered: Wakes,
     pub resync: std::time::Duration,
 }
@@ -82,7 +83,7 @@ pub struct Route {
 // === impl Scope ===
 
 impl Scope {
-    /// In which an object of that version is.
+    /// The scope of an object of that version.
     pub fn of(identity: &Identity, version: &str) -> Self {
         Self {
             group: identity.group.clone(),
@@ -100,20 +101,20 @@ impl Scope {
 // === impl Sights ===
 
 impl Sights {
-    /// The objects of a work that changed since it was asked last.
+    /// Takes the objects of a work that changed since the last call.
     pub fn take_changed(&self, work: &str) -> HashSet<Identity> {
         self.0.lock().changed.remove(work).unwrap_or_default().into_keys().collect()
     }
 
-    /// The same identity, which all that keep it share.
+    /// The same identity, shared with the kept state.
     pub fn shared(&self, identity: &Identity) -> Arc<Identity> {
         let known = self.0.lock().objects.get_key_value(identity).map(|(known, _)| Arc::clone(known));
         known.unwrap_or_else(|| Arc::new(identity.clone()))
     }
 
-    /// An object was looked at for a work, in that version.
+    /// An object was processed for a work, at that version.
     pub fn looked(&self, work: &str, identity: &Identity, mut version: Version) {
-        // As followers report it; one that is cut in place would keep all its room.
+        // Cut as followers report it; cutting in place would keep the whole allocation.
         if let Some(long) = version.as_ref().filter(|version| Sight::cut(version).len() < version.len()) {
             version = Some(Sight::cut(long).to_owned());
         }
@@ -126,8 +127,8 @@ impl Sights {
         seen.put(work, identity, version);
     }
 
-    /// An object is being deleted, and is in that version. Whether it is followed does not change:
-    /// the member may name any number of others.
+    /// An object is being deleted, at that version. This does not change whether it is followed,
+    /// because the member may name any number of other objects.
     pub fn going(&self, work: &str, identity: &Identity, version: Version) {
         let is_known = self.0.lock().objects.get(identity).is_some_and(|works| position(works, work).is_ok());
         if is_known {
@@ -135,8 +136,8 @@ impl Sights {
         }
     }
 
-    /// An object is about to be looked at for a work. Where it was not before, whatever is seen of
-    /// it meanwhile is a change.
+    /// An object is about to be processed for a work. If it is new, any observation of it meanwhile
+    /// counts as a change.
     pub fn looking(&self, work: &str, identity: &Identity) {
         let mut seen = self.0.lock();
         if seen.objects.get(identity).is_none_or(|works| position(works, work).is_err()) {
@@ -144,7 +145,7 @@ impl Sights {
         }
     }
 
-    /// What a work has. What it had beside that is forgotten.
+    /// Sets the objects of a work. Others of that work are forgotten.
     pub fn retain(&self, work: &str, is_there: impl Fn(&Identity) -> bool) {
         let mut seen = self.0.lock();
         let Seen { objects, by_work, .. } = &mut *seen;
@@ -166,7 +167,7 @@ impl Sights {
         }
     }
 
-    /// Follows these for a work, and nothing else.
+    /// Follows exactly these scopes for a work.
     pub fn follow(&self, work: &str, scopes: &HashSet<Scope>, route: &Route) {
         let mut seen = self.0.lock();
         seen.followed.retain(|scope, followed| {
@@ -190,7 +191,7 @@ impl Sights {
                 scope: scope.clone(),
                 is_watch,
                 is_seeing: Arc::clone(&is_seeing),
-                // A follower that kept what keeps it would never end.
+                // A follower with a strong reference to its own owner would never end.
                 sights: Arc::downgrade(&self.0),
             };
             let task = AbortOnDropHandle::new(tokio::spawn(follow(task)));
@@ -199,7 +200,7 @@ impl Sights {
         }
     }
 
-    /// Whether the objects of a work are followed. If not, nothing of them is remembered.
+    /// Sets whether the objects of a work are followed. If not, no state of them is kept.
     pub fn watch(&self, work: &str, is_watched: bool) {
         if is_watched {
             self.0.lock().unwatched.remove(work);
@@ -209,13 +210,13 @@ impl Sights {
         }
     }
 
-    /// Whether changes of all these are seen.
+    /// Whether changes in all these scopes are seen.
     pub fn sees(&self, scopes: &HashSet<Scope>) -> bool {
         let seen = self.0.lock();
         scopes.iter().all(|scope| seen.followed.get(scope).is_some_and(|one| one.is_seeing.load(Ordering::Relaxed)))
     }
 
-    /// A work is gone.
+    /// Forgets a work that is gone.
     pub fn forget(&self, work: &str) {
         self.retain(work, |_| false);
         let mut seen = self.0.lock();
@@ -255,9 +256,10 @@ impl Seen {
         self.by_work.entry(work).or_default().insert(identity);
     }
 
-    /// An object is in that version now; by a watch, `at` is when. Returns the works for which that
-    /// is new. An event of a watch from before the last look is not: a watch begins with what came
-    /// after its list, our own writes among it. A list is right as it is, after a restore too.
+    /// An object now has that version; for a watch event, `at` is its own version. Returns the
+    /// works for which that is new. A watch event from before the last processing is not new: a
+    /// watch begins with the events after its list, which include our own writes. A list is always
+    /// current, even after a restore.
     fn saw(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let is_past = |known: &Version| known.as_deref().is_some_and(|known| is_older(at, known));
@@ -269,7 +271,7 @@ impl Seen {
         news
     }
 
-    /// Of a scope, these were listed, and no others are there.
+    /// Exactly these objects of a scope exist, by a list.
     fn listed(&mut self, scope: &Scope, listed: &HashMap<Identity, Version>) -> Vec<String> {
         let gone: Vec<Arc<Identity>> =
             self.objects.keys().filter(|one| scope.has(one) && !listed.contains_key(&***one)).cloned().collect();
@@ -277,18 +279,18 @@ impl Seen {
         listed.iter().flat_map(|(identity, version)| self.saw(identity, version, None)).chain(gone).collect()
     }
 
-    /// Those that a scope is followed for.
+    /// The works for which a scope is followed.
     fn works(&self, scope: &Scope) -> Vec<String> {
         self.followed.get(scope).into_iter().flat_map(|followed| followed.works.iter().cloned()).collect()
     }
 
-    /// Whether any work has it. Other objects do not matter.
+    /// Whether any work has the object. Other objects do not matter.
     fn has(&self, identity: &Identity) -> bool {
         self.objects.contains_key(identity)
     }
 }
 
-/// Of a work among those that have an object, or where it would be.
+/// The position of a work among those that have an object, or where it would be inserted.
 fn position(works: &[(Arc<str>, Version)], work: &str) -> Result<usize, usize> {
     works.binary_search_by(|(known, _)| (**known).cmp(work))
 }
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(count(), 0);
         sights.watch("w", true);
         sights.looked("w", &identity("a"), Some("1".into()));
-        // What the member alone names is not followed.
+        // Objects that only the member names are not followed.
         sights.going("w", &identity("b"), Some("1".into()));
         assert_eq!(count(), 1);
         sights.going("w", &identity("a"), Some("2".into()));
@@ -408,7 +410,7 @@ mod tests {
         assert_eq!((count(true), count(false)), (64, 192), "for both works together");
         sights.0.lock().followed.values().for_each(|one| one.is_seeing.store(true, Ordering::Relaxed));
         assert!(!sights.sees(&scopes), "a work that has more looks by itself");
-        // What a work leaves is free for another.
+        // A place that a work releases is free for another.
         sights.follow("w", &HashSet::new(), &route);
         assert_eq!(sights.0.lock().followed.len(), 256);
         sights.forget("v");

@@ -1,4 +1,4 @@
-//! What is written of works on the hub.
+//! Writes of works on the hub.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::raw::RawObject;
 // === impl Part ===
 
 impl Part {
-    /// Reports of the work alone that nothing can be done, at the pace of its other statuses:
-    /// another client may write it too. Returns when its time comes.
+    /// Reports that nothing can be done for the work, without its manifests, at the pace of its
+    /// other statuses: another client may write it, too. Returns the wait until it may be written.
     pub(super) async fn refuse(
         &self,
         work: &mut Work,
@@ -34,7 +34,7 @@ impl Part {
         let told = Condition::new(kind::APPLIED, Status::False, "AppliedManifestWorkFailed", message);
         condition::set(&mut status.conditions, told.at(work.generation), OffsetDateTime::now_utc());
         memory.settled = None;
-        // What was to be told before is not so any more.
+        // An earlier status to report is obsolete.
         drop(memory.take_status());
         self.metrics.delivery.begin(&work.key, work.generation);
         if status == work.status {
@@ -50,7 +50,7 @@ impl Part {
         Ok(None)
     }
 
-    /// Writes what is to be told, when its time has come. Returns when it comes.
+    /// Writes the waiting status when it is time. Returns the wait until then.
     pub(super) async fn tell_status(&self, work: &mut Work, memory: &mut Memory) -> Result<Option<Duration>, Failure> {
         let Some(status) = memory.take_status() else { return Ok(None) };
         self.metrics.delivery.settle(&work.key, WorkState::of(&status, work.generation, memory.contested()));
@@ -61,14 +61,14 @@ impl Part {
             return Ok(None);
         }
         let applied = condition::find(&work.status.conditions, kind::APPLIED);
-        // Nothing is applied any more of one that is complete.
+        // A complete work is no longer applied.
         let is_first =
             applied.is_none_or(|one| one.observed_generation != work.generation) && !is_complete(&status.conditions);
         let now = Instant::now();
         let is_urgent = completed(&status) > completed(&work.status);
         if let Some(wait) = memory.pace.wait(now, is_urgent).filter(|_| !is_first) {
             match self.put_back(work, memory, status) {
-                // What is complete may be gone by the next pass, which would create it again.
+                // Complete objects may be gone by the next pass, which would create them again.
                 Some(left) if is_urgent => status = left,
                 _ => return Ok(Some(wait)),
             }
@@ -117,7 +117,7 @@ impl Part {
         Ok(())
     }
 
-    /// It is to be written later. Without room for it, the next pass makes it anew.
+    /// Stores a status to write later. Without room for it, the next pass computes it again.
     fn put_back(&self, work: &Work, memory: &mut Memory, status: ManifestWorkStatus) -> Option<ManifestWorkStatus> {
         let Some(target) = self.targets.known(work.cluster()) else {
             memory.settled = None;
@@ -126,11 +126,11 @@ impl Part {
         memory.put_back(status, &target.kept)
     }
 
-    /// Puts our finalizer on, or takes it off.
+    /// Adds our finalizer, or removes it.
     pub(super) async fn hold(&self, work: &mut Work, memory: &mut Memory, is_held: bool) -> Result<(), Failure> {
         let _permit = self.writes.acquire().await;
         let written = self.hub.merge(&self.works(work), work.name(), &work.hold(is_held)).await;
-        // Nothing is applied without it. One that is gone needs none.
+        // Nothing is applied without the finalizer. A work that is gone needs none.
         let Some(written) = found(written)? else { return if is_held { Err(Failure::Gone) } else { Ok(()) } };
         work.version = written.resource_version().unwrap_or_default();
         work.finalizers = written.finalizers().to_vec();
@@ -138,19 +138,20 @@ impl Part {
         Ok(())
     }
 
-    /// Whose answers are not read: the work's contents may be beyond that.
+    /// An API whose responses are not parsed: the work's contents may be too large for that.
     fn works(&self, work: &Work) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &works())
     }
 }
 
-/// As the hub takes it: one as large as another that it did not take is not tried.
+/// The status in a form that the hub accepts: a status as large as one that it refused is not
+/// tried.
 fn fitting(status: ManifestWorkStatus, memory: &Memory, generation: i64) -> ManifestWorkStatus {
     let is_too_large = memory.too_large.is_some_and(|(at, bytes)| at == generation && json_bytes(&status) >= bytes);
     if is_too_large { without_manifests(status) } else { status }
 }
 
-/// What is told of the work alone, and why its manifests are missing.
+/// The status of the work alone, with the reason why its manifests are missing.
 fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
     let count = std::mem::take(&mut status.resource_status.manifests).len();
     if let Some(applied) = status.conditions.iter_mut().find(|one| one.kind == kind::APPLIED && count > 0) {
@@ -163,7 +164,8 @@ fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
     status
 }
 
-/// How much of it is complete. An object may be gone, by its own time, before that is told.
+/// Number of complete parts. A complete object may be gone, by its own TTL, before that is
+/// reported.
 fn completed(status: &ManifestWorkStatus) -> usize {
     let manifests = &status.resource_status.manifests;
     let objects = manifests.iter().filter(|one| is_complete(&one.conditions)).count();
@@ -173,13 +175,13 @@ fn completed(status: &ManifestWorkStatus) -> usize {
 // === impl Target ===
 
 impl Target {
-    /// What an object says. Rules may take a second. None: that could not be worked out.
+    /// Evaluates the rules on an object, which may take a second. None if that failed.
     pub(super) async fn said(&self, asking: telling::Asking) -> Option<telling::Said> {
         if !asking.is_costly() {
             return Some(asking.said());
         }
         let held = self.rules.enter().await;
-        // The thread keeps its place also if nobody waits for it any more.
+        // The thread keeps its permit even if nothing waits for its result any more.
         let said = move || {
             let said = asking.said();
             drop(held);

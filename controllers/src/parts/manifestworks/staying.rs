@@ -1,4 +1,4 @@
-//! What a work no longer wants, and what of that is not gone yet.
+//! Objects that a work no longer wants, and which of them are not gone yet.
 
 use delivery::identity::Tracked;
 use delivery::ownership::Owner;
@@ -12,7 +12,7 @@ use super::removal::{Leaving, MOST_AT_ONCE, Staying};
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Takes away as many of these as one pass may.
+    /// Removes as many of these as one pass may.
     pub(super) async fn take_away(
         &self,
         mut gone: Vec<Tracked>,
@@ -22,7 +22,7 @@ impl Pass<'_> {
         let (option, metrics) = (self.spec.delete_option.as_ref(), &self.part.metrics.delivery);
         let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
         let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
-        // The member says how many there are.
+        // The member determines how many there are.
         let later = gone.split_off(gone.len().min(MOST_AT_ONCE));
         let mut staying = Staying { later, ..Staying::default() };
         for (one, removed) in self.target.take_away(self.slot, &gone, leaving, begun).await? {

@@ -1,5 +1,5 @@
-//! One cluster that is delivered to: how it is reached, what was observed of it, and which works
-//! have a slot.
+//! A cluster with delivery: how it is reached, what was observed of it, and which of its works have
+//! a slot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,38 +23,38 @@ use super::shelf::Room;
 use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
 
-/// Works of one cluster that are worked on at a time.
+/// Works of one cluster that are processed concurrently.
 const MOST: usize = 4;
-/// Works of all clusters that are slow, of each of which one is worked on at a time.
+/// Works of slow clusters that are processed concurrently, one of each.
 const SLOW_WORKS: usize = 64;
-/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and
+/// Works above [`LIGHT`] that are processed concurrently: of all clusters, and of one. The spec and
 /// the status of one take up to 24 MiB each.
 const HEAVY_WORKS: usize = 8;
 const HEAVY_OF_ONE: usize = 1;
-/// Works whose text is not kept that are read, and worked on, at a time, of all clusters. Of one
-/// cluster, as many as are worked on.
+/// Works whose text is not kept that are read and processed concurrently, of all clusters. Of one
+/// cluster, as many as are processed.
 const READ_WORKS: usize = 32;
 const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quarter");
-/// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
+/// Memory in bytes below which most works stay while they are processed: that of 350 KiB of text.
 const LIGHT: usize = 8 << 20;
-/// Bytes of what is remembered of objects between two looks. 100 objects in each of 1,000 clusters
-/// take about 66 MiB.
+/// Limit of the state of objects between two passes, in bytes. 100 objects in each of 1,000
+/// clusters take about 66 MiB.
 pub const REMEMBERED: Room = Room { in_all: 96 << 20, of_one: 16 << 20 };
-/// Bytes of what works have begun, and of statuses that wait to be written.
+/// Limit of the progress of unfinished passes, and of statuses that wait to be written, in bytes.
 pub const KEPT: Room = Room { in_all: 32 << 20, of_one: 4 << 20 };
-/// How long a slot lasts; requests under way are finished. Then others go before the work's next
-/// slot.
+/// Length of a slot; requests in flight are completed. After that, other works come before this
+/// work's next slot.
 const LONGEST_SLOT: Duration = Duration::from_mins(1);
 
-/// Between tries because the hub's objects of the cluster changed.
+/// Interval of attempts because the hub's objects of the cluster changed.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
-/// Between tries because the member answered another request.
+/// Interval of attempts because the member answered another request.
 const BETWEEN_ANSWERS: Duration = Duration::from_secs(5);
 
-/// What all clusters share.
+/// The capacity that all clusters share.
 #[derive(Clone)]
 pub struct Shared {
-    /// Threads that work out what objects say.
+    /// Threads that evaluate rules on objects.
     pub rules: Lanes,
     pub lists: Lists,
     remembered: Budget,
@@ -62,7 +62,7 @@ pub struct Shared {
     slow_works: Arc<AtomicUsize>,
     heavy_works: Arc<AtomicUsize>,
     read_works: Arc<AtomicUsize>,
-    /// Slow clusters that have no slot because enough others have one.
+    /// Slow clusters without a slot, because enough others have one.
     slow_line: Arc<Mutex<Line>>,
 }
 
@@ -73,62 +73,63 @@ pub struct Target {
     pub verdicts: Verdicts,
     pub rules: Lane,
     pub lists: ListsOfOne,
-    /// Room for what is remembered of its objects.
+    /// Budget for the state of its objects.
     pub remembered: Budget,
-    /// Room for what its works have begun, and for statuses that wait.
+    /// Budget for unfinished passes of its works, and for waiting statuses.
     pub kept: Budget,
     at_work: Arc<AtomicUsize>,
-    /// Those of them that may go on while it is slow.
+    /// Number of its works that may continue while it is slow.
     slow: Arc<AtomicUsize>,
-    /// Those of them that take much memory.
+    /// Number of its works that take much memory.
     heavy: Arc<AtomicUsize>,
     of_all: Shared,
-    /// An Event says that not all of its works are kept.
+    /// An Event has reported that not all of its works are kept.
     is_told: AtomicBool,
-    /// An Event says that the objects of not all of its works are watched.
+    /// An Event has reported that the objects of some of its works are not watched.
     is_told_unwatched: AtomicBool,
     /// Works that wait for a slot.
     waiting: Mutex<Line>,
     away: Mutex<Away>,
-    /// For how long its works are to leave it alone.
+    /// How long it asked its works to leave it alone.
     asked: Rest,
 }
 
-/// Whether it answers.
+/// Whether the cluster answers.
 #[derive(Debug, Default)]
 struct Away {
-    /// In a row.
+    /// Failures in a row.
     failures: u32,
-    /// When it is tried again.
+    /// Time of the next attempt.
     until: Option<Instant>,
-    /// Why it was away last.
+    /// The last cause.
     cause: String,
-    /// When it was tried last because the hub's objects of it changed.
+    /// Time of the last attempt because the hub's objects of it changed.
     tried: Option<Instant>,
-    /// For when it was tried last because it had answered another request.
+    /// Time of the last attempt scheduled because it had answered another request.
     answered: Option<Instant>,
 }
 
-/// A permit to work on one work, for a while.
+/// A permit to process one work, for a while.
 pub struct Slot {
     target: Arc<Target>,
     _permit: Permit<AtomicUsize>,
-    /// When it is over.
+    /// The end of the slot.
     until: Instant,
-    /// Whether its first step was begun.
+    /// Whether its first step has begun.
     has_begun: AtomicBool,
-    /// Its place among those of slow clusters.
+    /// Its permits among the slow clusters.
     slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
 }
 
-/// A step within a slot: one object, or one kind that is looked up.
+/// A step within a slot: one object, or one look-up of a kind.
 pub struct Step<'a> {
     slot: &'a Slot,
-    /// It is always finished: a slot without any step would be followed by others like it.
+    /// The first step is always completed: otherwise slots without any progress could follow each
+    /// other.
     is_first: bool,
 }
 
-/// The clusters that are delivered to, and no others.
+/// The clusters with delivery, and no others.
 pub struct Targets {
     targets: Mutex<HashMap<String, Arc<Target>>>,
     of_all: Shared,
@@ -168,12 +169,13 @@ impl Slot {
 // === impl Step ===
 
 impl Step<'_> {
-    /// Whether there may be another request.
+    /// Checks that there may be another request.
     ///
     /// # Errors
     ///
-    /// Its cluster is slow, and others of its works, or works of enough other slow clusters, go
-    /// before; or the slot has lasted for long enough, which ends no first step.
+    /// Fails if its cluster is slow, and others of its works, or works of enough other slow
+    /// clusters, come first; or if the slot has lasted long enough, which does not end a first
+    /// step.
     pub fn goes_on(&self) -> Result<(), Failure> {
         let Self { slot, is_first } = *self;
         if !is_first && Instant::now() >= slot.until {
@@ -212,13 +214,13 @@ impl Target {
         }
     }
 
-    /// A slot for a work; none: it gets one when another work's ends.
+    /// A slot for a work. None: it gets one when another work's slot ends.
     pub fn slot(self: &Arc<Self>, work: &str) -> Option<Slot> {
-        // Before: one that ends meanwhile finds it.
+        // Before the attempt, so that a slot that ends meanwhile finds the work in the queue.
         if self.waiting.lock().insert(work) {
             self.member.metrics.waits(true);
         }
-        // Of one that does not answer, one is enough to find out.
+        // For a cluster that does not answer, one work is enough to find out.
         let most = if self.away.lock().failures > 0 { 1 } else { MOST };
         let permit = Permit::of(&self.at_work, most)?;
         let slow = if self.is_slow() { Some(self.slow_slot()?) } else { None };
@@ -229,8 +231,9 @@ impl Target {
         Some(Slot { target: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
     }
 
-    /// Room for a work that takes so many bytes of memory while it is worked on. None: others take
-    /// it, and the work comes again: one that waited would keep its slot from light ones.
+    /// Reserves room for a work that takes this many bytes of memory while it is processed. None:
+    /// others have the room, and the work comes again later, because waiting would keep its slot
+    /// from light works.
     pub fn room(&self, weight: usize) -> Option<Vec<Permit<AtomicUsize>>> {
         if weight <= LIGHT {
             return Some(Vec::new());
@@ -239,7 +242,7 @@ impl Target {
         Some(vec![own, Permit::of(&self.of_all.heavy_works, HEAVY_WORKS)?])
     }
 
-    /// Room for the text of a work that is not kept, likewise.
+    /// Reserves room for the text of a work that is not kept, in the same way.
     pub fn reading(&self) -> Option<Permit<AtomicUsize>> {
         Permit::of(&self.of_all.read_works, READ_WORKS)
     }
@@ -249,12 +252,12 @@ impl Target {
         !self.is_told.swap(true, Ordering::Relaxed)
     }
 
-    /// The objects of not all of its works are watched. Returns whether that is new.
+    /// The objects of some of its works are not watched. Returns whether that is new.
     pub fn is_first_unwatched(&self) -> bool {
         !self.is_told_unwatched.swap(true, Ordering::Relaxed)
     }
 
-    /// The works that get a slot next, now that one has ended: as many as there are slots.
+    /// The works that get a slot next, after one has ended: as many as there are free slots.
     pub fn next(&self) -> Vec<String> {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
@@ -265,7 +268,7 @@ impl Target {
         next
     }
 
-    /// Whether its answers, or what its works ask of them, take long again and again.
+    /// Whether its answers, or its works' rules on them, repeatedly take long.
     pub fn is_slow(&self) -> bool {
         self.member.is_slow() || self.rules.is_slow()
     }
@@ -275,23 +278,23 @@ impl Target {
         let of_all = || Permit::of(&self.of_all.slow_works, SLOW_WORKS);
         let in_line = || {
             self.of_all.slow_line.lock().insert(self.member.cluster.as_str());
-            // One may have ended just before.
+            // A slot may have ended just before.
             of_all()
         };
         let one = of_all().or_else(in_line)?;
-        // It has what it waited for: next time, it waits behind those that wait by now.
+        // It has got a slot: the next time, it waits behind the clusters that wait by then.
         self.of_all.slow_line.lock().remove(self.member.cluster.as_str());
         Some([own, one])
     }
 
-    /// Until it is tried again.
+    /// Time until the next attempt.
     pub fn rest(&self) -> Option<Duration> {
         let until = self.away.lock().until?;
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// It did not answer, or asked to be left alone for `at_least` so long. Returns after how long
-    /// it is tried again, and whether the cause is new. Failures at the same time count once.
+    /// The member did not answer, or asked to be left alone for `at_least` this long. Returns the
+    /// time until the next attempt, and whether the cause is new. Concurrent failures count once.
     pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
         let is_news = away.cause != cause;
@@ -301,7 +304,7 @@ impl Target {
         let now = Instant::now();
         if !at_least.is_zero() {
             self.asked.ask(at_least);
-            // Not the other way round: an API server may turn lists away and take writes.
+            // Not vice versa: an API server may refuse lists and accept writes.
             self.lists.rest.ask(at_least);
         }
         if away.until.is_none_or(|until| until <= now) {
@@ -312,16 +315,16 @@ impl Target {
         (away.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), is_news)
     }
 
-    /// It answered. Returns whether that is new. It is not while it asked to be left alone:
-    /// requests that were under way then are answered, too.
+    /// The member answered. Returns whether that is news. It is not while the member asked to be
+    /// left alone, because requests in flight are still answered then.
     pub fn is_back(&self) -> bool {
         let mut away = self.away.lock();
         self.asked.until().is_none() && std::mem::take(&mut *away).failures > 0
     }
 
-    /// An object of the hub that is about it changed. Returns whether it is tried: changes each
-    /// second are no reason for a try each second, and none is while the cluster itself asked to be
-    /// left alone.
+    /// A hub's object about the cluster changed. Returns whether the cluster is tried now: frequent
+    /// changes cause no frequent attempts, and while the cluster itself asked to be left alone,
+    /// there is none.
     pub fn try_now(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
         if self.asked.until().is_some() || away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
@@ -331,9 +334,9 @@ impl Target {
         true
     }
 
-    /// It answered another request. Returns whether it is tried sooner because of that: at once, or
-    /// a moment after the last such try, since many others may get answers while works do not.
-    /// While it asked to be left alone, it is not.
+    /// The member answered another request. Returns whether this makes the next attempt earlier: at
+    /// once, or a moment after the last such attempt, because many other requests may be answered
+    /// while works are not. While it asked to be left alone, it does not.
     pub fn has_answered(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
         let at = away.answered.map_or(now, |last| now.max(last + BETWEEN_ANSWERS));
@@ -360,19 +363,19 @@ impl Targets {
         Self { targets: Mutex::default(), of_all }
     }
 
-    /// The place of a cluster, made with `member` where there was none.
+    /// The target of a cluster, created with `member` if there was none.
     pub fn of(&self, cluster: &ClusterName, member: impl FnOnce() -> Member) -> Arc<Target> {
         let mut targets = self.targets.lock();
         let target = || Arc::new(Target::new(member(), &self.of_all));
         Arc::clone(targets.entry(cluster.as_str().to_owned()).or_insert_with(target))
     }
 
-    /// That of a cluster that had work.
+    /// The target of a cluster that has had work.
     pub fn known(&self, cluster: &str) -> Option<Arc<Target>> {
         self.targets.lock().get(cluster).cloned()
     }
 
-    /// The clusters whose works may have the slots of slow clusters that are free now.
+    /// The clusters whose works may use the free slots of slow clusters.
     pub fn next_slow(&self) -> Vec<Arc<Target>> {
         let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
         let mut line = self.of_all.slow_line.lock();
@@ -381,8 +384,8 @@ impl Targets {
         next.iter().filter_map(|cluster| self.known(cluster)).collect()
     }
 
-    /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked
-    /// under the lock that gives out its place: one that is being worked on is not closed.
+    /// The cluster no longer gets deliveries: its watches end. Unless it `is_wanted`, which is
+    /// called under the lock that creates targets, so that a cluster in use is not closed.
     pub fn forget(&self, cluster: &str, is_wanted: impl FnOnce() -> bool) {
         let mut targets = self.targets.lock();
         if is_wanted() {

@@ -1,4 +1,4 @@
-//! What is told of a work, from what became of its objects.
+//! The status of a work, from the outcomes of its objects.
 
 use std::sync::Arc;
 
@@ -16,44 +16,44 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use time::OffsetDateTime;
 
-/// Bytes that a value takes beside its texts, roughly.
+/// Memory of a value besides its texts, in bytes, roughly.
 const PLACE: usize = 80;
 
-/// What is new of an object.
+/// The new state of an object.
 #[derive(Debug)]
 pub struct News {
     pub result: Result<(), Failed>,
     pub availability: Availability,
-    /// None: it is not there, or what it says could not be worked out.
+    /// None if it does not exist, or its rules could not be evaluated.
     pub said: Option<Said>,
-    /// What is told of it, though it is applied.
+    /// A note for an applied object.
     pub note: Option<String>,
 }
 
-/// What an object says, by the rules of its work.
+/// The results of the work's rules on an object.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// None: there are no rules for it.
+    /// None if there are no rules for it.
     feedback: Option<feedback::Feedback>,
     conditions: Vec<Condition>,
 }
 
-/// An object that is asked what it says.
+/// An object on which rules are evaluated.
 pub struct Asking {
     pub spec: Arc<ManifestWorkSpec>,
     pub identity: Identity,
     pub object: Json,
     pub generation: i64,
-    /// Bytes of JSON that are told of a value that has no other type.
+    /// Limit of a value without another type that is reported as JSON, in bytes.
     pub raw: Option<usize>,
-    /// That of the pass: what all rules of a work may take is bounded.
+    /// The evaluator of the pass, which bounds all rules of a work together.
     pub evaluator: Arc<Mutex<Evaluator>>,
 }
 
 // === impl Asking ===
 
 impl Asking {
-    /// Whether that takes a while: rules may count to millions.
+    /// Whether the evaluation may take long: rules may count to millions.
     pub fn is_costly(&self) -> bool {
         let chosen = options(&self.identity, &self.spec.manifest_configs);
         !chosen.condition_rules.is_empty() || !chosen.feedback_rules.is_empty()
@@ -69,11 +69,11 @@ impl Asking {
     }
 }
 
-/// A manifest, and what is new of it.
+/// A manifest, and the new state of its object.
 pub struct Entry {
     pub meta: ResourceMeta,
     pub identity: Identity,
-    /// None: it was not looked at.
+    /// None if it was not processed.
     pub news: Option<News>,
 }
 
@@ -83,20 +83,20 @@ pub struct Telling {
     pub configs: Vec<ManifestConfig>,
     /// In the order of the manifests.
     pub entries: Vec<Entry>,
-    /// Why something that is no longer wanted is not taken away.
+    /// Why objects that are no longer wanted are not removed.
     pub stays: Option<String>,
-    /// Whether it is of a `ManifestWorkReplicaSet`.
+    /// Whether the work belongs to a `ManifestWorkReplicaSet`.
     pub is_of_set: bool,
-    /// Whether a rollout waits for a rule, as upstream's.
+    /// Whether a rollout waits for a rule, as in upstream.
     pub needs_rules: bool,
-    /// The work is: nothing was applied, and what was told of that stays.
+    /// The work is complete: nothing was applied, and the reported outcomes stay.
     pub is_complete: bool,
 }
 
 // === impl Said ===
 
 impl Said {
-    /// Bytes of memory, roughly.
+    /// Memory in bytes, roughly.
     pub fn weighs(&self) -> usize {
         let value = |(name, value): &(String, feedback::Value)| match value {
             feedback::Value::String(text) | feedback::Value::JsonRaw(text) => PLACE + name.len() + text.len(),
@@ -162,7 +162,7 @@ impl Telling {
         };
         let mut manifest = self.applied(known.cloned(), entry.meta, &news, now);
         condition::set(&mut manifest.conditions, available(&news.availability), now);
-        // What is not there says nothing, and what it said stays, as upstream has it.
+        // A missing object has no values, and its earlier ones stay, as in upstream.
         if let Some(said) = news.said {
             delivery::work::feedback(&mut manifest, said.feedback, now);
             for one in said.conditions {
@@ -173,7 +173,7 @@ impl Telling {
         manifest
     }
 
-    /// What was told of a manifest, with what became of it.
+    /// A manifest's reported status, with its new outcome.
     fn applied(
         &self,
         known: Option<ManifestCondition>,

@@ -1,4 +1,4 @@
-//! On a hub in memory, which is its member too.
+//! With a hub in memory that is also its member.
 
 mod complete;
 mod edited;
@@ -23,12 +23,12 @@ fn metrics() -> Metrics {
     Metrics::register(&mut Registry::default(), Arc::default())
 }
 
-/// As its watch tells it.
+/// An object as its watch brings it.
 fn told(object: &serde_json::Value) -> DynamicObject {
     serde_json::from_value(object.clone()).unwrap()
 }
 
-/// One that has begun, of cluster `c1`, and what its watch tells.
+/// A part that has begun, for cluster `c1`, and the writer of its watch.
 fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
     let (writer, metrics) = (Writer::new(works()), metrics());
     let part = Part {
@@ -57,7 +57,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
     (part, writer)
 }
 
-/// Goes over a work, as its watch tells it, until nothing more is to be done soon.
+/// Processes a work, as its watch brings it, until nothing more is due soon.
 async fn go_over(part: &Part, writer: &mut Writer<DynamicObject>, hub: &Hub) {
     for _ in 0..4 {
         once(part, writer, hub).await;
@@ -71,7 +71,7 @@ async fn once(part: &Part, writer: &mut Writer<DynamicObject>, hub: &Hub) -> Act
     part.reconcile(&object).await
 }
 
-/// All objects are to be looked at again.
+/// Makes all objects due again.
 async fn look_again(part: &Part) {
     part.memories.of(&("c1".to_owned(), "w".to_owned())).lock().await.settled = None;
 }
@@ -85,7 +85,7 @@ fn said(of: &serde_json::Value, kind: &str) -> String {
     found.collect()
 }
 
-/// What a replica does on the member that waits, and then leads, after `meanwhile` happened.
+/// The member's writes of a replica that waits, and then leads after `meanwhile`.
 async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
     let config = Config::new(&parse_from(["x", "--enable=manifestworks"]).unwrap()).unwrap();
     let ((begin, term), metrics) = (Term::ahead(), metrics());
@@ -112,7 +112,7 @@ async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
 async fn what_ended_while_a_watch_was_dead_does_not_come_back() {
     let hub = Hub::default();
     assert_eq!(taken_over(&hub, || hub.end_work()).await, [""; 0]);
-    // What is there still is looked at, all the same.
+    // A work that still exists is processed all the same.
     let hub = Hub::default();
     let writes = taken_over(&hub, || ()).await;
     assert!(writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks")), "{writes:?}");
@@ -127,10 +127,10 @@ async fn a_work_whose_objects_change_on_and_on_is_not_read_each_time() {
     let mut settled = memory.lock().await;
     settled.recall(&mut Work::read(&object));
     settled.settled = Some(1);
-    // For long already.
+    // For a long time already.
     (0..20).for_each(|_| settled.heat.passed(Instant::now(), 1));
     drop(settled);
-    // Whoever reads it tells that it cannot be read.
+    // Reading the work reports that it is invalid.
     let mut unreadable = hub::work();
     unreadable["spec"] = json!({"workload": 3});
     let unreadable = told(&unreadable);
@@ -157,7 +157,8 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     writer.apply_watcher_event(&Event::Delete(told(&new)));
     part.reconcile(&old).await;
     assert!(part.memories.of_cluster("c1").is_empty(), "there is none");
-    // One that ends does not wait for its cluster with the others: it says why it does not end.
+    // A work that is being deleted does not wait for its cluster with the others: it reports why it
+    // does not end.
     let mut ending = hub::work();
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     writer.apply_watcher_event(&Event::Apply(told(&ending)));
@@ -166,7 +167,7 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
 }
 
-/// Whoever hears a member first: no work rests for as long as it would have.
+/// Any request that the member answers first shortens the rest of its works.
 #[tokio::test(start_paused = true)]
 async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
     let hub = Hub::default();
@@ -186,7 +187,7 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
     assert_eq!(part.wakes.waiting(), 0);
 }
 
-/// Its watch has told it, and there is no room for it.
+/// Its watch has brought it, but there is no room for it.
 fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>, work: &serde_json::Value) -> Arc<DynamicObject> {
     part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
     let event = part.shelf.keep(Event::Apply(told(work)), &part.store);
@@ -201,14 +202,15 @@ async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     let (mut part, mut writer) = part(&hub);
     let kept = beyond(&mut part, &mut writer, &hub::work());
     part.reconcile(&kept).await;
-    // Its objects are applied, as if it were kept.
+    // Its objects are applied as if it were kept.
     let writes = hub.writes();
     let is_applied = writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks"));
     assert!(is_applied, "{writes:?}");
     assert!(!part.target("c1").unwrap().is_first_beyond(), "and that was told");
 }
 
-/// Whoever has many heavy ones would have them all read, and have no other read meanwhile.
+/// Otherwise an author of many heavy works would have all of them read, and none of others
+/// meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_heavy_work_that_is_not_kept_is_not_read_before_there_is_room() {
     let hub = Hub::default();

@@ -1,4 +1,4 @@
-//! What is applied and not listed: another client took it off the list of an
+//! Objects that are applied but not listed, because another client removed them from the list of an
 //! `AppliedManifestWork`.
 
 use std::collections::HashSet;
@@ -17,14 +17,14 @@ use super::failure::Failure;
 use super::member::{At, MemberError};
 use super::target::{Slot, Target};
 
-/// Objects of one work that are looked for at a time. What is known of them by the end of a slot is
-/// kept for the next: a work may have thousands.
+/// Objects of one work that one batch searches. Results by the end of a slot are kept for the next:
+/// a work may have thousands.
 const LOOKS: usize = 256;
 
-/// What is wanted of a work, or known to be.
+/// The wanted objects of a work, or the known ones.
 pub type Identities<'k> = HashSet<&'k Identity>;
 
-/// Whether an object is to be listed, by its status on the hub.
+/// Whether an object must be listed, by its status on the hub.
 pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &ManifestWorkSpec) -> bool {
     let is_owned = |strategy| is_owned(identity, spec.delete_option.as_ref(), &strategy);
     let strategy = options(identity, &spec.manifest_configs).strategy();
@@ -34,7 +34,7 @@ pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &Man
 // === impl Target ===
 
 impl Target {
-    /// Lists again what is applied by the status on the hub, before it is taken away.
+    /// Lists again the objects that are applied by the status on the hub, before they are removed.
     pub async fn list_unlisted(
         &self,
         slot: &Slot,
@@ -48,8 +48,8 @@ impl Target {
         self.list(held, listed.into_iter().chain(unlisted).collect()).await
     }
 
-    /// What is listed, and what is missing there of what the hub's status names (`told`), and is
-    /// neither `wanted` nor among what `stays`.
+    /// The listed objects, and the missing ones that the hub's status names (`told`), and that are
+    /// neither `wanted` nor among those that are in `stays`.
     pub async fn applied_once(
         &self,
         slot: &Slot,
@@ -60,18 +60,18 @@ impl Target {
     ) -> Result<Vec<Tracked>, Failure> {
         let known: Identities<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
         let mut unlisted = self.unlisted(slot, told, (&held.applied.owner(), &known), begun).await?;
-        // Some objects have a second name, of another group.
+        // Some objects have a second name, in another group.
         let uids: HashSet<&str> = stays.iter().map(|one| &*one.uid).collect();
         unlisted.retain(|one| !uids.contains(&*one.uid));
         Ok(held.tracked().iter().cloned().chain(unlisted).collect())
     }
 
-    /// What the hub's status names (`told`) and is not among those that are `known`, if it is there
-    /// and ours. What the member refuses to show stays where it is.
+    /// The objects that the hub's status names (`told`) and that are not `known`, if they exist and
+    /// are ours. Objects that the member refuses to show stay.
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the slot is over.
+    /// Fails if the member did not answer, or the slot ended.
     async fn unlisted(
         &self,
         slot: &Slot,
@@ -81,7 +81,7 @@ impl Target {
     ) -> Result<Vec<Tracked>, Failure> {
         let applied = told.iter().filter(|one| condition::is_true(&one.conditions, kind::APPLIED));
         let all = applied.filter_map(|one| placed(&one.resource_meta));
-        // The same object may be named any number of times.
+        // The status may name the same object any number of times.
         let mut told = HashSet::new();
         let unknown: Vec<Tracked> =
             all.filter(|one| !known.contains(&one.identity) && told.insert(one.identity.clone())).collect();
@@ -117,8 +117,8 @@ impl Target {
     }
 }
 
-/// Where an object is that a status names; none: that is not known. Clients that may write statuses
-/// may have written anything.
+/// The location of an object that a status names; none if it is unknown. Clients that may write
+/// statuses may have written anything.
 fn placed(meta: &ResourceMeta) -> Option<Tracked> {
     let ResourceMeta { group, version, resource, name, namespace, .. } = meta.clone();
     let identity = Identity { group, resource, name, namespace };

@@ -1,4 +1,4 @@
-//! Answers of a member about what executors may do there, kept for a while.
+//! A member's answers about rights of executors, cached for a while.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use delivery::executor::Review;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// An answer counts for so long: a right that is granted, or taken, counts after that.
+/// How long an answer counts: a right that is granted, or withdrawn, takes effect after that.
 const FRESH: Duration = Duration::from_secs(30);
-/// Bytes of answers that are kept of one member, as [`bytes`] counts them.
+/// Limit of the cached answers of one member in bytes, as [`bytes`] counts them.
 const MOST: usize = 4 << 20;
-/// Of one work.
+/// Limit of one work.
 const MOST_OF_WORK: usize = 1 << 20;
-/// Of one answer, beside its texts.
+/// Memory of one answer besides its texts.
 const ANSWER: usize = 256;
 
-/// Of one member, by work: none takes another's place.
+/// The answers of one member, by work: no work displaces another's.
 #[derive(Default)]
 pub struct Verdicts(Mutex<HashMap<String, OfWork>>);
 
-/// By user and review.
+/// The answers of one work, by user and review.
 #[derive(Default)]
 struct OfWork {
     answers: HashMap<(String, Review), (Instant, bool)>,
@@ -36,8 +36,8 @@ impl Verdicts {
         (asked.elapsed() < FRESH).then_some(*verdict)
     }
 
-    /// What does not fit is asked for again: of a work that has many, or else of the one that has
-    /// most.
+    /// Stores an answer. Answers that do not fit are asked for again: those of this work if it has
+    /// many, otherwise those of the work that has most.
     pub fn put(&self, work: &str, key: (String, Review), verdict: bool) {
         let mut works = self.0.lock();
         let own = works.entry(work.to_owned()).or_default();
@@ -59,7 +59,7 @@ impl Verdicts {
         }
     }
 
-    /// A work is gone.
+    /// Forgets a work that is gone.
     pub fn forget(&self, work: &str) {
         self.0.lock().remove(work);
     }
@@ -89,7 +89,7 @@ fn sum(works: &HashMap<String, OfWork>) -> usize {
     works.values().map(|one| one.bytes).sum()
 }
 
-/// What an answer takes, and some.
+/// Memory of an answer, rounded up.
 fn bytes((user, review): &(String, Review)) -> usize {
     let texts = match review {
         Review::Resource { verb, group, version, resource, subresource, namespace, name } => {

@@ -1,4 +1,4 @@
-//! The watches of the hub: the works, and which clusters are ours.
+//! The watches of the hub: works, and which clusters are ours.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
 
-/// Objects of one answer of a list: a work may have a mebibyte and a half, and is there twice while
-/// the answer is read.
+/// Objects in one page of a list: a work may have a mebibyte and a half, and is held twice while
+/// the response is read.
 const PAGE: u32 = 25;
 
 type Meta = PartialObjectMeta<DynamicObject>;
@@ -57,7 +57,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     follow::each(raw::packed(api, config), "ManifestWorks", apply).await;
 }
 
-/// Whether a work is to be looked at, whoever wrote it: its status is written by us.
+/// Whether a work must be processed, regardless of who wrote it: we write its status.
 fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(new) = event else { return false };
     let Some(old) = part.known(&key(new)) else { return true };
@@ -97,7 +97,7 @@ pub async fn clusters(part: &Part) {
     follow::each(watcher::watcher(api, config), "ManagedClusters to deliver to", apply).await;
 }
 
-/// Tries clusters again whose members answered somebody. Never ends.
+/// Retries clusters whose members answered another request. Never ends.
 pub async fn answers(part: &Part) {
     loop {
         let (_, cluster) = part.answered.next().await;
@@ -112,7 +112,7 @@ fn put(part: &Part, cluster: &Meta) {
     part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());
     let mode = Mode::read(cluster.annotations().get(DELIVERY_ANNOTATION).map(String::as_str));
     set(part, &name, mode);
-    // Something is said of one that did not answer: that it is back, maybe.
+    // The hub's object of a cluster that did not answer has changed: the cluster may be back.
     if mode.is_some()
         && let Some(target) = part.targets.known(&name)
         && target.rest().is_some()

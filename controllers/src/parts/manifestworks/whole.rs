@@ -1,4 +1,5 @@
-//! All of a work, in its turn: what the watch told, or where that is not kept, what the hub says.
+//! The full contents of a work, in its turn: as the watch brought them, or read from the hub if
+//! they are not kept.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -16,18 +17,18 @@ use super::{NAME, Part, SLOT_AGAIN, shelf};
 use crate::events::Reason;
 use crate::raw::RawObject;
 
-/// Held while a work takes memory.
+/// Permits held while a work takes memory.
 type Taken = Vec<Permit<AtomicUsize>>;
 
 // === impl Part ===
 
 impl Part {
-    /// Reads it, where there is room for that. Room for what the watch told comes first: a heavy
-    /// one would be read in vain, again and again, for as long as others have that.
+    /// Reads the work, if there is room for it. Room for the known weight is reserved first:
+    /// otherwise a heavy work would be read in vain, again and again, while others have the room.
     ///
     /// # Errors
     ///
-    /// When it is to be tried again: nothing is known of what it says, and nothing is done.
+    /// Fails with the time of the next attempt: the contents are unknown, and nothing is done.
     pub(super) async fn whole(
         &self,
         known: Arc<DynamicObject>,
@@ -62,7 +63,7 @@ impl Part {
         match self.hub.read(api.get_opt(&name)).await {
             Ok(Some(found)) => {
                 let found = found.pack();
-                // The watch is about to tell what became of it.
+                // The watch is about to bring the change.
                 let is_same = found.metadata.uid == known.metadata.uid;
                 if is_same { Ok(found) } else { Err(Action::requeue(SLOT_AGAIN)) }
             }
@@ -82,7 +83,7 @@ impl Part {
     }
 }
 
-/// What is told of the first of a cluster's.
+/// The text of the Event for a cluster's first such work.
 fn not_kept(cluster: &str) -> String {
     let shelf::Room { in_all, of_one } = shelf::ROOM;
     format!(

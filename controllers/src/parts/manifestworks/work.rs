@@ -1,4 +1,4 @@
-//! A `ManifestWork` of the hub, read.
+//! A `ManifestWork` of the hub, parsed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::wakes::Key;
 
 pub const WORKS: Kind =
     Kind { group: GROUP, name: "ManifestWork", plural: "manifestworks", versions: &["v1"], is_custom: true };
-/// On each, before anything of it is on a member, and until nothing is.
+/// Set on each work before any of its objects is on a member, and until none is.
 pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 pub fn works() -> ApiResource {
@@ -40,11 +40,11 @@ pub struct Work {
     pub is_ending: bool,
     pub finalizers: Vec<String>,
     pub labels: Map<String, Json>,
-    /// Or why it cannot be read.
+    /// Or why it is invalid.
     pub spec: Result<Arc<ManifestWorkSpec>, String>,
-    /// What becomes of its objects in the end, also where the rest of the spec cannot be read.
+    /// How its objects are deleted in the end, even if the rest of the spec is invalid.
     pub delete_option: Result<Option<DeleteOption>, String>,
-    /// For whom they are taken away, likewise.
+    /// The executor for which they are deleted, likewise.
     pub executor: Result<Option<Executor>, String>,
     pub status: ManifestWorkStatus,
 }
@@ -57,7 +57,7 @@ struct Contents<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// What is read of a spec by itself.
+/// The parts of a spec that are parsed separately.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -70,8 +70,8 @@ struct Head<'a> {
 // === impl Work ===
 
 impl Work {
-    /// What cannot be read of it is an error there, and nothing that the work does not say: one
-    /// without manifests has everything taken away.
+    /// Parses a work. An invalid part becomes an error there, and never an absent value: for a work
+    /// without manifests, all objects are removed.
     pub fn read(object: &DynamicObject) -> Self {
         let metadata = &object.metadata;
         let text = text(object);
@@ -96,7 +96,7 @@ impl Work {
             spec: spec.and_then(|spec| values(spec).map(Arc::new)),
             delete_option: delete_option.and_then(|text| values(&text)),
             executor: by.and_then(|text| executor(&text)),
-            // What cannot be read is told anew.
+            // An invalid status is reported again.
             status: status.and_then(|status| values(status.get()).ok()).unwrap_or_default(),
         }
     }
@@ -113,7 +113,7 @@ impl Work {
         self.finalizers.iter().any(|one| one == FINALIZER)
     }
 
-    /// Whether an object is of it, by what it wants or what was told of it.
+    /// Whether an object belongs to the work, by its wanted manifests or its reported status.
     pub fn has(&self, identity: &Identity) -> bool {
         let Identity { group, resource, name, namespace } = identity;
         let told = &self.status.resource_status.manifests;
@@ -122,7 +122,7 @@ impl Work {
             .map(|one| &one.resource_meta)
             .any(|one| (&one.group, &one.resource, &one.name, &one.namespace) == (group, resource, name, namespace));
         let manifests = || self.spec.iter().flat_map(|spec| &spec.workload.manifests);
-        // Its kind has another name in paths, which the member would have to be asked for.
+        // Paths have another name for its kind, for which the member would have to be asked.
         let is_wanted = |one: &Json| {
             let text = |pointer: &str| one.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
             let of_group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
@@ -131,7 +131,7 @@ impl Work {
         is_told || manifests().any(is_wanted)
     }
 
-    /// A merge patch with our finalizer, or without it.
+    /// A merge patch that adds or removes our finalizer.
     pub fn hold(&self, is_held: bool) -> Json {
         let others = self.finalizers.iter().filter(|one| *one != FINALIZER).cloned();
         let finalizers: Vec<String> = others.chain(is_held.then(|| FINALIZER.to_owned())).collect();
@@ -146,13 +146,13 @@ impl Work {
     }
 }
 
-/// How much memory reading it takes, roughly.
+/// Memory needed to parse it, roughly.
 pub fn weighs(object: &DynamicObject) -> usize {
     weight(text(object).as_bytes())
 }
 
-/// What a work says, as it is kept: as values it takes several times as much, and at rest nobody
-/// reads it.
+/// The contents of a work in the kept form: as values they take several times the memory, and
+/// nothing reads them at rest.
 fn text(object: &DynamicObject) -> Cow<'_, str> {
     match &object.data {
         Json::String(text) => Cow::Borrowed(text),
@@ -160,7 +160,7 @@ fn text(object: &DynamicObject) -> Cow<'_, str> {
     }
 }
 
-/// The parts of a text, each as text: however deep they are.
+/// Parses the parts of a text, each as text, at any depth.
 fn part<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
@@ -169,7 +169,7 @@ fn values<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     raw::parse(text).map_err(|why| why.to_string())
 }
 
-/// Whether it is by our word that it does not end: an agent's finalizer has the same name.
+/// Whether our finalizer keeps it from ending: an agent's finalizer has the same name.
 pub fn is_held_by_us(object: &DynamicObject) -> bool {
     let holds = |fields: &Json| fields["f:metadata"]["f:finalizers"].get(format!("v:{}", json!(FINALIZER))).is_some();
     let entries = object.metadata.managed_fields.iter().flatten();
@@ -177,7 +177,7 @@ pub fn is_held_by_us(object: &DynamicObject) -> bool {
     ours.any(|entry| entry.fields_v1.as_ref().is_some_and(|fields| holds(&fields.0)))
 }
 
-/// What says so, and nothing else.
+/// The entry that says so, and nothing else.
 pub fn holding() -> ManagedFieldsEntry {
     let fields = json!({"f:metadata": {"f:finalizers": {format!("v:{}", json!(FINALIZER)): {}}}});
     ManagedFieldsEntry {
@@ -196,7 +196,7 @@ pub fn key(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// As it was told last.
+/// The work as the watch brought it last.
 pub fn find(store: &Store<DynamicObject>, key: &Key) -> Option<Arc<DynamicObject>> {
     store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
 }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(work.hold(false)["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["other"]}));
     }
 
-    /// Else all of its objects would be taken away.
+    /// Otherwise all of its objects would be removed.
     #[test]
     fn a_work_that_cannot_be_read_does_not_look_as_if_it_wanted_nothing() {
         let of = |data: &str| {

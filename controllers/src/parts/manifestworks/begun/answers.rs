@@ -1,17 +1,17 @@
-//! What members answered about objects. Most get the usual answer, and of those only a number is
-//! kept: a member writes the list of its objects, and may name tens of thousands.
+//! Members' answers about objects. Most are the usual answer, of which only a number is kept: a
+//! member writes the list of its objects, and may name tens of thousands.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
 use delivery::identity::Identity;
 
-/// Bytes that an entry of a map takes beside its key's texts, and one of a set of numbers.
+/// Memory of a map's entry besides its key's texts, and of a number in a set, in bytes.
 const ENTRY: usize = 192;
 const NUMBER: usize = 16;
 
 pub struct Answers<T> {
-    /// With a key of its own: no member can choose names of one number.
+    /// With a random key, so that no member can choose names with colliding numbers.
     hasher: RandomState,
     usual: HashSet<u64>,
     others: HashMap<Identity, T>,
@@ -20,7 +20,7 @@ pub struct Answers<T> {
 // === impl Answers ===
 
 impl<T> Answers<T> {
-    /// `other`: an answer that is not the usual one.
+    /// `other` is an answer that is not the usual one.
     pub fn insert(&mut self, identity: Identity, other: Option<T>) {
         if let Some(other) = other {
             self.others.insert(identity, other);
@@ -50,7 +50,7 @@ impl<T> Answers<T> {
         others.retain(|identity, _| all.contains(&hasher.hash_one(identity)));
     }
 
-    /// Forgets all but numbers.
+    /// Forgets everything except the numbers.
     pub fn forget_others(&mut self) {
         self.others = HashMap::new();
     }
@@ -60,7 +60,7 @@ impl<T> Answers<T> {
         self.usual.len() + self.others.len()
     }
 
-    /// Bytes of memory, roughly. `beside`: those that an answer has beside its place.
+    /// Memory in bytes, roughly. `beside` returns the bytes of an answer besides its own size.
     pub fn weighs(&self, beside: impl Fn(&T) -> usize) -> usize {
         let others = self.others.iter().map(|(identity, other)| {
             let Identity { group, resource, name, namespace } = identity;

@@ -1,4 +1,4 @@
-//! Why a call to a member brought nothing, and whom that concerns.
+//! Why a call to a member failed, and what the failure concerns.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::term::NotLeading;
 
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// Nobody has answered who could judge: it says nothing of the object.
+    /// No server that could judge the request has answered: it says nothing about the object.
     #[error("{0}")]
     Away(Failure),
-    /// The hub lets nobody like us through to that cluster.
+    /// The hub refuses our access to that cluster.
     #[error("{0}")]
     Closed(Failure),
-    /// No answer in time: of the object or of the member, which one cannot be told.
+    /// No answer in time: because of the object or of the member, which is not known.
     #[error("{0}")]
     Late(Failure),
-    /// The member itself says no.
+    /// The member itself refuses.
     #[error("{0}")]
     Refused(Failure),
     #[error(transparent)]
@@ -35,16 +35,16 @@ impl MemberError {
             (Some(Side::Caller), Kind::Answered(403)) => Self::Closed(failure),
             (_, Kind::Late) => Self::Late(failure),
             _ if failure.is_of_request() => Self::Refused(failure),
-            // What was sent, or came, is of one object.
+            // The request or the answer concerns one object.
             (None, Kind::Own) => Self::Refused(failure),
             _ => Self::Away(failure),
         }
     }
 
-    /// The same, of a request that admission looked at. A 429 that is a Status is of the object
-    /// then: so answer webhooks and quotas. An API server that has too much to do answers in plain
-    /// text, before it looks at what it is asked; its `X-Kubernetes-PF-…` headers tell nothing, as
-    /// they are on whatever a webhook answers too.
+    /// The same, for a request that admission saw. A 429 with a Status is then about the object,
+    /// because webhooks and quotas answer so. An overloaded API server answers in plain text,
+    /// before it reads the request. Its `X-Kubernetes-PF-…` headers do not help, because webhooks'
+    /// answers have them, too.
     pub fn after_admission(self) -> Self {
         match self {
             Self::Away(failure) if failure.side.is_none() && failure.kind == Kind::Answered(429) => {
@@ -54,7 +54,7 @@ impl MemberError {
         }
     }
 
-    /// For how long it asked not to be sent the same again.
+    /// How long the member asked not to get the same request again.
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Away(failure) | Self::Closed(failure) | Self::Late(failure) | Self::Refused(failure) => {
@@ -64,12 +64,12 @@ impl MemberError {
         }
     }
 
-    /// There is no such object, or no such kind.
+    /// The object, or its kind, does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused(failure) if matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)))
     }
 
-    /// There is no such kind, any more.
+    /// The kind does not exist, or no longer.
     pub fn is_kind_missing(&self) -> bool {
         let is_kind = |failure: &Failure| {
             failure.kind == Kind::Plain(404) || failure.message.contains("could not find the requested resource")
@@ -77,18 +77,18 @@ impl MemberError {
         matches!(self, Self::Refused(failure) if self.is_missing() && is_kind(failure))
     }
 
-    /// Somebody else wrote in between, or created it.
+    /// Another client wrote in between, or created it.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(409))
     }
 
-    /// A JSON patch found something else than it tests for (`applyJSPatch` in
-    /// `pkg/endpoints/handlers/patch.go` of k8s.io/apiserver answers 422).
+    /// A test of a JSON patch failed (`applyJSPatch` in `pkg/endpoints/handlers/patch.go` of
+    /// k8s.io/apiserver answers 422).
     pub fn is_unprocessable(&self) -> bool {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(422))
     }
 
-    /// The registered credential may not do that.
+    /// The registered credential lacks the right.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(403))
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::parts::manifestworks::work::{FINALIZER, Work, works};
 
-/// Of so many bytes.
+/// A work of this many bytes.
 fn work(namespace: &str, name: &str, size: usize) -> DynamicObject {
     let metadata = json!({"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1",
         "generation": 3, "annotations": {"a": "x".repeat(1000)}, "ownerReferences": []});
@@ -24,7 +24,7 @@ impl Watch {
         Self { shelf, writer: Writer::new(works()) }
     }
 
-    /// What is kept whole after the watch told these.
+    /// The works that are kept in full after these events.
     fn told(&mut self, events: impl IntoIterator<Item = Event<DynamicObject>>) -> Vec<String> {
         for event in events {
             let event = self.shelf.keep(event, &self.writer.as_reader());
@@ -54,7 +54,7 @@ fn one_namespace_takes_no_room_from_others() {
     let works: Vec<_> = works.collect();
     assert_eq!(watch.told(list(works.clone())), ["g00", "g01", "g02", "o"]);
     assert_eq!(watch.beyond(), 17);
-    // A list that is begun again counts anew, also if it did not come to its end.
+    // A list that begins again counts from zero, even if the earlier one did not end.
     let mut broken = list(works.clone());
     broken.truncate(10);
     watch.told(broken);
@@ -75,7 +75,7 @@ fn all_together_take_no_more_than_there_is() {
     assert_eq!((books.in_all, books.beyond, books.of_one.len()), (0, 0, 0));
 }
 
-/// Else all of its objects would be taken away.
+/// Otherwise all of its objects would be removed.
 #[test]
 fn what_is_not_kept_looks_like_nothing_that_can_be_done() {
     let mut watch = Watch::new(0, 0);
@@ -87,7 +87,7 @@ fn what_is_not_kept_looks_like_nothing_that_can_be_done() {
     let work = Work::read(&kept);
     assert!(work.spec.is_err() && work.delete_option.is_err() && work.executor.is_err());
     assert_eq!((work.uid.as_str(), work.version.as_str(), work.generation), ("w", "1", 3));
-    // Whoever fills metadata has no more of it kept.
+    // Large metadata is not kept either.
     assert!(kept.labels().is_empty() && kept.annotations().is_empty());
     let moved = mark(&object);
     assert_eq!(mark(&kept), moved, "nothing has changed");

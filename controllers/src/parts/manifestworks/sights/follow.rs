@@ -1,5 +1,5 @@
 //! Follows the objects of one kind in one namespace of a member, without their contents: by a
-//! watch, or by a list from time to time.
+//! watch, or by periodic lists.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,38 +16,40 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Route, Scope, Seen, Version};
 use crate::parts::hub;
 
-/// For one page of a list, the beginning of a watch's answer, and the rest of a line of it.
+/// Timeout of a page of a list, of the head of a watch's response, and of the rest of one of its
+/// lines.
 const PAGE_WITHIN: Duration = Duration::from_secs(30);
-/// Between requests of one follower.
+/// Interval of one follower's requests.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
-/// A watch that lasts for so long works: lists that never lead to one would go on and on.
+/// A watch that lasts this long works. Without this, lists that never lead to a working watch would
+/// go on forever.
 const LIVES: Duration = Duration::from_secs(30);
-/// Until one that is refused is tried again: rights change, and members get newer.
+/// Wait before a refused watch is retried: rights change, and members are upgraded.
 const REFUSED: Duration = Duration::from_hours(1);
-/// Of the time between lists, left to chance.
+/// Random share of the interval of lists.
 const CHANCE: f64 = 0.25;
 
 pub struct Follow {
     pub route: Route,
     pub scope: Scope,
     pub is_watch: bool,
-    /// Whether nothing is missed.
+    /// Whether no change is missed.
     pub is_seeing: Arc<AtomicBool>,
     pub sights: Weak<Mutex<Seen>>,
 }
 
 /// How a watch broke.
 enum Broke {
-    /// It had lived for a while.
+    /// It had lasted for a while.
     Late,
     Early,
-    /// It may be listed, and not watched.
+    /// The member allows lists, but no watches.
     Refused,
 }
 
-/// What a list has of the objects that are of any work.
+/// The listed objects that belong to works.
 struct Listed {
-    /// Empty: the member tells none.
+    /// Empty if the member returns none.
     version: String,
     objects: HashMap<Identity, Version>,
 }
@@ -64,7 +66,8 @@ pub async fn follow(follow: Follow) -> Infallible {
 // === impl Follow ===
 
 impl Follow {
-    /// One that breaks begins anew with a list: nobody would know else when it is seeing again.
+    /// A broken watch starts again with a list: otherwise nobody would know when it sees all
+    /// changes again.
     async fn watch(&self, sight: &Sight) -> Infallible {
         let mut failures = 0;
         loop {
@@ -83,7 +86,7 @@ impl Follow {
         }
     }
 
-    /// Until it breaks.
+    /// Watches until it breaks.
     async fn watch_once(&self, sight: &Sight) -> Broke {
         let version = match self.list_once(sight).await {
             Ok(Listed { version, .. }) if version.is_empty() => {
@@ -99,19 +102,20 @@ impl Follow {
                 return Broke::Early;
             }
         };
-        // The others' rest too: a watch needs no room that it would wait for.
+        // Also waits for the rest that others caused: a watch does not wait for room, which would
+        // include that.
         self.route.lists.rest.over().await;
         let listed = Instant::now();
         let failure = sight.watch(version, |change, name, at| self.saw(change, name, at)).await;
         self.failed(&failure);
-        // Who may list may not watch, or nobody can.
+        // A client that may list may be not allowed to watch, or the kind cannot be watched.
         if matches!(failure.kind, Kind::Answered(403 | 405) | Kind::Plain(403 | 405)) {
             return Broke::Refused;
         }
         if listed.elapsed() >= LIVES { Broke::Late } else { Broke::Early }
     }
 
-    /// What changes in between is missed until the next list.
+    /// Changes between two lists are missed until the next.
     async fn list(&self, sight: &Sight) -> Infallible {
         let again = Backoff::steady(self.route.resync, CHANCE);
         loop {
@@ -127,7 +131,7 @@ impl Follow {
     }
 
     async fn list_once(&self, sight: &Sight) -> Result<Listed, Failure> {
-        // Others may put the rest off again and again: works look by themselves meanwhile.
+        // Others may postpone the end of the rest repeatedly: meanwhile, works check by themselves.
         if self.route.lists.rest.until().is_some() {
             self.blinded(1);
         }
@@ -141,8 +145,8 @@ impl Follow {
         Ok(Listed { version, objects })
     }
 
-    /// An API server that has too many requests answers in plain text, and has so of all kinds:
-    /// they rest together. A Status is the word of something behind it, about one kind.
+    /// An overloaded API server answers in plain text, for all kinds: all followers rest together.
+    /// A Status comes from something behind it, about one kind.
     fn failed(&self, failure: &Failure) {
         let (cluster, scope) = (&self.route.cluster, &self.scope);
         tracing::debug!(cluster, ?scope, %failure, "a member cannot be followed");
@@ -151,7 +155,7 @@ impl Follow {
         }
     }
 
-    /// Changes may be missed. If that lasts, works have to look by themselves.
+    /// Changes may be missed. If that lasts, works must check by themselves.
     fn blinded(&self, failures: u32) {
         let was_seeing = self.is_seeing.swap(false, Ordering::Relaxed);
         if failures == 1 || (was_seeing && failures > 1) {
@@ -182,7 +186,8 @@ impl Follow {
         }
     }
 
-    /// What an object is, if it is of any work: a namespace may have thousands of others.
+    /// The identity of an object, if it belongs to a work: a namespace may have thousands of
+    /// others.
     fn tracked(&self, name: &str) -> Option<Identity> {
         if name.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! How many answers of lists, and long lines of watches, there are at a time, and how large they
-//! are together.
+//! Limits of concurrent responses of lists, and of long lines of watches, and of their size
+//! together.
 
 use std::time::Duration;
 
@@ -8,22 +8,23 @@ use fleet::Room;
 use crate::parts::manifestworks::lanes::{Held, Lane, Lanes};
 use crate::parts::manifestworks::rest::Rest;
 
-/// Answers at a time, of all members.
+/// Concurrent responses of all members.
 const ALL: usize = 64;
-/// Of one.
+/// Concurrent responses of one member.
 const OF_ONE: usize = 2;
-/// One that takes longer is slow.
+/// A response that takes longer is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Of them, such as are larger than [`Room::SMALL`]. With 16 MiB of each, all hold 128 MiB at most,
-/// and each half as much again while it comes. Beside its bytes nothing of an answer is held,
-/// whatever a member has in it ([`fleet::Sight`]).
+/// Concurrent responses that are larger than [`Room::SMALL`]. With 16 MiB each, all together hold
+/// at most 128 MiB, and each half as much again while it arrives. Besides its bytes, nothing of a
+/// response is held, whatever content the member sends ([`fleet::Sight`]).
 const LARGE: usize = 4;
 const LARGE_OF_ONE: usize = 1;
-/// Long lines of watches at a time: with 3 MiB of each, all hold 24 MiB at most, in the same way.
+/// Concurrent long lines of watches: with 3 MiB each, all together hold at most 24 MiB, in the same
+/// way.
 const LINES: usize = 8;
 const LINES_OF_ONE: usize = 1;
 
-/// Of all members.
+/// The limits of all members.
 #[derive(Clone)]
 pub struct Lists {
     small: Lanes,
@@ -31,13 +32,13 @@ pub struct Lists {
     lines: Lanes,
 }
 
-/// Of one.
+/// The limits of one member.
 #[derive(Clone)]
 pub struct ListsOfOne {
     small: Lane,
     large: Lane,
     lines: Lane,
-    /// Of its lists and watches: its works have one of their own.
+    /// The rest of its lists and watches: its works have one of their own.
     pub rest: Rest,
 }
 
@@ -63,13 +64,13 @@ impl Default for Lists {
 impl Room for ListsOfOne {
     type Held = Held;
     const SMALL: usize = 1 << 20;
-    /// With twice as much in its buffer, the watches of a member hold 4 MiB at most without room.
+    /// With twice as much in its buffer, the watches of a member hold at most 4 MiB without room.
     const SHORT: usize = 32 << 10;
-    /// That of the longest request that an API server takes.
+    /// The longest request that an API server accepts.
     const LONG: usize = 3 << 20;
 
-    /// Once its member is not to be left alone. Room that was waited for is given back until then:
-    /// others' members need not rest.
+    /// Waits until its member need not be left alone. Room that became free during a rest is given
+    /// back: other members need not rest.
     async fn small(&self) -> Held {
         loop {
             self.rest.over().await;

@@ -31,12 +31,12 @@ use crate::parts::manifestworks::work::Work;
 const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);
 
-/// A member that answers by path; anything else is a group that it has not.
+/// A member that answers by path; any other path is of a group that it does not have.
 fn target(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Target> {
     sluggish(answers, Duration::ZERO)
 }
 
-/// The same, where each answer takes a while.
+/// The same, but each answer takes a while.
 fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Target> {
     let answer = move |request: Request<Body>| async move {
         tokio::time::sleep(takes).await;
@@ -103,7 +103,7 @@ async fn that_nothing_is_listed_is_known_only_for_certain() {
 async fn an_adoption_that_is_undone_at_once_was_not_carried_out() {
     const GROUPS: &str =
         r#"{"groups": [{"name": "work.open-cluster-management.io", "versions": [{"version": "v1"}]}]}"#;
-    // Whatever is written of it, it is the agent's.
+    // With any content, it is the agent's.
     const THEIRS: &str = r#"{"metadata": {"name": "h-w", "uid": "u", "resourceVersion": "7"},
         "spec": {"hubHash": "h", "agentID": "klusterlet", "manifestWorkName": "w"}}"#;
     let path = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
@@ -159,7 +159,7 @@ async fn who_answers_others_is_tried_soon_and_not_each_time() {
     }
     target.is_away(Duration::ZERO, "down");
     assert!(target.has_answered() && target.rest().is_none());
-    // In vain; and others are answered meanwhile.
+    // In vain, while others are answered.
     target.is_away(Duration::ZERO, "down");
     assert!(target.has_answered() && target.rest() == Some(BETWEEN_ANSWERS));
     assert!(!target.has_answered(), "it is tried as soon already");
@@ -194,7 +194,7 @@ async fn what_waits_for_a_cluster_that_is_left_waits_no_longer() {
     assert_eq!(metrics.waiting(), 0);
 }
 
-/// A place whose member never answers, and is known for it.
+/// A target whose member never answers, and is known for that.
 async fn hanging(shared: &Shared) -> Arc<Target> {
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
     let target = Arc::new(Target::new(member(Client::new(service_fn(never), "default")), shared));
@@ -265,7 +265,7 @@ const YES: (&str, u16, &str) = (REVIEWS, 201, r#"{"status": {"allowed": true}}"#
 const GROUPS: (&str, u16, &str) = ("/apis", 200, r#"{"groups": [{"name": "x.io", "versions": [{"version": "v1"}]}]}"#);
 const OTHERS: (&str, u16, &str) = ("/apis", 200, r#"{"groups": [{"name": "y.io", "versions": [{"version": "v1"}]}]}"#);
 const DEFINED: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.x.io";
-/// As it is there in another version, and as it answers its deletion.
+/// The object in another version, and the answer to its deletion.
 const THING: (&str, u16, &str) = (
     "/apis/x.io/v1/things/a",
     200,
@@ -386,14 +386,14 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     let called: Vec<_> =
         targets.next_slow().iter().map(|target| (target.member.cluster.to_string(), target.next())).collect();
     assert_eq!(called, [(format!("c{SLOW_WORKS}"), vec!["a".to_owned()])]);
-    // It has its turn: next time, who waits by then goes before it.
+    // It had its turn: the next time, clusters that wait by then come first.
     let (last, other) = (&slow[SLOW_WORKS], &slow[SLOW_WORKS - 1]);
     let slot = last.slot("a");
     assert!(slot.is_some() && other.slot("a").is_none());
     drop(slot);
     let taken = slow[SLOW_WORKS - 2].of_all.slow_line.lock().len();
     assert_eq!(taken, 1);
-    // Another takes the place that is free.
+    // Another cluster takes the free place.
     let name = ClusterName::parse("another").unwrap();
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
     let another = targets.of(&name, || named(&name, Client::new(service_fn(never), "default")));
@@ -407,7 +407,7 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     assert_eq!(called, [format!("c{}", SLOW_WORKS - 1), format!("c{SLOW_WORKS}")]);
 }
 
-/// They hold nobody's turn meanwhile.
+/// Meanwhile they do not take others' slots.
 #[tokio::test]
 async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
     let targets = Targets::new(shared());

@@ -1,4 +1,4 @@
-//! What is complete is applied no more, and what it says is told all the same.
+//! Complete objects are no longer applied, but still reported.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn map(value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "c1"}, "data": {"v": value}})
 }
 
-/// What jobs say when they are done, and a value of config maps.
+/// Rules for the completion of jobs, and for a value of ConfigMaps.
 fn rules() -> Value {
     let of =
         |group: &str, resource: &str| json!({"group": group, "resource": resource, "namespace": "c1", "name": "*"});
@@ -45,7 +45,7 @@ fn manifest(hub: &Hub, ordinal: usize) -> Value {
     hub.told()["status"]["resourceStatus"]["manifests"][ordinal].clone()
 }
 
-/// Those on the member, from `since` on.
+/// The writes to the member, from `since` on.
 fn on_member(hub: &Hub, since: usize) -> Vec<String> {
     hub.writes().into_iter().skip(since).filter(|one| one.contains("/proxy/")).collect()
 }
@@ -58,7 +58,7 @@ async fn an_object_that_is_complete_is_not_made_again_though_the_work_is_not() {
     go_over(&part, &mut writer, &hub).await;
     assert_eq!(said(&manifest(&hub, 0), "Complete"), "True/ConditionRuleEvaluated");
     assert_eq!(said(&hub.told()["status"], "Complete"), "False/ConditionRulesAggregated");
-    // Its time is over, and the work says something else of all.
+    // Its TTL is over, and the work wants something else for all.
     hub.remove(A);
     hub.put(B, &json!({"spec": {"ttlSecondsAfterFinished": 7}}));
     hub.edit(|work| work["metadata"]["generation"] = 2.into());
@@ -106,7 +106,7 @@ async fn that_a_work_is_complete_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_be_told_complete_is_not_made_again() {
     let (hub, part, mut writer) = applied(&[job("a")]).await;
-    // It has said so much lately that it has to wait.
+    // It has reported so much recently that it must wait.
     let memory = part.memories.of(&("c1".to_owned(), "w".to_owned()));
     (0..20).for_each(|_| memory.try_lock().unwrap().pace.wrote(Instant::now()));
     finish(&hub, A);
@@ -141,7 +141,7 @@ async fn what_is_complete_is_told_at_once_where_nothing_can_wait() {
     assert_eq!(said(&hub.told()["status"], "Complete"), "True/ConditionRulesAggregated");
 }
 
-/// Who deletes it when its time is over is on the hub.
+/// On the hub, another part deletes it when its time is over.
 #[tokio::test(start_paused = true)]
 async fn a_complete_work_is_read_on_and_not_applied() {
     let (hub, part, mut writer) = applied(&[job("a"), map("1")]).await;

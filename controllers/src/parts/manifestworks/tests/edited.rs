@@ -1,4 +1,4 @@
-//! What is told of a work is put back when somebody else writes it.
+//! A work's status is restored when another client writes it.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ fn key() -> (String, String) {
     ("c1".to_owned(), "w".to_owned())
 }
 
-/// Its watch tells that somebody wrote it, and whether that is news.
+/// Its watch brings another client's write; returns whether that is news.
 fn is_seen(part: &Part, hub: &Hub) -> bool {
     let version = hub.told()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     part.memories.saw(&key(), &version)
@@ -31,7 +31,7 @@ async fn a_status_that_somebody_takes_away_is_put_back_and_not_in_a_loop() {
     once(&part, &mut writer, &hub).await;
     assert_eq!(said(&hub.told()["status"], "Applied"), right, "at once");
     assert!(!is_seen(&part, &hub));
-    // One of before, of the same generation, again and again.
+    // An earlier status, of the same generation, again and again.
     let (begin, mut puts) = (Instant::now(), 0);
     while begin.elapsed() < Duration::from_mins(5) {
         hub.edit(|work| {
@@ -45,7 +45,7 @@ async fn a_status_that_somebody_takes_away_is_put_back_and_not_in_a_loop() {
         tokio::time::advance(Duration::from_secs(1)).await;
     }
     assert!((2..=6).contains(&puts), "{puts}");
-    // Somebody has a condition beside ours.
+    // Another client adds a condition of its own.
     tokio::time::advance(Duration::from_mins(11)).await;
     go_over(&part, &mut writer, &hub).await;
     let writes = hub.writes().len();

@@ -1,5 +1,5 @@
-//! Authors of works in one namespace, and a member, that would have these controllers remember more
-//! than there is memory for.
+//! Authors of works in one namespace, and a member, that would make these controllers keep more
+//! than fits in memory.
 
 use delivery::condition;
 use delivery::work::{APPLIED_FINALIZER, kind};
@@ -19,21 +19,21 @@ use crate::parts::manifestworks::target::{KEPT, REMEMBERED};
 
 const GROUP: &str = "work.open-cluster-management.io";
 const APPLIED: &str = "/appliedmanifestworks/";
-/// Of one namespace.
+/// Works of one namespace.
 const WORKS: usize = 60;
 
-/// A hub that is its member too, and what it is told.
+/// A hub that is also its member, and the requests to it.
 #[derive(Clone)]
 struct Planes(Arc<Mutex<State>>);
 
 struct State {
-    /// Bytes of a status, beyond which it is refused.
+    /// Limit of a status in bytes, above which it is refused.
     largest: usize,
-    /// No status is taken.
+    /// It accepts no status.
     is_broken: bool,
-    /// What the member lists as applied.
+    /// The applied objects that the member lists.
     listed: Vec<Value>,
-    /// Statuses that were written, and bytes of each that was refused.
+    /// Statuses that were written, and the size in bytes of each refused one.
     statuses: Vec<Value>,
     refused: Vec<usize>,
     /// Requests for objects.
@@ -124,7 +124,8 @@ impl State {
     }
 }
 
-/// A work of so many objects of a kind that the member does not have: none of them costs a request.
+/// A work of this many objects of a kind that the member does not have: none of them costs a
+/// request.
 fn crowd(number: usize, manifests: usize) -> DynamicObject {
     let one = |at: usize| json!({"apiVersion": "x/v1", "kind": "Z", "metadata": {"name": format!("a{at}")}});
     let manifests: Vec<Value> = (0..manifests).map(one).collect();
@@ -134,7 +135,7 @@ fn crowd(number: usize, manifests: usize) -> DynamicObject {
         "spec": {"workload": {"manifests": manifests}}}))
 }
 
-/// `Applied`, as it was written last.
+/// The last written `Applied`.
 fn applied(planes: &Planes) -> condition::Condition {
     let state = planes.0.lock();
     let conditions = state.statuses.last().unwrap()["conditions"].clone();
@@ -147,7 +148,7 @@ async fn reconcile(part: &Part, writer: &mut Writer<DynamicObject>, work: &Dynam
     part.reconcile(work).await
 }
 
-/// What is remembered of a work.
+/// The state of a work.
 fn memory(part: &Part, number: usize) -> tokio::sync::OwnedMutexGuard<Memory> {
     part.memories.of(&("c1".to_owned(), format!("w{number}"))).try_lock_owned().unwrap()
 }
@@ -162,7 +163,7 @@ async fn a_work_of_too_many_manifests_is_refused_and_says_so() {
     assert_eq!((told.status, told.reason.as_str()), (condition::Status::False, "AppliedManifestWorkFailed"));
     assert!(told.message.contains("it has 1501 manifests, and at most 1500 are applied: split it"), "{}", told.message);
     assert_eq!(memory(&part, 0).objects.len(), 0);
-    // With one less, each is told of.
+    // With one object less, each is reported.
     reconcile(&part, &mut writer, &crowd(1, MOST_MANIFESTS)).await;
     let manifests = planes.0.lock().statuses.last().unwrap()["resourceStatus"]["manifests"].clone();
     assert_eq!(manifests.as_array().unwrap().len(), MOST_MANIFESTS);
@@ -198,7 +199,7 @@ async fn statuses_that_cannot_be_written_take_no_more_than_there_is_room_for() {
     let sizes = (0..WORKS).map(|number| memory(&part, number).status.as_ref().map_or(0, weighs));
     let sum: usize = sizes.sum();
     assert!((1..=KEPT.of_one).contains(&sum), "{sum}");
-    // Each is written once the hub takes it.
+    // Each is written once the hub accepts it.
     planes.0.lock().is_broken = false;
     tokio::time::advance(Duration::from_mins(10)).await;
     for number in 0..WORKS {
@@ -223,7 +224,7 @@ async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time
     assert!(unwatched > 0 && !part.target("c1").unwrap().is_first_unwatched(), "{unwatched}, and it was told");
     assert_eq!(count(WORKS - 1), 0);
     assert_ne!(last, Action::await_change(), "it is looked at again");
-    // What others leave is for those that had none.
+    // Room that others release goes to works that had none.
     for number in 0..WORKS / 2 {
         writer.apply_watcher_event(&Event::Delete(crowd(number, 0)));
         part.leave(&("c1".to_owned(), format!("w{number}")));
@@ -235,7 +236,7 @@ async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time
     assert_eq!((count(WORKS - 1), part.metrics.delivery.unwatched_works()), (MOST_MANIFESTS, left - 1));
 }
 
-/// As many as fit into an answer.
+/// As many as fit into one response.
 #[tokio::test(start_paused = true)]
 async fn of_what_a_member_lists_so_many_are_looked_at_in_one_pass() {
     let planes = planes();

@@ -1,4 +1,4 @@
-//! A hub with a work, a cluster, and nothing that its watches tell; and the cluster's objects.
+//! A hub with a work, a cluster, and no events from its watches; and the cluster's objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 struct State {
     work: Value,
-    /// Of its work, and of the member's objects.
+    /// Version of its work, and of the member's objects.
     version: u64,
-    /// The member's, by path.
+    /// The member's objects, by path.
     objects: BTreeMap<String, Value>,
-    /// What reviews answer.
+    /// The answer to reviews.
     is_allowed: bool,
     is_ended: bool,
-    /// It answers nobody who asks for the work alone.
+    /// It does not answer requests for the work alone.
     is_unread: bool,
-    /// Method and path of each.
+    /// Method and path of each write.
     writes: Vec<String>,
-    /// Times that the work alone was asked for.
+    /// Number of requests for the work alone.
     reads: usize,
 }
 
@@ -63,12 +63,12 @@ impl Hub {
         Client::new(service_fn(answer), "default")
     }
 
-    /// Its work ends, and no watch tells.
+    /// Deletes its work, without a watch event.
     pub fn end_work(&self) {
         self.0.lock().is_ended = true;
     }
 
-    /// Whether it says what the work is to whoever asks for it alone.
+    /// Sets whether it answers requests for the work alone.
     pub fn tells_work(&self, is_told: bool) {
         self.0.lock().is_unread = !is_told;
     }
@@ -78,7 +78,7 @@ impl Hub {
         self.0.lock().work.clone()
     }
 
-    /// Somebody changes its work.
+    /// Changes its work, as another client.
     pub fn edit(&self, change: impl FnOnce(&mut Value)) {
         let mut state = self.0.lock();
         change(&mut state.work);
@@ -86,12 +86,12 @@ impl Hub {
         state.work["metadata"]["resourceVersion"] = version;
     }
 
-    /// An object of the member; null: there is none.
+    /// An object of the member; null if it does not exist.
     pub fn object(&self, path: &str) -> Value {
         self.0.lock().objects.get(path).cloned().unwrap_or_default()
     }
 
-    /// Somebody changes an object of the member.
+    /// Changes an object of the member, as another client.
     pub fn put(&self, path: &str, change: &Value) {
         let mut state = self.0.lock();
         let version = state.next();
@@ -100,22 +100,22 @@ impl Hub {
         object["metadata"]["resourceVersion"] = version;
     }
 
-    /// Somebody takes one away.
+    /// Removes an object, as another client.
     pub fn remove(&self, path: &str) {
         self.0.lock().objects.remove(path).expect("an object");
     }
 
-    /// What the member says to reviews.
+    /// Sets the member's answer to reviews.
     pub fn allows(&self, is_allowed: bool) {
         self.0.lock().is_allowed = is_allowed;
     }
 
-    /// How often anybody asked what the work is, and for it alone.
+    /// Number of requests for the work alone, of any client.
     pub fn reads(&self) -> usize {
         self.0.lock().reads
     }
 
-    /// By whomever.
+    /// All writes, of any client.
     pub fn writes(&self) -> Vec<String> {
         self.0.lock().writes.clone()
     }
@@ -140,7 +140,7 @@ impl Default for State {
 }
 
 impl State {
-    /// None: no answer.
+    /// None if there is no answer.
     fn answer(&mut self, request: &Parts, body: Value) -> Option<(u16, Value)> {
         let (method, path) = (&request.method, request.uri.path());
         if request.uri.query().is_some_and(|query| query.contains("watch=")) {
@@ -176,7 +176,7 @@ impl State {
         })
     }
 
-    /// Of the hub: its work, or what nobody looks at.
+    /// Writes to the hub: its work, or an object that nothing reads.
     fn write(&mut self, path: &str, change: &Value) -> (u16, Value) {
         if path.contains("/manifestworks/w") {
             merge(&mut self.work, change);
@@ -287,7 +287,7 @@ fn cluster() -> Value {
             "annotations": {"cluster.core.oam.dev/delivery": "push"}}})
 }
 
-/// As it is while it is there.
+/// The work while it exists.
 pub fn work() -> Value {
     json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "w", "namespace": "c1", "uid": "w", "resourceVersion": "7", "generation": 1,

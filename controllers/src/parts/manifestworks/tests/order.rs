@@ -1,4 +1,4 @@
-//! What comes before what.
+//! The order of requests.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ async fn the_finalizer_is_on_before_anything_is_on_the_member() {
     let work = "PATCH /apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks/w";
     assert_eq!(writes[0], work, "{writes:?}");
     assert_eq!(hub.told()["metadata"]["finalizers"], json!([work::FINALIZER]));
-    // Then who keeps it, then the object, then what is told.
+    // Then the `AppliedManifestWork`, then the object, then the status.
     let place = |end: &str| writes.iter().position(|one| one.ends_with(end));
     let places = [work, "/appliedmanifestworks", "/configmaps", "/manifestworks/w/status"].map(place);
     assert!(places[0] == Some(0) && places.is_sorted() && places.iter().all(Option::is_some), "{writes:?}");
@@ -47,7 +47,7 @@ async fn a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself()
     let told = hub.told()["status"]["resourceStatus"]["manifests"][0].clone();
     assert_eq!(said(&told, "Applied"), "False/AppliedManifestFailed");
     let (path, writes) = ("/api/v1/namespaces/c1/configmaps/m", hub.writes().len());
-    // Nobody wakes it, and nothing changes but that.
+    // Nothing wakes it, and nothing else changes.
     hub.allows(true);
     assert!(timeout(Duration::from_secs(50), &mut queue).await.is_err());
     assert!(hub.object(path).is_null() && hub.writes().len() == writes, "it is not asked all the time");

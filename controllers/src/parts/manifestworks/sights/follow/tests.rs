@@ -11,7 +11,7 @@ use crate::wakes::Wakes;
 
 const RESYNC: Duration = Duration::from_mins(4);
 
-/// When the member was asked for a watch, and for a list.
+/// When the member got requests for a watch, and for a list.
 #[derive(Default)]
 struct Asked {
     watches: Vec<Instant>,
@@ -80,8 +80,8 @@ async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_mea
         let between: Vec<Duration> = asked.watches.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(between.len(), 2, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time >= REFUSED && *time < REFUSED + RESYNC), "{code}: {between:?}");
-        // None is late. Early are the one before each try of a watch, when the hour has ended, and
-        // the one after it, in place of the watch.
+        // None is late. Two kinds are early: the one before each attempt of a watch, when the hour
+        // has ended, and the one after it, in place of the watch.
         let between: Vec<Duration> = asked.lists.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(between.len() >= 30, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time < RESYNC + BETWEEN_REQUESTS), "{code}: {between:?}");
@@ -104,7 +104,7 @@ async fn the_first_list_that_succeeds_says_that_the_member_answers() {
     assert_eq!(answered.next().await, (String::new(), "c".to_owned()));
 }
 
-/// When a member is asked that turns away its lists, or nothing but its watches, of two kinds, and
+/// The times of requests to a member that refuses its lists, or only its watches, of two kinds, and
 /// of five more that are followed a while later.
 async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Duration> {
     let asked = Arc::<Mutex<Vec<Instant>>>::default();
@@ -115,7 +115,7 @@ async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Dura
             let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             if is_list || is_watch {
                 asked.lock().push(Instant::now());
-                // As an API server that looks at nothing.
+                // As an API server that reads no request.
                 let busy = Response::builder().status(429).header("retry-after", after.as_secs().to_string());
                 return Ok::<_, tower::BoxError>(busy.body(Body::from(b"Too many requests".to_vec()))?);
             }
@@ -139,7 +139,7 @@ async fn whoever_has_too_many_requests_is_left_alone_by_all() {
     let after = Duration::from_secs(30);
     for is_list in [true, false] {
         let asked = turned_away(is_list, after, after * 4).await;
-        // Those that are under way at the time: two lists at most, and all watches.
+        // The requests in flight at the time: two lists at most, and all watches.
         let of_one = if is_list { 2 } else { 7 };
         let mut waves: Vec<Vec<Duration>> = Vec::new();
         for at in asked {

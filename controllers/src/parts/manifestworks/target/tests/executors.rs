@@ -1,4 +1,4 @@
-//! What an executor may not do is asked again, and done once it may.
+//! Rights that an executor lacks are reviewed again, and used once granted.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::parts::manifestworks::complete::read;
 use crate::parts::manifestworks::object::{Remembered, Setting, settle};
 
-/// A member without objects, which says `may` to reviews.
+/// A member without objects that answers reviews with `may`.
 fn granting(may: &Arc<AtomicBool>) -> Arc<Target> {
     let may = Arc::clone(may);
     let answer = move |request: Request<Body>| {
@@ -52,7 +52,7 @@ async fn what_an_executor_may_not_do_yet_is_done_a_minute_later_if_it_may_then()
     assert!(applied.result.is_ok() && applied.remembered.again.is_none(), "{applied:?}");
 }
 
-/// Whoever may change a work may have completed it for another executor.
+/// A user that may change a work may have completed it for another executor.
 #[tokio::test(start_paused = true)]
 async fn what_is_complete_is_read_for_nobody_who_may_not_see_it() {
     let may = Arc::new(AtomicBool::new(false));

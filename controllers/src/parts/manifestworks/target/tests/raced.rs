@@ -16,7 +16,7 @@ const PATH: &str = "/apis/x.io/v1/things/a";
 const LIST: &str = "/apis/x.io/v1/things";
 
 type Meddling = Box<dyn FnOnce(&mut Option<Value>) + Send>;
-/// By how many writes it was called.
+/// A change that gets the number of writes so far.
 type Restless = Box<dyn Fn(usize, &mut Value) + Send>;
 
 /// A member with one object.
@@ -27,9 +27,9 @@ struct One(Arc<Mutex<State>>);
 struct State {
     object: Option<Value>,
     version: u32,
-    /// What somebody does before the next write.
+    /// A change by another client before the next write.
     meddling: Option<Meddling>,
-    /// What somebody does before each.
+    /// A change by another client before each write.
     restless: Option<Restless>,
     writes: Vec<Method>,
 }
@@ -58,17 +58,17 @@ impl One {
         Target::new(member(Client::new(service_fn(answer), "default")), &shared())
     }
 
-    /// By somebody else, now.
+    /// Changes the object now, as another client.
     fn change(&self, change: impl FnOnce(&mut Option<Value>)) {
         self.0.lock().change(change);
     }
 
-    /// The same, before the next write.
+    /// The same, but before the next write.
     fn meddle(&self, change: impl FnOnce(&mut Option<Value>) + Send + 'static) {
         self.0.lock().meddling = Some(Box::new(change));
     }
 
-    /// The same, before each write.
+    /// The same, but before each write.
     fn stir(&self, change: impl Fn(usize, &mut Value) + Send + 'static) {
         self.0.lock().restless = Some(Box::new(change));
     }
@@ -146,7 +146,7 @@ impl State {
         (200, self.object.clone().unwrap_or_default().to_string())
     }
 
-    /// Tests, and what is taken from lists. Whether all tests hold.
+    /// Executes the tests and removals of a JSON patch. Returns whether all tests hold.
     fn patch(&mut self, mut there: Value, operations: &Value) -> bool {
         for one in operations.as_array().unwrap() {
             let path = one["path"].as_str().unwrap();
@@ -161,7 +161,7 @@ impl State {
         true
     }
 
-    /// Only what changes something makes another version.
+    /// Only an effective change makes another version.
     fn apply(&mut self, there: &Value, body: &Value) {
         let mut applied = there.clone();
         for (key, value) in body["spec"].as_object().into_iter().flatten() {
@@ -183,7 +183,7 @@ fn thing(a: &str, owners: &[Owner]) -> Value {
         "spec": {"a": a}})
 }
 
-/// It is to have `ours`.
+/// Processes the object, which must get `ours`.
 async fn settled(target: &Target, strategy: &str, before: Remembered) -> Outcome {
     let config = json!({"resourceIdentifier": {"group": "x.io", "resource": "things", "name": "a"},
         "updateStrategy": {"type": strategy}});
@@ -195,7 +195,7 @@ async fn settled(target: &Target, strategy: &str, before: Remembered) -> Outcome
     settle(setting, &all[0], before, true).await.unwrap()
 }
 
-/// Takes it away.
+/// Removes the object.
 async fn removed(one: &One) -> Removed {
     let (target, owner, tracked) = (Arc::new(one.target()), owner(), tracked("a"));
     let (option, metrics) = (None, &target.member.metrics);
@@ -218,7 +218,7 @@ async fn an_object_that_another_work_takes_up_before_it_is_deleted_stays() {
 async fn an_object_that_is_written_all_the_time_goes_all_the_same() {
     let theirs = json!([rival().reference()]);
     let both = json!([rival().reference(), owner().reference()]);
-    // By the owners at first, and those from the third write on.
+    // The owners at first, and those from the third write on.
     for (owners, later, writes, left) in [
         (vec![owner()], None, [Method::DELETE, Method::DELETE, Method::DELETE, Method::DELETE], Value::Null),
         (vec![owner(), rival()], None, [Method::PATCH, Method::PATCH, Method::PATCH, Method::PATCH], theirs.clone()),
@@ -249,7 +249,7 @@ async fn an_object_that_goes_before_it_is_written_is_made_anew() {
     }
 }
 
-/// Rounds in which somebody does something each time, and what came of the last.
+/// Rounds with a change by another client each, and the outcome of the last.
 async fn rounds(one: &One, strategy: &str, count: u32, change: impl Fn(u32, &mut Value)) -> Outcome {
     let target = one.target();
     let mut outcome = settled(&target, strategy, Remembered::default()).await;
@@ -263,7 +263,7 @@ async fn rounds(one: &One, strategy: &str, count: u32, change: impl Fn(u32, &mut
 
 #[tokio::test(start_paused = true)]
 async fn an_apply_that_changes_nothing_repairs_nothing() {
-    // It is applied once: what the member has beside the manifest is known then.
+    // It is applied once, after which the member's other fields are known.
     let one = One::with(Some(thing("theirs", &[owner()])));
     let scaled = |round: u32, object: &mut Value| object["spec"]["replicas"] = round.into();
     let outcome = rounds(&one, "ServerSideApply", 8, scaled).await;
@@ -286,7 +286,7 @@ async fn two_works_that_want_different_things_are_told_of_each_other() {
     let outcome = rounds(&one, "Update", 5, by(MANAGER)).await;
     assert_eq!(outcome.contested_by, Some(By::Work("h-other".to_owned())));
     assert!(outcome.note.is_some_and(|note| note.contains("AppliedManifestWork h-other, wants something else")));
-    // Nothing is to be done, and it is told all the same, until nobody goes on.
+    // Nothing needs to be done, but the contest is reported until nobody continues it.
     let calm = settled(&one.target(), "Update", outcome.remembered).await;
     assert!(calm.note.is_some() && calm.contested_by.is_none());
     let again = calm.remembered.again.unwrap();

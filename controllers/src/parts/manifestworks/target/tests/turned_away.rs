@@ -1,4 +1,4 @@
-//! Who says that there are too many requests: of one object, or of all.
+//! The source of a 429: for one object, or for all.
 
 use delivery::manifests::{self, Lookup, Resource};
 use delivery::work::ManifestWorkSpec;
@@ -8,14 +8,14 @@ use crate::parts::manifestworks::object::{Outcome, Remembered, Setting, settle};
 
 const MAPS: &str = "/api/v1/namespaces/n/configmaps";
 const MAP: &str = "/api/v1/namespaces/n/configmaps/a";
-/// As a webhook says no, or a quota.
+/// As a webhook or a quota refuses.
 const TOO_MANY: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429,
     "reason": "TooManyRequests", "message": "admission webhook \"w\" denied the request: slowly",
     "details": {"retryAfterSeconds": 60}}"#;
-/// As an API server that has too much to do.
+/// As an overloaded API server refuses.
 const OVERLOADED: &str = "Too many requests, please try again later.";
 
-/// One config map, on a member that answers so.
+/// Processes one ConfigMap, on a member with these answers.
 async fn settled(answers: &'static [(&'static str, u16, &'static str)]) -> Result<Outcome, MemberError> {
     let (target, owner, spec) = (target(answers), owner(), ManifestWorkSpec::default());
     let metrics = &target.member.metrics;
@@ -46,7 +46,7 @@ async fn an_object_is_not_left_alone_for_ever() {
 async fn an_api_server_that_has_too_much_to_do_speaks_of_all() {
     let answer = settled(&[VERSION, (MAP, 404, MISSING), (MAPS, 429, OVERLOADED)]).await;
     assert!(matches!(answer, Err(MemberError::Away(_))), "{answer:?}");
-    // Admission sees no reads: who turns one away has not looked at what it is of.
+    // Admission does not see reads: a server that refuses one has not read what it is about.
     for turned_away in [OVERLOADED, TOO_MANY] {
         let answers = vec![VERSION, (MAP, 429, turned_away)].leak();
         let answer = settled(answers).await;

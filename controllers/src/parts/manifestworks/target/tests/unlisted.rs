@@ -1,4 +1,4 @@
-//! What is not listed is looked for to its end, however much it is.
+//! The search for unlisted objects ends, for any number of them.
 
 use delivery::work::ManifestCondition;
 use http::Method;
@@ -10,11 +10,11 @@ use super::*;
 
 const LIST: &str = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
 const SERVED: &str = r#"{"groups": [{"name": "work.open-cluster-management.io", "versions": [{"version": "v1"}]}]}"#;
-/// Each look takes so long.
+/// Duration of each look.
 const TAKES: Duration = Duration::from_millis(500);
 const OBJECTS: usize = 600;
 
-/// A member that lists nothing, and has each object that it is asked for, which it takes note of.
+/// A member that lists nothing, but has each requested object, and records the requests.
 fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Target> {
     let asked = Arc::clone(asked);
     let answer = move |request: Request<Body>| {
@@ -70,12 +70,12 @@ async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
     }
     assert!(slots > 1, "it was too quick to tell");
     assert_eq!(held.tracked().len(), OBJECTS);
-    // Those that were under way when a turn ended are asked for again.
+    // The requests in flight at the end of a slot are repeated.
     let asked = asked.lock().len();
     assert!((OBJECTS..OBJECTS + slots * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
 }
 
-/// Whoever may write statuses names others each time.
+/// A user that may write statuses names others each time.
 #[tokio::test(start_paused = true)]
 async fn of_names_that_are_told_no_more_nothing_is_kept_and_of_those_that_are_told_twice_one_is_asked_for() {
     let asked = Arc::default();
