@@ -48,8 +48,8 @@ pub struct Sights(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// By object, in the order of works: mostly one. There are a hundred thousand objects, and one
-    /// object may be named in thousands of works, each of which looks for its own.
+    /// By object, sorted by work: usually one. There are a hundred thousand objects, and thousands
+    /// of works may name one object; each of them looks for its own.
     objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
     /// By work.
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
