@@ -224,7 +224,7 @@ impl Target {
         }
     }
 
-    /// A definition may be not served for a while. Without the definition, there is no object.
+    /// The kind may temporarily not be served. Without its definition, there is no object.
     async fn check_undefined(&self) -> Result<(), Failure> {
         let identity = Identity { name: format!("{RESOURCE}.{GROUP}"), ..definitions() };
         match self.member.find(At { identity: &identity, version: "v1" }).await {

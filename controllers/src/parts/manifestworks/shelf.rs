@@ -16,8 +16,8 @@ use super::work::{self, find, holding, is_held_by_us, key};
 use crate::metrics::Delivery;
 use crate::parts::watched::number;
 
-/// Limit of the kept works, in bytes. Memory holds twice as much for a moment while the hub is
-/// listed again, and a standby needs as much: all of that, and everything else, must fit into 512
+/// Limit of the kept works, in bytes. Memory holds twice as much for the moment in which the hub is
+/// listed again, and a standby holds as much: together with everything else, it must fit into 512
 /// MiB.
 pub const ROOM: Room = Room { in_all: 112 << 20, of_one: 16 << 20 };
 

@@ -138,7 +138,7 @@ impl Part {
         Ok(())
     }
 
-    /// An API whose responses are not parsed: the work's contents may be too large for that.
+    /// An API whose responses are not parsed: the work's contents may be beyond what can be parsed.
     fn works(&self, work: &Work) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &works())
     }

@@ -69,8 +69,8 @@ impl Room for ListsOfOne {
     /// The longest request that an API server accepts.
     const LONG: usize = 3 << 20;
 
-    /// Waits until its member need not be left alone. Room that became free during a rest is given
-    /// back: other members need not rest.
+    /// Waits until its member need not be left alone. If a rest begins while it waits for room, it
+    /// gives the room back until the rest ends: other members need not rest.
     async fn small(&self) -> Held {
         loop {
             self.rest.over().await;

@@ -80,8 +80,8 @@ async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_mea
         let between: Vec<Duration> = asked.watches.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(between.len(), 2, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time >= REFUSED && *time < REFUSED + RESYNC), "{code}: {between:?}");
-        // None is late. Two kinds are early: the one before each attempt of a watch, when the hour
-        // has ended, and the one after it, in place of the watch.
+        // None is late. Early are only the one before each attempt of a watch, when the hour has
+        // ended, and the one after it, in place of the watch.
         let between: Vec<Duration> = asked.lists.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(between.len() >= 30, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time < RESYNC + BETWEEN_REQUESTS), "{code}: {between:?}");
