@@ -73,7 +73,7 @@ impl Summing {
     }
 }
 
-/// The writer's format marks its own end, as JSON does.
+/// Written content marks its own end, as JSON does.
 impl io::Write for Summing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);

@@ -86,8 +86,8 @@ impl Registered {
             return None;
         }
         let name = ClusterName::parse(name).ok()?;
-        // For other sources, the label is only what a person wrote on an object: unlike Open
-        // Cluster Management, nothing checks whether the cluster may be in the set.
+        // For other sources, the label is only what a person wrote on an object: nothing checks
+        // whether the cluster may be in the set, as Open Cluster Management does.
         let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
         let ocms = labels.get(sets::LABEL).filter(|_| may_have_ocms);
         let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());

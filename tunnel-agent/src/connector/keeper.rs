@@ -151,7 +151,7 @@ impl LinkKeeper {
 
     /// The next step, and when it is due. Links are renewed even if the name no longer resolves to
     /// the address: a DNS answer may contain only a part of the addresses, and the old credential
-    /// may expire before the next one.
+    /// may expire before a later answer contains this one.
     fn next(&self) -> Option<(Instant, Step)> {
         let now = Instant::now();
         let links = &self.connector.links;

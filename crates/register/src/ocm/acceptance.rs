@@ -171,7 +171,7 @@ impl Cluster<'_> {
         format!("{OWN_PREFIX}{}:tunnel", self.name)
     }
 
-    /// Deletes it together with the cluster, with any controllers: upstream's do not know the
+    /// Makes its deletion follow the cluster's, with any controllers: upstream's do not know the
     /// object.
     fn owned(&self, mut wanted: Wanted) -> Wanted {
         wanted.document["metadata"]["ownerReferences"] = json!([{

@@ -1,8 +1,8 @@
 //! How often to look for other servers behind an address.
 //!
 //! Behind a load balancer, the only way to find out is one more link. If it leads to a server that
-//! has enough links, the wait before the next look doubles: a look per second forever would be a
-//! registration per agent and second.
+//! has enough links, the wait before the next look doubles: a look per second forever, as others do
+//! it, would be a registration per agent and second.
 
 use std::time::Duration;
 
