@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Every flag also reads an environment variable, `TUNNEL_AGENT_` and its name in upper case with
-//! `_` for `-`; what may be given several times is separated by commas there.
+//! Every flag also reads an environment variable: `TUNNEL_AGENT_` and its name in upper case with
+//! `_` for `-`. Commas separate the values of repeatable flags there.
 
 mod config;
 mod join;

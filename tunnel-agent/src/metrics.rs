@@ -25,7 +25,7 @@ pub struct Metrics {
     /// Links that were replaced, because a server asked for it or the credential changed.
     pub links_replaced: Counter,
     dials: Family<Outcome, Counter>,
-    /// The usual outcome of `dials`: present from the start, and incremented without a look-up.
+    /// The usual outcomes of `dials`: present from the start, and incremented without a look-up.
     pub connected: Counter,
     pub cancelled: Counter,
     pub dial_seconds: Histogram,

@@ -1,4 +1,4 @@
-//! How the cluster joins a hub, if it is to.
+//! The configuration of a cluster that joins a hub.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use net::random::identifier;
 
 use super::Args;
 
-/// Of a Secret (RFC 1123 subdomain).
+/// Limit of a Secret's name (RFC 1123 subdomain).
 const LONGEST_NAME: usize = 253;
 
 /// A cluster that joins a hub.
 #[derive(Debug, Clone)]
 pub struct JoinConfig {
-    /// The hub, as somebody who may ask to join it.
+    /// Kubeconfig of the hub, with the right to ask to join it.
     pub bootstrap: PathBuf,
     pub state_dir: PathBuf,
-    /// That directory is made for one run: what outlives it is in the Secret.
+    /// The state directory exists for one run only: the Secret holds what outlives it.
     pub is_for_one_run: bool,
-    /// A Secret of the member that holds the same.
+    /// A Secret of the member with the same files.
     pub state_secret: Option<SecretName>,
     pub member: Member,
-    /// The account of the member whose tokens the hub is given.
+    /// The member's account whose tokens the hub gets.
     pub credential: Option<SecretName>,
-    /// Where clients of the hub reach the member's API server.
+    /// Address at which clients of the hub reach the member's API server.
     pub member_url: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct SecretName {
     pub name: String,
 }
 
-/// How the member's own API server is asked.
+/// How to reach the member's own API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Member {
     Kubeconfig(PathBuf),
@@ -46,7 +46,7 @@ pub enum Member {
 // === impl JoinConfig ===
 
 impl JoinConfig {
-    /// None without `--register`, or if something is wrong.
+    /// None without `--register`, or if an argument is invalid.
     pub(super) fn new(args: &Args, in_pod: bool, wrong: &mut Vec<String>) -> Option<Self> {
         let join = args.join.register.then_some(&args.join)?;
         let mistakes = wrong.len();
@@ -107,7 +107,7 @@ impl JoinConfig {
     }
 }
 
-/// No other user can know its name before it is there.
+/// No other user can know the directory's name before it exists.
 fn for_one_run() -> PathBuf {
     std::env::temp_dir().join(format!("tunnel-agent-{}", identifier()))
 }
