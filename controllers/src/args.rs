@@ -223,7 +223,7 @@ pub enum PartName {
     Availability,
 }
 
-/// A part that stands by for other controllers, unless it is told not to.
+/// A part that stands by for other controllers, unless this is turned off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StandsBy {
     Placement,

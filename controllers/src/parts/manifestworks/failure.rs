@@ -90,7 +90,7 @@ impl Failure {
         matches!(self, Self::Member(MemberError::Closed(_)))
     }
 
-    /// What the status of a work says that cannot even be begun.
+    /// The status text of a work that cannot even be begun.
     pub fn of_work(&self) -> Option<String> {
         match self {
             Self::Member(MemberError::Refused(_)) | Self::Unreadable(_) | Self::Defined => Some(self.to_string()),
