@@ -1,4 +1,4 @@
-//! One answer, read whole.
+//! Reads one response as a whole.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use crate::failure::{Failure, LONGEST_ERROR};
 use crate::retry_after;
 use crate::sender::{Sender, Streamed};
 
-/// The body of the answer to `request`, of `most` bytes; anything but a 2xx is a failure, of which
-/// no more than 64 KiB are read. How long it takes is for the caller to bound.
+/// Returns the body of the response to `request`, up to `most` bytes. Any status but 2xx is a
+/// failure, of which at most 64 KiB are read. The caller must bound the time.
 pub async fn answer(sender: &Sender, request: Request<Body>, most: usize) -> Result<Bytes, Failure> {
     read(sender, request, most, Bytes::clone).await
 }
 
-/// What `make` makes of it. Until then the answer holds its room, if it is one of those that do.
+/// Like [`answer`], but returns what `make` makes of the body. A response that holds room
+/// ([`Sender::roomed`]) holds it until then.
 pub async fn read<T>(
     sender: &Sender,
     request: Request<Body>,
@@ -32,7 +33,7 @@ pub async fn read<T>(
     }
 }
 
-/// The same answer, if it is a 2xx.
+/// Returns the response if its status is 2xx, and a failure otherwise.
 pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>, Failure> {
     let response = retry_after::into_status(response).await?;
     let code = response.status();
@@ -42,16 +43,16 @@ pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>,
     let again = retry_after::of(response.headers());
     Err(match Limited::new(response.into_body(), LONGEST_ERROR).collect().await {
         Ok(body) => refusal(code, &body.to_bytes(), again),
-        // The code says more than how its words ended.
+        // The code says more than the reason why its body was cut off.
         Err(_) => Failure::unread(code.as_u16()),
     })
 }
 
-/// As kube reads errors.
+/// Reads an error as kube does.
 fn refusal(code: StatusCode, body: &Bytes, again: Option<Duration>) -> Failure {
     let Ok(status) = serde_json::from_slice::<Status>(body) else {
         let plain = Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim());
-        // API servers that turn requests away before they look at them say so in plain text.
+        // API servers that turn requests away before they read them answer in plain text.
         return Failure { retry_after: again.filter(|_| code == StatusCode::TOO_MANY_REQUESTS), ..plain };
     };
     Failure::answered(status)

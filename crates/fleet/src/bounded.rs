@@ -1,4 +1,4 @@
-//! Answers that have an end: kube reads each whole, however long it is.
+//! Limits the length of responses: kube reads each as a whole, however long it is.
 
 use std::task::{Context, Poll};
 
@@ -13,14 +13,14 @@ use tower::Service;
 use crate::failure::LONGEST_ERROR;
 use crate::sender::{Sender, Streamed};
 
-/// What counts the bytes of answers.
+/// A service that limits the bytes of responses.
 #[derive(Clone)]
 struct Bounded {
     sender: Sender,
     most: usize,
 }
 
-/// The same client, as [`Sender::bounded`].
+/// Wraps `client` like [`Sender::bounded`].
 pub fn bounded(client: Client, most: usize) -> Client {
     let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
     Sender::from(client).bounded(most).client(&namespace).with_valid_until(end)
@@ -29,8 +29,8 @@ pub fn bounded(client: Client, most: usize) -> Client {
 // === impl Sender ===
 
 impl Sender {
-    /// The same; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
-    /// Streams count too: a long one has to begin again.
+    /// Breaks off a response of more than `most` bytes, and an error of more than 64 KiB. Streams
+    /// count too: a long one must begin again.
     #[must_use]
     pub fn bounded(self, most: usize) -> Self {
         Self::new(Bounded { sender: self, most })
@@ -42,7 +42,7 @@ impl Service<Request<Body>> for Bounded {
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Self::Response, kube::Error>>;
 
-    /// Always: what is behind waits for its own room when a request is there.
+    /// Always ready: the inner service waits for its own room when it gets a request.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }

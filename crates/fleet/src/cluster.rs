@@ -1,4 +1,4 @@
-//! A registered cluster, as `clustergateways` tells of it.
+//! A registered cluster, as read from `clustergateways`.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub name: ClusterName,
-    /// Those that the gateway shows. It matches selectors with all labels of the cluster's Secret,
-    /// shown or not.
+    /// The labels that the gateway shows. It matches selectors with all labels of the cluster's
+    /// Secret, shown or not.
     pub labels: BTreeMap<String, String>,
-    /// Of its Secret; empty: the object does not say.
+    /// Of its Secret; empty if the object does not have it.
     pub uid: String,
-    /// `None`: the object does not say.
+    /// `None` if the object does not have it.
     pub endpoint: Option<EndpointType>,
-    /// The URL of a member with a fixed one.
+    /// The URL, if the member has a fixed one.
     pub address: Option<String>,
     /// Whether the certificate of a member with a fixed URL is not verified.
     pub insecure: bool,
-    /// A [`api::secret::CredentialType`], as written; `None`: the object does not say.
+    /// A [`api::secret::CredentialType`], as written; `None` if the object does not have it.
     pub credential: Option<String>,
-    /// What was last reported; `None`: the object does not say.
+    /// The health last reported; `None` if the object does not have it.
     pub health: Option<Health>,
 }
 
@@ -35,11 +35,11 @@ pub enum EndpointType {
     Const,
     /// Through a tunnel that the member's agent opened.
     ClusterProxy,
-    /// One that this program does not know.
+    /// A type that this program does not know.
     Other(String),
 }
 
-/// An item of a list, as far as it is read.
+/// The fields that are read of an item of the list.
 #[derive(Deserialize)]
 pub struct Item {
     metadata: Metadata,
@@ -120,7 +120,7 @@ impl EndpointType {
         }
     }
 
-    /// Reads it.
+    /// Parses the type.
     pub fn of(text: String) -> Self {
         match &*text {
             ENDPOINT_TYPE_CONST => Self::Const,
@@ -143,7 +143,7 @@ mod tests {
         serde_json::from_value::<Item>(item).unwrap().cluster()
     }
 
-    /// What the gateway writes, from the type with which it writes.
+    /// Reads an object that the gateway's own type wrote.
     #[test]
     fn a_cluster_is_read_as_the_gateway_writes_it() {
         let endpoint = api::secret::ClusterEndpoint::ClusterProxy;

@@ -1,7 +1,7 @@
 //! One operation over many clusters.
 //!
-//! All of it runs in the task that reads the events, so that dropping it ends what is in flight and
-//! starts nothing more. A reader that pauses holds everything up but the deadlines.
+//! Everything runs in the task that reads the events: dropping [`Each`] cancels what is in flight
+//! and starts nothing more. A reader that pauses holds up everything but the deadlines.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,18 +15,18 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// Clusters at the same time, by default. With HTTP/1.1, which kube's clients speak, each takes a
+/// Default number of concurrent clusters. kube's clients speak HTTP/1.1, so each cluster takes a
 /// connection to the hub.
 const AT_ONCE: usize = 32;
-/// For one cluster, by default: longer than a gateway dials.
+/// Default time for one cluster: longer than a gateway dials.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// What an operation over many clusters may take.
+/// Limits of an operation over many clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Clusters at the same time; 0 counts as 1.
+    /// Most concurrent clusters; 0 counts as 1.
     pub at_once: usize,
-    /// For one cluster, from its start.
+    /// Time for one cluster, from its start.
     pub within: Duration,
 }
 
@@ -40,23 +40,23 @@ pub struct Each<'a, T> {
     progress: Progress,
 }
 
-/// What happened.
+/// An event of a running operation.
 #[derive(Debug)]
 pub enum Event<T> {
     Started(ClusterName),
     Finished(Outcome<T>),
 }
 
-/// What came of one cluster.
+/// The outcome for one cluster.
 #[derive(Debug)]
 pub struct Outcome<T> {
-    /// Of the cluster among those given, from 0.
+    /// Index of the cluster among those given, from 0.
     pub place: usize,
     pub cluster: ClusterName,
     pub result: Result<T, Failure>,
 }
 
-/// How far an operation is, in clusters.
+/// Progress of an operation, in clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub all: usize,
@@ -66,9 +66,9 @@ pub struct Progress {
     pub failed: usize,
 }
 
-/// Runs `run` for each of `clusters`, within `limits`. A failure is the outcome of its cluster and
-/// of no other. A cluster that is silent takes one of the places until its time is over: `n`
-/// clusters take `n / at_once` times `within` at most, rounded up.
+/// Runs `run` for each of `clusters`, within `limits`. A failure is the outcome of its own cluster
+/// only. A silent cluster takes one of the concurrent places until its time is over: `n` clusters
+/// take at most `n / at_once` (rounded up) times `within`.
 pub fn each<'a, T, E, F, R>(clusters: impl IntoIterator<Item = ClusterName>, limits: Limits, mut run: F) -> Each<'a, T>
 where
     F: FnMut(ClusterName) -> R + Send + 'a,
@@ -97,13 +97,13 @@ impl Default for Limits {
 // === impl Each ===
 
 impl<'a, T: Send + 'a> Each<'a, T> {
-    /// How far it is.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Runs all of it, telling each event, and returns the outcomes in the order in which the
-    /// clusters were given.
+    /// Runs to the end, calls `told` for each event, and returns the outcomes in the order of the
+    /// given clusters.
     pub async fn in_order(mut self, mut told: impl FnMut(Progress, &Event<T>)) -> Vec<Outcome<T>> {
         let mut outcomes = Vec::with_capacity(self.progress.all);
         while let Some(event) = self.next().await {

@@ -1,7 +1,7 @@
-//! Why a request for a cluster brought nothing, and where it failed.
+//! Why a request for a cluster failed, and where.
 //!
 //! Read from `Status.details`, as the gateway writes it (`details.causes[].reason`,
-//! `retryAfterSeconds`), never from prose.
+//! `retryAfterSeconds`), never from message text.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,74 +16,76 @@ use kube::core::Status;
 use kube::core::response::StatusDetails;
 use net::words::{self, causes, tame};
 
-/// Longest text kept of an error that is no Status, in bytes.
+/// Longest text kept of an error that is not a Status, and of a reason, in bytes.
 const LONGEST: usize = 1024;
 /// The reason of [`Failure::unselectable`].
 const UNSELECTABLE: &str = "Unselectable";
-/// Longest message, and longest cause: a member chooses them, and clients keep one of each cluster.
+/// Longest message, and longest cause, in bytes: a member chooses them, and clients keep one per
+/// cluster.
 const LONGEST_MESSAGE: usize = 4 << 10;
-/// Longest error that is read, in bytes. That of a Status with all it may name of one object.
+/// Longest error that is read, in bytes: a Status that names everything it may of one object fits.
 pub(crate) const LONGEST_ERROR: usize = 64 << 10;
-/// Causes shown of one error: a chain that goes in circles ends all the same.
+/// Causes searched of one error, so that a circular chain ends too.
 const DEEPEST: usize = 16;
-/// A hub that could not be connected to is asked again after this.
+/// Wait before the next request to a hub that could not be connected to.
 const CONNECT_AGAIN: Duration = Duration::from_secs(1);
 
-/// A request that failed. Its text says cluster, place, cause and what to do next.
+/// A failed request. Its text names the cluster, the side, the cause and the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// `None`: it was not of one cluster.
+    /// `None` if the request was not for one cluster.
     pub cluster: Option<ClusterName>,
-    /// Where it failed. `None`: unknown, as with a member's own answers.
+    /// Where it failed. `None` if unknown, as for a member's own responses.
     pub side: Option<Side>,
     pub kind: Kind,
     /// `metav1.StatusReason`; empty if there is none.
     pub reason: String,
     /// What happened, in a sentence. The gateway's own begin with the cluster's name.
     pub message: String,
-    /// What was said at the hop where it failed; empty if `message` is all there is.
+    /// The message of the hop where it failed; empty if `message` is all there is.
     pub cause: String,
-    /// When the same request may be sent again: nothing of it has reached a member. `None`: it must
-    /// not be repeated unasked, unless it only reads.
+    /// When the same request may be sent again: nothing of it has reached a member. `None`: clients
+    /// must not repeat it on their own, unless it only reads.
     pub retry_after: Option<Duration>,
 }
 
-/// What came instead of an answer that can be used.
+/// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A Status with this HTTP code.
     Answered(u16),
-    /// An error with this HTTP code that is no Status. So answers a hub that has no gateway to ask.
+    /// An error with this HTTP code that is not a Status. A hub answers like this if it has no
+    /// gateway to ask.
     Plain(u16),
-    /// No connection, or it broke.
+    /// There was no connection, or it broke.
     Unanswered,
-    /// The time for it was over.
+    /// The time limit passed.
     Late,
-    /// Not sent, or answered with what this program cannot use.
+    /// Not sent, or answered with something that this program cannot use.
     Own,
 }
 
 // === impl Failure ===
 
 impl Failure {
-    /// Of the program itself.
+    /// A failure of the program itself.
     pub fn own(message: impl Into<String>) -> Self {
         Self::new(Kind::Own, message.into())
     }
 
-    /// Of a selector that the Go cluster-gateway would not read as it is meant; `key` begins the
-    /// requirement.
+    /// A selector that the Go cluster-gateway would misread; `key` is the requirement, from its key
+    /// on.
     pub(crate) fn unselectable(key: &str) -> Self {
         let what = "the Go cluster-gateway does not select by labels of";
         Self { reason: UNSELECTABLE.to_owned(), ..Self::own(format!("{what} {GROUP}, as in {key:?}")) }
     }
 
-    /// No answer `within` that time.
+    /// No response `within` that time.
     pub fn late(within: Duration) -> Self {
         Self::new(Kind::Late, format!("no answer within {within:?}"))
     }
 
-    /// A body that broke off.
+    /// A body that was cut off.
     pub(crate) fn broken(error: &(dyn StdError + 'static)) -> Self {
         Self::new(Kind::Unanswered, format!("the answer was cut off: {}", chain(error)))
     }
@@ -93,12 +95,12 @@ impl Failure {
         Self::new(Kind::Plain(code), format!("{code}: {}", cut(text, LONGEST)))
     }
 
-    /// An error that is too long to be read, or broke off.
+    /// An error that is too long to be read, or was cut off.
     pub(crate) fn unread(code: u16) -> Self {
         Self::new(Kind::Plain(code), format!("{code}, with an unreadable body"))
     }
 
-    /// An error with one.
+    /// An error with a Status.
     pub(crate) fn answered(status: Status) -> Self {
         let details = status.details.as_ref();
         let hop = details.and_then(hop);
@@ -117,24 +119,24 @@ impl Failure {
 
     fn new(kind: Kind, message: impl AsRef<str>) -> Self {
         let (reason, cause) = (String::new(), String::new());
-        // Also our own: errors of parsers quote what they were given.
+        // Our own messages too: errors of parsers quote their input.
         let message = tame(cut(message.as_ref(), LONGEST_MESSAGE));
         Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
     }
 
-    /// The same, of `cluster`.
+    /// The same failure, for `cluster`.
     #[must_use]
     pub fn at(self, cluster: &ClusterName) -> Self {
         Self { cluster: Some(cluster.clone()), ..self }
     }
 
-    /// Whether any request that failed so may be sent again, after [`Failure::retry_after`].
+    /// Whether the request, even a write, may be sent again after [`Failure::retry_after`].
     pub fn is_retryable(&self) -> bool {
         self.retry_after.is_some()
     }
 
-    /// Whether the member itself said no to this very request, be it that a webhook of the member
-    /// is broken. A credential that it rejects (401), and too many requests (429), concern all
+    /// Whether the member itself refused this very request, even if only because one of its
+    /// webhooks is broken. A rejected credential (401) and too many requests (429) concern all
     /// requests.
     pub fn is_of_request(&self) -> bool {
         let code = if let Kind::Answered(code) = self.kind { Some(code) } else { None };
@@ -146,12 +148,12 @@ impl Failure {
         matches!(self.kind, Kind::Answered(410) | Kind::Plain(410))
     }
 
-    /// Whether what was asked for must be put otherwise: this gateway cannot select so.
+    /// Whether the caller must select in another way: this gateway cannot apply the selector.
     pub fn is_unselectable(&self) -> bool {
         self.kind == Kind::Own && self.reason == UNSELECTABLE
     }
 
-    /// What the reader can do; empty where the message is all there is to say.
+    /// What the reader can do; empty if the message says everything.
     pub fn next_step(&self) -> &'static str {
         match (self.side, self.kind) {
             (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",
@@ -181,12 +183,12 @@ impl Failure {
     }
 }
 
-/// The beginning of `text`, of `most` bytes.
+/// The beginning of `text`, at most `most` bytes.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most.min(text.len()))]
 }
 
-/// The side that the Status names, and what was said there.
+/// The side that the Status names, and the message from there.
 fn hop(details: &StatusDetails) -> Option<(Side, String)> {
     details.causes.iter().find_map(|cause| Some((Side::of_hop(&cause.reason)?, cause.message.clone())))
 }
@@ -207,7 +209,7 @@ impl From<kube::Error> for Failure {
             _ => return Self::own(chain(&error)),
         };
         match error {
-            // How kube tells of an error that is no Status.
+            // kube marks an error that is not a Status like this.
             kube::Error::Api(status) if status.reason == "Failed to parse error data" => {
                 Self::plain(status.code, &status.message)
             }
@@ -220,7 +222,7 @@ impl From<kube::Error> for Failure {
     }
 }
 
-/// Whether there was no connection to send anything on.
+/// Whether no connection could be made, so that nothing was sent.
 fn is_connecting(error: &kube::Error) -> bool {
     let kube::Error::Service(error) = error else { return false };
     error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
@@ -231,13 +233,13 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
     of_program(error).unwrap_or_else(|| causes(error))
 }
 
-/// The failure of a program that a kubeconfig names for its credential, if that is among the
-/// causes. kube quotes all that it was given and all that it printed: secrets among them.
+/// The failure of the kubeconfig's credential program, if it is among the causes. kube quotes the
+/// program's whole input and output, which include secrets.
 fn of_program(error: &(dyn StdError + 'static)) -> Option<String> {
     words::chain(error).take(DEEPEST).find_map(|cause| unquoted(cause.downcast_ref()?))
 }
 
-/// What is said in place of an error whose text quotes the program.
+/// The text in place of an error that quotes the program.
 fn unquoted(error: &AuthError) -> Option<String> {
     const PROGRAM: &str = "the credential program of the kubeconfig";
     match error {

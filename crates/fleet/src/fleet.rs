@@ -14,38 +14,37 @@ use crate::pages;
 use crate::sender::Sender;
 use crate::through::Through;
 
-/// The clusters of one hub. Cheap to clone; all clones, and all clients made of them, share the
+/// The clusters of one hub. Cheap to clone; all clones, and all clients made from them, share the
 /// connections to the hub, their TLS settings and the caller's credential.
 #[derive(Clone)]
 pub struct Fleet {
     hub: Client,
-    /// For one page of the list of clusters.
+    /// Time for one page of the list of clusters.
     page_within: Duration,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
-    /// With a client of the hub. Its middleware (credential, impersonation, further headers,
-    /// repetition) is that of every cluster's client too.
+    /// Uses a client of the hub. Every cluster's client has the same middleware (credential,
+    /// impersonation, further headers, retries).
     ///
-    /// Switch kube's own repetition off (`Config::default_retry`): it repeats what is answered 503
-    /// or 504, up to 15 times, which for a member that is away is every request.
+    /// Turn kube's own retries off (`Config::default_retry`): kube repeats a request that gets 503
+    /// or 504 up to 15 times. For a member that is away, that is every request.
     pub fn new(hub: Client) -> Self {
         Self { hub, page_within: pages::WITHIN }
     }
 
-    /// With another time for one page of the list of clusters than a minute.
+    /// Sets the time for one page of the list of clusters. The default is a minute.
     #[must_use]
     pub fn listing_within(self, page_within: Duration) -> Self {
         Self { page_within, ..self }
     }
 
-    /// With the hub of `kubeconfig`, or the one this process runs in, under the name `user_agent`.
-    /// Must be called on the runtime that will drive it. Connecting takes 10 s at most; a stream
-    /// may be silent for as long as nothing happens, logs may have any length, and other requests
-    /// are for their callers to bound, as [`each`] does in time and [`bounded`](crate::bounded) in
-    /// bytes.
+    /// Uses the hub of `kubeconfig`, or the one that this process runs in, with `user_agent`. Call
+    /// this on the runtime that will drive the client. Connecting takes 10 s at most. A stream may
+    /// be silent for as long as nothing happens, and logs may have any length. Callers must bound
+    /// other requests, as [`each`] does in time and [`bounded`](crate::bounded) in bytes.
     pub async fn connect(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Self, HubClientError> {
         unbounded_client(kubeconfig, user_agent).await.map(Self::new)
     }
@@ -55,32 +54,33 @@ impl Fleet {
         &self.hub
     }
 
-    /// The clusters whose labels `selector` matches (the syntax of Kubernetes; empty: all), in the
-    /// hub's order, which is by name. Those that a gateway cannot use are not among them.
+    /// The clusters whose labels match `selector` (Kubernetes syntax; empty for all), in the hub's
+    /// order, which is by name. Clusters that a gateway cannot use are left out.
     ///
-    /// With the Go cluster-gateway, which does not select, a selector costs one more list and the
-    /// verb `list` on `virtualclusters`.
+    /// The Go cluster-gateway does not select: with it, a selector costs one more list and needs
+    /// the verb `list` on `virtualclusters`.
     ///
-    /// Fails within [`Fleet::listing_within`] a page, and beyond [`pages::MOST`] pages.
+    /// Fails if a page takes longer than [`Fleet::listing_within`], and beyond [`pages::MOST`]
+    /// pages.
     pub async fn clusters(&self, selector: &str) -> Result<Vec<Cluster>, Failure> {
         pages::read(&self.hub, selector, self.page_within).await
     }
 
     /// A client for the cluster's API, through the gateway. Everything that kube's clients do
-    /// works, watches, logs and upgrades too.
+    /// works, including watches, logs and upgrades.
     ///
-    /// It costs no connection, but a task and a queue of about 10 KiB, which kube makes for any
-    /// client: make it when it is used, and keep names.
+    /// It needs no connection of its own, but kube makes a task and a queue of about 10 KiB for any
+    /// client: create it when you use it, and keep only names.
     pub fn client(&self, cluster: &ClusterName) -> Client {
         self.sender(cluster).client(self.hub.default_namespace()).with_valid_until(*self.hub.valid_until())
     }
 
-    /// The same without kube's queue, for requests that are made by hand.
+    /// Like [`Fleet::client`], without kube's queue, for requests built by hand.
     pub fn sender(&self, cluster: &ClusterName) -> Sender {
         Sender::new(Through::new(self.hub.clone(), cluster))
     }
 
-    /// `run` with a client for each of `clusters`: see [`each`].
+    /// Runs `run` with a client for each of `clusters`: see [`each`].
     pub fn each<'a, T, E, F, R>(
         &self,
         clusters: impl IntoIterator<Item = ClusterName>,
@@ -104,7 +104,7 @@ impl Fleet {
 impl TryFrom<Config> for Fleet {
     type Error = kube::Error;
 
-    /// Repeats nothing by itself.
+    /// The fleet repeats no request on its own.
     fn try_from(mut config: Config) -> Result<Self, kube::Error> {
         config.default_retry = false;
         Client::try_from(config).map(Self::new)

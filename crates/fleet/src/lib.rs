@@ -1,7 +1,8 @@
-//! What thin clients of many clusters are made of: the clusters that a hub knows, a client for each
-//! of them through the gateway, one operation over many of them, and failures that say where.
+//! What thin clients of many clusters are built from: the list of a hub's clusters, a client for
+//! each of them through the gateway, one operation over many of them, and failures that name the
+//! side.
 //!
-//! It knows the gateway by its API only, so that any server of that API serves these clients.
+//! It uses only the gateway's API, so that any server of that API serves these clients.
 
 mod answer;
 mod bounded;

@@ -1,4 +1,4 @@
-//! What does not ask a server at the speed at which it answers.
+//! Limits the rate of requests, which would otherwise be as fast as the server answers.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,7 +14,7 @@ use tower::Service;
 
 use crate::sender::{Sender, Streamed};
 
-/// What waits before it is sent.
+/// A service whose requests wait before they are sent.
 #[derive(Clone)]
 struct Paced {
     sender: Sender,
@@ -25,10 +25,10 @@ struct Paced {
 // === impl Sender ===
 
 impl Sender {
-    /// The same; between the beginnings of two requests passes `every` at least.
+    /// Leaves at least `every` between the starts of two requests.
     ///
-    /// For watches of untrusted servers: kube's watcher backs off after errors, and begins anew at
-    /// once after a watch that ended well, or after a page that promises another.
+    /// For watches of untrusted servers: kube's watcher backs off after errors, but starts again at
+    /// once after a watch that ended cleanly, or after a page that promises another.
     #[must_use]
     pub fn paced(self, every: Duration) -> Self {
         let next = Arc::new(Mutex::new(Instant::now()));
@@ -41,7 +41,7 @@ impl Service<Request<Body>> for Paced {
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Streamed>, kube::Error>>;
 
-    /// Always: what is behind waits for its own room when a request is there.
+    /// Always ready: the inner service waits for its own room when it gets a request.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that ends each watch at once, and well.
+    /// A server that ends each watch at once, and cleanly.
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_always_ends_is_not_asked_at_the_servers_speed() {
         const SECONDS: usize = 20;

@@ -1,4 +1,4 @@
-//! The list of clusters, read page by page, and the part of it that a selector matches.
+//! Reads the list of clusters page by page, and the part of it that a selector matches.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::answer::answer;
 use crate::cluster::{Cluster, Item};
 use crate::failure::Failure;
 
-/// Clusters of one page, as client-go asks for them.
+/// Clusters per page, as in client-go.
 const PAGE: usize = 500;
-/// Pages of one list: half a million clusters, more than a hub holds Secrets.
+/// Most pages of one list: half a million clusters, more than a hub holds Secrets.
 pub const MOST: usize = 1000;
 /// Longest page, in bytes: 500 clusters with a CA bundle of 64 KiB each.
 const LARGEST: usize = 32 << 20;
-/// For one page, by default. A hub itself gives up after 60 s.
+/// Default time for one page. The hub itself gives up after 60 s.
 pub const WITHIN: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize)]
@@ -39,13 +39,14 @@ struct Metadata {
     resource_version: String,
 }
 
-/// What a `VirtualCluster` made of a `ManagedCluster` has for the type of its credential.
+/// The credential type of a `VirtualCluster` made from a `ManagedCluster`.
 const MANAGED_CLUSTER: &str = "ManagedCluster";
 
-/// All pages.
+/// The clusters of all pages.
 struct Listed {
     clusters: Vec<Cluster>,
-    /// The Go cluster-gateway's lists are of no version, and it selects nothing.
+    /// Whether the gateway applied the selector. The Go cluster-gateway does not, and its lists
+    /// have no version.
     is_selected: bool,
 }
 
@@ -73,8 +74,9 @@ struct Name {
     name: String,
 }
 
-/// All clusters that `selector` matches. A list that expires between two pages (410) is read anew,
-/// once: on a hub that is compacted every five minutes a second time means that it is too slow.
+/// All clusters that match `selector`. A list that expires between two pages (410) is read once
+/// more: on a hub that is compacted every five minutes, a second expiry means that the list is too
+/// slow.
 pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Cluster>, Failure> {
     let listed = match all(hub, selector, within).await {
         Err(failure) if failure.is_expired() => all(hub, selector, within).await,
@@ -92,12 +94,13 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
     Ok(clusters)
 }
 
-/// The names of the `virtualclusters` that `selector` matches. Of the Go cluster-gateway's lists,
-/// this is the one that it narrows (`virtualcluster_client.go`). It takes the labels of its own
-/// group off before it selects: they cannot be asked for, and whatever excludes them matches all.
+/// The names of the `virtualclusters` that match `selector`. This is the only list that the Go
+/// cluster-gateway narrows (`virtualcluster_client.go`). It removes the labels of its own group
+/// before it selects: no selector can ask for them, and a selector that excludes them matches all.
 ///
-/// A `ManagedCluster` that matches stands for a Secret of its name that does not: a user that may
-/// label the one would choose where commands for the other go, so it counts for nothing.
+/// A matching `ManagedCluster` counts for nothing. It stands for a Secret of the same name that
+/// does not match: a user who may label the `ManagedCluster` would choose where commands for the
+/// Secret's cluster go.
 async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");
@@ -109,7 +112,7 @@ async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String
     Ok(registered.map(|item| item.metadata.name).collect())
 }
 
-/// The requirements of `selector`, from their keys on. Commas in parentheses are between values.
+/// The requirements of `selector`, each from its key on. Commas in parentheses separate values.
 fn keys(selector: &str) -> impl Iterator<Item = &str> {
     let mut is_inside = false;
     let is_between = move |character: char| {

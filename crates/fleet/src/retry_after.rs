@@ -1,7 +1,7 @@
-//! `Retry-After`, put where readers of a Status look.
+//! Copies `Retry-After` into the Status, where its readers look.
 //!
-//! The gateway says in the header alone that nothing has reached the member and the request may be
-//! sent again, and kube's errors hold the Status alone.
+//! The gateway uses only the header to say that nothing has reached the member and the request may
+//! be sent again, but kube's errors hold only the Status.
 
 use std::time::Duration;
 
@@ -15,12 +15,11 @@ use tower::BoxError;
 
 use crate::sender::{Streamed, streamed};
 
-/// Longest error that is looked into, in bytes. Longer ones, and those of unknown length, pass as
-/// they are.
+/// Longest error that is parsed, in bytes. Longer ones, and those of unknown length, pass
+/// unchanged.
 const LONGEST: usize = 64 << 10;
 
-/// The same answer; a Status in it that says nothing of when to come again says what the header
-/// does.
+/// Returns the response. A Status in it that does not say when to retry gets the header's value.
 pub async fn into_status<B>(response: Response<B>) -> Result<Response<Streamed>, kube::Error>
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -41,12 +40,12 @@ where
     Ok(Response::from_parts(head, streamed(Full::new(written))))
 }
 
-/// What the header says, if it says something.
+/// The header's value, if it is a positive number.
 pub fn of(headers: &HeaderMap) -> Option<Duration> {
     seconds(headers).filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()))
 }
 
-/// The header has a date as its other form (RFC 9110, 10.2.3), which Kubernetes does not write.
+/// Kubernetes does not write the header's other form, a date (RFC 9110 §10.2.3).
 fn seconds(headers: &HeaderMap) -> Option<u32> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
@@ -58,7 +57,7 @@ fn is_short_json(headers: &HeaderMap) -> bool {
         && !headers.contains_key(CONTENT_ENCODING)
 }
 
-/// `None` for what is no Status, or has an opinion of its own.
+/// `None` if the body is not a Status, or has its own value.
 fn with_details(body: &[u8], seconds: u32) -> Option<Bytes> {
     let mut status: Value = serde_json::from_slice(body).ok()?;
     if status["kind"] != "Status" {

@@ -1,5 +1,5 @@
-//! What is read whole is asked for only when there is room for it: kube keeps an answer until its
-//! end, and does not count its answers in flight.
+//! Asks for responses that are read whole only when there is room for them: kube keeps a response
+//! until its end, and does not count its responses in flight.
 
 mod lines;
 
@@ -21,32 +21,32 @@ use tower::{BoxError, Service};
 use self::lines::lines;
 use crate::sender::{Sender, Streamed};
 
-/// For a large room is waited so many times as long as for an answer: nothing is held meanwhile.
+/// The wait for a large room is this many times that for a response: nothing is held meanwhile.
 const TIMES: u32 = 10;
 
-/// Room for answers, shared by those that it is for.
+/// Room for responses, shared by all requests that use it.
 pub trait Room: Clone + Send + Sync + 'static {
-    /// Gives the room back when it is dropped.
+    /// Returns the room when it is dropped.
     type Held: Send + 'static;
 
-    /// Room for one answer of [`Room::SMALL`] bytes.
+    /// Waits for room for one response of [`Room::SMALL`] bytes.
     fn small(&self) -> impl Future<Output = Self::Held> + Send;
 
-    /// Room for one that is larger.
+    /// Waits for room for one larger response.
     fn large(&self) -> impl Future<Output = Self::Held> + Send;
 
-    /// Room for one line of a watch, of [`Room::LONG`] bytes.
+    /// Waits for room for one line of a watch, of [`Room::LONG`] bytes.
     fn line(&self) -> impl Future<Output = Self::Held> + Send;
 
-    /// Bytes that need no more than a small room.
+    /// Longest response that needs only a small room, in bytes.
     const SMALL: usize;
-    /// Bytes of a line of a watch that needs no room.
+    /// Longest line of a watch that needs no room, in bytes.
     const SHORT: usize;
-    /// Bytes of the longest line.
+    /// Longest line of a watch, in bytes.
     const LONG: usize;
 }
 
-/// What waits for room.
+/// A service whose requests wait for room.
 #[derive(Clone)]
 struct Roomed<R> {
     sender: Sender,
@@ -54,7 +54,7 @@ struct Roomed<R> {
     within: Duration,
 }
 
-/// An answer, which holds the room that it takes.
+/// The body of a response, which holds its room.
 type Kept = UnsyncBoxBody<Bytes, Infallible>;
 type Answer = Result<Response<Either<Streamed, Kept>>, BoxError>;
 
@@ -63,15 +63,15 @@ const NO_ROOM: &str = "there was no room for so large an answer";
 // === impl Sender ===
 
 impl Sender {
-    /// The same.
+    /// Sends requests only when there is `room` for their responses.
     ///
-    /// All but watches wait for `room`, have an answer `within` that time, and hold their room
-    /// until that is read: a large one no longer than `within`, either. A GET for whose answer
-    /// there is no large room lets go of all that it has, waits for one, up to ten times as long,
-    /// and is asked again.
+    /// All requests but watches wait for `room`. The response must be complete `within` that time,
+    /// or, once it has a large room, `within` that time from then on. It holds its room until it is
+    /// read. A GET whose response needs a large room when there is none gives up all its room,
+    /// waits for a large one up to ten times as long, and is sent again.
     ///
-    /// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of
-    /// each line of which some has come; a long line waits for room, and ends the watch.
+    /// The response to a watch must begin `within` that time, and each line that has begun must end
+    /// within it. A long line waits for room, and ends the watch.
     #[must_use]
     pub fn roomed<R: Room>(self, room: R, within: Duration) -> Self {
         Self::new(Roomed { sender: self, room, within })
@@ -83,7 +83,7 @@ impl<R: Room> Service<Request<Body>> for Roomed<R> {
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
-    /// Always: what is behind waits for its own room when a request is there.
+    /// Always ready: the inner service waits for its own room when it gets a request.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -104,7 +104,7 @@ impl<R: Room> Roomed<R> {
         if head.status.is_success() {
             return Ok(Response::from_parts(head, Either::Left(lines(body, self.room, self.within))));
         }
-        // An error has an end.
+        // An error ends, unlike a watch.
         let (bytes, held) = self.read(body, until, None).await?.ok_or(NO_ROOM)?;
         Ok(kept(head, bytes, held))
     }
@@ -118,12 +118,12 @@ impl<R: Room> Roomed<R> {
         if let Some((bytes, more)) = self.read(body, until, None).await? {
             return Ok(kept(head, bytes, (held, more)));
         }
-        // What waits for others holds nothing that others wait for.
+        // A request that waits for others holds no room that others wait for.
         drop(held);
         self.large(again.ok_or(NO_ROOM)?).await
     }
 
-    /// Asks with a large room from the beginning.
+    /// Sends the request with a large room from the start.
     async fn large(self, request: Request<Body>) -> Answer {
         let large = timeout(self.within * TIMES, self.room.large()).await.map_err(|_| NO_ROOM)?;
         let until = Instant::now() + self.within;
@@ -136,7 +136,7 @@ impl<R: Room> Roomed<R> {
         Ok(timeout_at(until, self.sender.send(request)).await.map_err(|_| self.late())??)
     }
 
-    /// To its end; none: it needs a `large` room, and there is none now.
+    /// Reads the body to its end. `None` if it needs a `large` room and there is none now.
     async fn read(
         &self,
         mut body: Streamed,
@@ -163,7 +163,7 @@ impl<R: Room> Roomed<R> {
     }
 }
 
-/// An answer, which holds `held` until it is read.
+/// A response that holds `held` until it is read.
 fn kept<H: Send + 'static>(head: Parts, bytes: Bytes, held: H) -> Response<Either<Streamed, Kept>> {
     let kept = Full::new(bytes).map_frame(move |frame| {
         let _ = &held;

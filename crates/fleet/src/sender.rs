@@ -1,4 +1,4 @@
-//! What sends requests to one server.
+//! Sends requests to one server.
 
 use futures_util::TryFutureExt as _;
 use http::{Request, Response};
@@ -10,12 +10,12 @@ use kube::client::Body;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// As kube's client, without its queue: that takes 10 KiB and a task, and there are thousands of
-/// watches of one kind in one namespace of one cluster.
+/// Like kube's client, but without its queue, which takes 10 KiB and a task: there are thousands of
+/// watches, each of one kind in one namespace of one cluster.
 #[derive(Clone)]
 pub struct Sender(BoxCloneSyncService<Request<Body>, Response<Streamed>, BoxError>);
 
-/// The body of an answer, as it comes.
+/// The body of a response, as it arrives.
 pub type Streamed = UnsyncBoxBody<Bytes, kube::Error>;
 
 pub fn streamed<B>(body: B) -> Streamed
@@ -47,12 +47,12 @@ impl Sender {
 
     /// # Errors
     ///
-    /// As those of kube's client.
+    /// Fails like kube's client.
     pub async fn send(&self, request: Request<Body>) -> Result<Response<Streamed>, kube::Error> {
         self.0.clone().oneshot(request).map_err(failed).await
     }
 
-    /// A client of kube's that sends what it is asked so.
+    /// A kube client that sends its requests with this sender.
     pub fn client(self, namespace: &str) -> Client {
         Client::new(self.0, namespace)
     }

@@ -1,7 +1,7 @@
-//! Objects of one kind of a member, by name and version alone: listed, and watched.
+//! Lists and watches a member's objects of one kind, by name and version only.
 //!
-//! A member says what it likes, as long as it likes. kube holds each object of an answer, and what
-//! it does not know of it too: 16 MiB become 2 GiB. Here nothing is held but the answer itself.
+//! A member may send anything, for any time. kube holds each object of a response, including
+//! unknown fields: 16 MiB become 2 GiB. This module holds nothing but the response itself.
 
 mod wire;
 
@@ -20,15 +20,15 @@ use crate::answer::{read, success};
 use crate::failure::Failure;
 use crate::sender::Sender;
 
-/// Objects of one answer of a list.
+/// Objects per page of a list.
 const PAGE: u32 = 500;
-/// Pages of a list, which has no end otherwise if a member says so. Of a longer one, the rest is as
-/// if it was not there.
+/// Most pages of a list, which a member could make endless. The rest of a longer list is ignored.
 const PAGES: usize = 200;
-/// A server ends a watch after 290 s, if it is asked as kube asks. One that says nothing for so
-/// long is gone.
+/// A server ends a watch after 290 s, as kube's requests ask. A server that is silent for this long
+/// is gone.
 const SILENCE: Duration = Duration::from_secs(295);
-/// Without contents, where a server can: not each that is behind an API server can.
+/// Asks for metadata only, and accepts whole objects: not every server behind an API server can
+/// leave the contents out.
 const LIST: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
 const WATCH: HeaderValue =
@@ -41,10 +41,10 @@ pub struct Sight {
     selector: Option<String>,
 }
 
-/// What a watch tells of an object.
+/// A change that a watch reports of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was made, or changed.
+    /// Created or changed.
     There,
     Gone,
 }
@@ -52,33 +52,34 @@ pub enum Change {
 // === impl Sight ===
 
 impl Sight {
-    /// Bytes of an answer. Where the sender is [bounded](Sender::bounded) by less, less.
+    /// Longest response, in bytes. A [bounded](Sender::bounded) sender may allow less.
     pub const MOST: usize = 16 << 20;
 
-    /// Of `resource` in `namespace`; empty: in none, or in all.
+    /// Objects of `resource` in `namespace`. If that is empty: objects without a namespace, or in
+    /// all namespaces.
     pub fn new(sender: Sender, resource: &ApiResource, namespace: &str) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
         let requests = Requests::new(DynamicObject::url_path(resource, namespace));
         Self { sender, requests, selector: None }
     }
 
-    /// The same; of objects with these labels.
+    /// Selects only objects with these labels.
     #[must_use]
     pub fn selecting(self, labels: String) -> Self {
         Self { selector: Some(labels), ..self }
     }
 
-    /// At most as many bytes as are reported of a name or a version.
+    /// Cuts `text` to the bytes that are reported of a name or a version.
     pub fn cut(text: &str) -> &str {
         wire::cut(text)
     }
 
-    /// Lists them all, and hands `take` the name and the version of each; both are cut to 253
-    /// bytes. Returns the version of the list; empty: the server tells none.
+    /// Lists all objects, and passes the name and version of each to `take`; both are cut to 253
+    /// bytes. Returns the version of the list, which is empty if the server sends none.
     ///
     /// # Errors
     ///
-    /// There is no answer, or one that is no list.
+    /// Fails if there is no response, or if it is not a list.
     pub async fn list(&self, mut take: impl FnMut(&str, &str) + Send) -> Result<String, Failure> {
         let (mut version, mut next) = (String::new(), None);
         for _ in 0..PAGES {
@@ -100,10 +101,10 @@ impl Sight {
         page.map_err(|error| Failure::own(format!("a list that cannot be read: {error}")))
     }
 
-    /// Watches them from `version` on, and hands `take` what changed, with name and version. It
-    /// goes on where the server ends it well, and where it falls silent.
+    /// Watches the objects from `version` on, and passes each change, with name and version, to
+    /// `take`. Watches again when the server ends the watch cleanly or falls silent.
     ///
-    /// Returns why it broke; a list has to come before another one then.
+    /// Returns why the watch broke. The caller must then list before it watches again.
     pub async fn watch(&self, mut version: String, mut take: impl FnMut(Change, &str, &str) + Send) -> Failure {
         loop {
             match self.watch_once(&mut version, &mut take).await {
@@ -113,7 +114,8 @@ impl Sight {
         }
     }
 
-    /// Until it ends, and the version up to which it reported all.
+    /// Watches until the watch ends. `version` becomes the version up to which all changes were
+    /// reported.
     async fn watch_once(
         &self,
         version: &mut String,
@@ -122,8 +124,8 @@ impl Sight {
         let params = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
         let request = request(self.requests.watch(&params, version), WATCH)?;
         let response = success(self.sender.send(request).await?).await?;
-        // How long a line may be is for the sender to say ([`Sender::roomed`]). One that the watch
-        // ends in the middle of is none.
+        // The sender limits the length of lines ([`Sender::roomed`]). A line that the end of the
+        // watch cuts off does not count.
         let mut lines = Lines::within(response.into_body(), usize::MAX, SILENCE);
         while let Line::Whole(line) = lines.try_next().await.map_err(|error| Failure::broken(&*error))? {
             if line.iter().all(u8::is_ascii_whitespace) {

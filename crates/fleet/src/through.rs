@@ -1,4 +1,4 @@
-//! The way to one cluster: the hub's client, with the cluster's path before each request's own.
+//! Reaches one cluster: the hub's client, with the cluster's path before each request's own.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,12 +18,12 @@ use tower::Service;
 use crate::retry_after;
 use crate::sender::Streamed;
 
-/// Sends what is asked of a cluster to the hub. One more client for one more cluster is a path and
+/// Sends the requests for a cluster to the hub. One more client for one more cluster is a path and
 /// a pointer: connections and TLS belong to the hub's client.
 #[derive(Clone)]
 pub struct Through {
     hub: Client,
-    /// Of the cluster's API, without a slash at its end.
+    /// Path of the cluster's API, without a slash at its end.
     path: Arc<str>,
 }
 
@@ -34,8 +34,8 @@ impl Through {
         Self { hub, path: format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}/proxy").into() }
     }
 
-    /// The target on the hub. A target that could lead out of the cluster's path is refused here,
-    /// however the servers behind would read it: a request for one cluster stays with that cluster.
+    /// The target on the hub. Refuses a target that could lead out of the cluster's path, however
+    /// the servers behind would read it: a request for one cluster stays with that cluster.
     fn target(&self, uri: &Uri) -> Result<Uri, kube::Error> {
         let own = uri.path_and_query().map_or("/", PathAndQuery::as_str);
         if !own.starts_with('/') || has_dot_segment(uri.path()) {
@@ -52,7 +52,7 @@ impl Service<Request<Body>> for Through {
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Streamed>, kube::Error>>;
 
-    /// Always: the hub's client waits for its own room when a request is there.
+    /// Always ready: the hub's client waits for its own room when it gets a request.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }

@@ -15,7 +15,7 @@ fn names(count: usize) -> Vec<ClusterName> {
     (0..count).map(|number| ClusterName::parse(&format!("c-{number}")).unwrap()).collect()
 }
 
-/// One more while it lives, and the most there were.
+/// Counts what runs now, and the most at a time.
 #[derive(Clone, Default)]
 struct Running(Arc<(AtomicUsize, AtomicUsize)>);
 

@@ -7,7 +7,7 @@ fn berlin() -> ClusterName {
     ClusterName::parse("berlin").unwrap()
 }
 
-/// As it is written, read as kube reads it.
+/// Reads `status` as kube does, from the JSON that the gateway writes.
 fn told(status: &Written) -> Failure {
     let status: Status = serde_json::from_slice(&status.to_json()).unwrap();
     kube::Error::Api(status.boxed()).into()
@@ -49,7 +49,7 @@ fn a_members_own_answer_is_nobodys_failure() {
     let failure = told(&status);
     assert_eq!((failure.side, failure.cluster.clone(), &*failure.reason), (None, None, "NotFound"));
     assert_eq!(failure.at(&berlin()).to_string(), "cluster berlin: pods \"p\" not found");
-    // Causes of validation are no hops.
+    // Causes of validation are not hops.
     let cause = StatusCause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "spec".into() };
     assert_eq!(told(&status.with_cause(cause)).side, None);
 }
@@ -72,7 +72,7 @@ fn a_hub_without_a_gateway_is_told_by_its_api_service() {
     assert!(Failure::plain(500, &"é".repeat(LONGEST)).message.len() <= LONGEST + "500: ".len());
 }
 
-/// A member chooses all of them.
+/// A member chooses all these texts.
 #[test]
 fn words_have_an_end() {
     let long = "é".repeat(1 << 20);
@@ -83,7 +83,7 @@ fn words_have_an_end() {
     let failure = Failure::answered(serde_json::from_value(status).unwrap());
     assert_eq!(failure.side, Some(Side::Member));
     assert_eq!((failure.message.len(), failure.cause.len(), failure.reason.len()), (4096, 4096, 1024));
-    // As a parser quotes what it was given.
+    // An error of a parser quotes its input.
     assert_eq!(Failure::own(long).message.len(), 4096);
 }
 
@@ -102,7 +102,7 @@ fn a_failure_says_cluster_place_cause_and_next_step() {
     );
 }
 
-/// What kube says of a program that fails quotes its environment, its arguments and its output.
+/// kube's error of a program that fails quotes its environment, its arguments and its output.
 #[tokio::test]
 async fn what_a_credential_program_knows_is_not_told() {
     let failed = |script: &str| {
@@ -130,7 +130,7 @@ async fn what_a_credential_program_knows_is_not_told() {
             "{failure}"
         );
     }
-    // Among causes, as when a credential is renewed.
+    // Among the causes, as when a credential is renewed.
     let out = std::process::Command::new("sh").args(["-c", "echo CANARY; exit 2"]).output().unwrap();
     let error = AuthError::AuthExecRun { cmd: "CANARY".into(), out: Box::new(out) };
     let failure = Failure::from(kube::Error::Service(Box::new(error)));

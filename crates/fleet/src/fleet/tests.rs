@@ -90,7 +90,7 @@ async fn no_path_leads_out_of_its_cluster() {
     }
     assert_eq!(server.request_count(), 0);
     server.on_any(|_| Reply::json(200, &json!({})));
-    // The bytes of what may pass are the caller's.
+    // A target that may pass keeps its bytes.
     client.send(Request::get("/a%2fb//c?d=..&e=%20").body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(server.next_request().await.target, format!("{PREFIX}/berlin/proxy/a%2fb//c?d=..&e=%20"));
 }
@@ -161,7 +161,7 @@ async fn clusters_are_read_page_by_page() {
     let (server, fleet) = hub().await;
     server.on(PREFIX, |request: &Recorded| match request.query().unwrap_or_default() {
         query if query.contains("continue=t%2B1") => page(&["c"], ""),
-        // A page of which the gateway can use nothing.
+        // A page of clusters that the gateway cannot use.
         query if query.contains("continue=t0") => page(&[], "t+1"),
         _ => page(&["a", "b"], "t0"),
     });
@@ -174,7 +174,7 @@ async fn clusters_are_read_page_by_page() {
     }
 }
 
-/// As the Go cluster-gateway answers: it ignores the selector, and its lists have no version.
+/// Answers like the Go cluster-gateway: it ignores the selector, and its lists have no version.
 #[tokio::test]
 async fn a_list_that_nobody_selected_from_is_narrowed_by_virtual_clusters() {
     let (server, fleet) = hub().await;
@@ -191,14 +191,14 @@ async fn a_list_that_nobody_selected_from_is_narrowed_by_virtual_clusters() {
     let names = |clusters: Vec<Cluster>| clusters.iter().map(|cluster| cluster.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(fleet.clusters("env=prod").await.unwrap()), ["b"]);
     assert_eq!(names(fleet.clusters("").await.unwrap()), ["a", "b"]);
-    // What it would match all by.
+    // Selectors with which the Go cluster-gateway would match all clusters.
     for selector in ["env=prod, cluster.core.oam.dev/cluster-alias!=b", "!cluster.core.oam.dev/cluster-alias"] {
         let refused = fleet.clusters(selector).await.unwrap_err();
         assert!(refused.is_unselectable() && refused.next_step().contains("name the clusters"), "{refused}");
     }
     let value = fleet.clusters("env in (a,cluster.core.oam.dev)").await;
     assert!(value.is_ok(), "{value:?}");
-    // Rather none than all.
+    // On an error, no clusters rather than all.
     server.on(&virtual_clusters, |_: &Recorded| Reply::status(403, "no"));
     assert_eq!(fleet.clusters("env=prod").await.unwrap_err().kind, Kind::Answered(403));
 }

@@ -1,4 +1,4 @@
-//! A watch's answer, line by line: its reader keeps a line until its end.
+//! Limits the lines of a watch: its reader keeps a line until the line's end.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ struct Lines<R: Room> {
     body: Streamed,
     room: R,
     within: Duration,
-    /// Bytes that have come of a line which has not ended.
+    /// Bytes received of the unfinished line.
     length: usize,
-    /// When it has to have ended.
+    /// When that line must have ended.
     until: Option<Instant>,
-    /// For a long one.
+    /// Room for a long line.
     held: Option<R::Held>,
     is_over: bool,
 }
 
-/// The same body.
+/// The same body, with limits.
 ///
-/// A line of more than [`Room::SHORT`] bytes waits for room, and one of more than [`Room::LONG`],
-/// or whose end does not come `within` that time, breaks the watch off. After a long one the watch
-/// ends, as any does from time to time: its reader would keep a buffer of that length.
+/// A line of more than [`Room::SHORT`] bytes waits for room. A line of more than [`Room::LONG`]
+/// bytes, or one that does not end `within` that time, breaks the watch off. After a long line the
+/// watch ends, as any watch does from time to time: its reader would keep a buffer of that length.
 pub fn lines<R: Room>(body: Streamed, room: R, within: Duration) -> Streamed {
     let lines = Lines { body, room, within, length: 0, until: None, held: None, is_over: false };
     let frames = stream::unfold(lines, |mut lines| async move {
@@ -43,7 +43,7 @@ pub fn lines<R: Room>(body: Streamed, room: R, within: Duration) -> Streamed {
 // === impl Lines ===
 
 impl<R: Room> Lines<R> {
-    /// None: it has ended.
+    /// `None` after the end.
     async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
         loop {
             if self.is_over {
@@ -65,7 +65,7 @@ impl<R: Room> Lines<R> {
         }
     }
 
-    /// Passes on what there is room for.
+    /// Waits until there is room for `data`, which it cuts after the end of a long line.
     async fn keep(&mut self, mut data: Bytes) -> Result<Bytes, BoxError> {
         let mut until = self.until.unwrap_or_else(|| Instant::now() + self.within);
         let (mut at, mut longest) = (0, self.length);

@@ -118,7 +118,7 @@ async fn what_waits_for_a_large_room_holds_no_small_one_and_is_asked_again_when_
     }
 }
 
-/// A member whose answers come in these parts, a second apart, and then no more.
+/// A member that sends these parts of a response, a second apart, and then nothing more.
 fn parts(code: u16, parts: Vec<Vec<u8>>) -> Client {
     let answer = move |_: Request<Body>| {
         let parts = futures_util::stream::iter(parts.clone()).then(|part| async move {
@@ -138,7 +138,8 @@ fn event(padding: usize) -> Vec<u8> {
     format!("{}\n", json!({"type": "ADDED", "object": object})).into_bytes()
 }
 
-/// How often it tells of an object, until it breaks off or ends, and why. Two minutes at most.
+/// Counts the events of a watch until it breaks off or ends, and says why. Takes two minutes at
+/// most.
 async fn watched(client: Client, room: &Two) -> (usize, Option<String>) {
     let api = Api::<Namespace>::all(Sender::from(client).roomed(room.clone(), WITHIN).client("default"));
     let mut events = match api.watch(&WatchParams::default(), "1").await {

@@ -8,10 +8,10 @@ use tower::service_fn;
 use super::*;
 use crate::failure::Kind;
 
-/// What was asked: path and query, and what would be accepted.
+/// The requests: path and query, and the `Accept` header.
 type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// One that gives these answers, one after the other, and the last one again and again.
+/// A member that gives these answers in order, and then repeats the last one.
 fn member(answers: Vec<(u16, String)>) -> (Sight, Asked) {
     let asked = Asked::default();
     let seen = Arc::clone(&asked);
@@ -43,7 +43,7 @@ async fn listed(sight: &Sight) -> Result<(String, Vec<String>), Failure> {
     Ok((version, all))
 }
 
-/// Of all that it says, and why it broke.
+/// All changes that the watch reports, and why it broke.
 async fn watched(sight: &Sight) -> (Vec<String>, Failure) {
     let mut all = Vec::new();
     let tell = |change: Change, name: &str, at: &str| all.push(format!("{change:?} {name}@{at}"));
@@ -79,7 +79,7 @@ async fn what_is_no_list_says_where_it_failed() {
     assert!(failure.message.contains("a list that cannot be read"), "{failure}");
 }
 
-/// kube's metadata take 350 bytes for each empty object, 245 MB of this list.
+/// kube's metadata takes 350 bytes for each empty object, 245 MB for this list.
 #[tokio::test]
 async fn a_list_of_objects_that_are_empty_takes_no_memory() {
     const BYTES: usize = 2 << 20;
@@ -92,7 +92,7 @@ async fn a_list_of_objects_that_are_empty_takes_no_memory() {
     assert!(grown < 32 << 20, "{} MiB more", grown >> 20);
 }
 
-/// What kube does not know of an event it holds as values of 32 bytes, 50 MB of this line.
+/// kube holds the unknown fields of an event as values of 32 bytes, 50 MB for this line.
 #[tokio::test]
 async fn a_line_full_of_what_nobody_asked_for_takes_no_memory() {
     const BYTES: usize = 3 << 20;
@@ -124,7 +124,7 @@ async fn a_watch_goes_on_where_it_ended_and_breaks_where_it_failed() {
     assert_eq!(watched(&sight).await.1.kind, Kind::Plain(405));
 }
 
-/// Of this process, in bytes.
+/// Peak memory of this process, in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,5 +1,5 @@
-//! What a list and a line of a watch say of objects, read without holding any of them: a list of a
-//! MiB may have 300,000 that are empty, and each is 350 bytes as kube's metadata.
+//! Reads lists and lines of watches without holding their objects: a list of one MiB may have
+//! 300,000 empty objects, and each takes 350 bytes as kube's metadata.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,31 +8,31 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Bytes of a version, or a name, that are kept. No server's versions have more than 20, and no
-/// name more than 253 (RFC 1123).
+/// Most bytes kept of a version or a name. No server's versions have more than 20, and no name has
+/// more than 253 (RFC 1123).
 const LONGEST: usize = 253;
-/// Of what a list goes on with: a key of etcd, and some.
+/// Longest continue token, in bytes: a key of etcd, and some more.
 const LONGEST_NEXT: usize = 8 << 10;
 
-/// What a page says of itself.
+/// The metadata of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Empty: the server tells none.
+    /// Empty if the server sends none.
     pub version: String,
     pub next: Option<String>,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// There is such an object: its name and version.
+    /// The object exists: its name and version.
     There(&'a str, &'a str),
     Gone(&'a str, &'a str),
-    /// All changes up to that version were sent.
+    /// All changes up to this version were sent.
     Bookmark(&'a str),
-    /// The watch does not go on: as an HTTP code.
+    /// The watch ends with this HTTP code.
     Failed(u16),
-    /// Of an unknown type.
+    /// An event of an unknown type.
     Other,
 }
 
@@ -47,7 +47,7 @@ struct Meta<'a> {
     r#continue: Cow<'a, str>,
 }
 
-/// An object, or a Status. All else of it is skipped.
+/// An object, or a Status. All its other fields are skipped.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Object<'a> {
@@ -77,19 +77,19 @@ enum Key {
 struct Whole<'t, T>(&'t mut T);
 struct Items<'t, T>(&'t mut T);
 
-/// Reads a page, and hands `take` the name and the version of each of its objects. How many they
-/// are is for the server to say: it may not know of limits.
+/// Reads a page, and passes the name and version of each object to `take`. The server decides how
+/// many they are: it may not know of limits.
 ///
 /// # Errors
 ///
-/// It is no list, or goes on with what is no token.
+/// Fails if the page is not a list, or if its continue token is too long.
 pub fn page(bytes: &[u8], take: &mut impl FnMut(&str, &str)) -> serde_json::Result<Page> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let page = Whole(take).deserialize(&mut reader)?;
     reader.end().map(|()| page)
 }
 
-/// At most so many bytes of it as are kept of a name or a version.
+/// Cuts `text` to the bytes that are kept of a name or a version.
 pub fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST.min(text.len()))]
 }
@@ -180,7 +180,7 @@ impl<'de, T: FnMut(&str, &str)> Visitor<'de> for Items<'_, T> {
         formatter.write_str("objects")
     }
 
-    /// So Go writes a list that was never made.
+    /// Go writes a nil slice as `null`.
     fn visit_none<E>(self) -> Result<(), E> {
         Ok(())
     }
