@@ -1,5 +1,5 @@
-//! What a stream through two links costs: bytes and processor time per second, and the round trip
-//! of an echo.
+//! Measures a stream through two links: bytes and processor time per second, and the round trip of
+//! an echo.
 //!
 //! client ─TCP─ bridge ─link─ splice ─link─ bridge ─TCP─ destination, all on loopback and in this
 //! process, so that the time is that of all five.
@@ -30,7 +30,7 @@ async fn sockets() -> (TcpStream, TcpStream) {
     (connected, accepted)
 }
 
-/// Hands on what it reads after `delay`, with any amount in flight.
+/// Passes on what it reads after `delay`, with any amount in flight.
 async fn delayed(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
     let (sender, mut receiver) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
     tokio::spawn(async move {

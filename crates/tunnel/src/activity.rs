@@ -1,5 +1,5 @@
-//! When a link last received something, and what its PINGs found: written by its driver, read by
-//! any thread.
+//! When a link last received something, and what its PINGs measured. Its driver writes it, any
+//! thread reads it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +10,15 @@ use tokio::time::Instant;
 
 use crate::signals::{Signal, Signals};
 
-/// Shared by a link's driver, its socket and its handles. Times are milliseconds since its making.
+/// Shared by a link's driver, its socket and its handles. Times are milliseconds since its
+/// creation.
 #[derive(Debug)]
 pub(crate) struct Activity {
     start: Instant,
     last_read: AtomicU64,
     last_write: AtomicU64,
     bytes: AtomicU64,
-    /// Microseconds; `u64::MAX` when not known.
+    /// Microseconds; `u64::MAX` if unknown.
     rtt: AtomicU64,
     /// Value of `last_read`, plus one, at which an open went unanswered; 0 for none.
     suspect: AtomicU64,
@@ -47,7 +48,7 @@ impl Activity {
         self.at(self.last_write.load(Ordering::Relaxed))
     }
 
-    /// Silence is counted from here: for the start of a connection.
+    /// Counts silence from now on: for the start of a connection.
     pub fn reset(&self) {
         self.last_read.store(self.now(), Ordering::Relaxed);
         self.last_write.store(self.now(), Ordering::Relaxed);
@@ -57,7 +58,7 @@ impl Activity {
         self.last_read().elapsed()
     }
 
-    /// Received since the start.
+    /// Bytes received since the start.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -71,8 +72,8 @@ impl Activity {
         self.rtt.store(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX - 1), Ordering::Relaxed);
     }
 
-    /// An open that was sent at `sent` has had no answer. Suspect if nothing was heard since, until
-    /// something is.
+    /// Reports that an open sent at `sent` has had no answer. If nothing was received since, the
+    /// link is suspect until something is.
     pub fn unanswered(&self, sent: Instant) {
         let last_read = self.last_read.load(Ordering::Relaxed);
         if self.at(last_read) <= sent {

@@ -1,12 +1,12 @@
-//! Reading on while writes find no room, so that two ends that both write do not wait for each
-//! other for ever.
+//! Reads ahead while writes find no room, so that two ends that both write do not wait for each
+//! other forever.
 //!
 //! h2 reads no frame before it has sent the PING, PONG, SETTINGS or refusal that it owes, and it
-//! cannot send it while a DATA frame is partly written (`Connection::poll_ready` in its
-//! `proto/connection.rs`). With both ends there at the same moment, neither reads, and neither's
+//! cannot send that while a DATA frame is partly written (`Connection::poll_ready` in its
+//! `proto/connection.rs`). If both ends get there at the same moment, neither reads, and neither's
 //! frame gets through unless the path has room for the rest of it.
 //!
-//! Reads pass on no more of what comes than a [`Turn`] may have.
+//! Reads return no more than a [`Turn`] may have.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -22,12 +22,11 @@ use crate::turn::{Turn, Turns};
 pub(crate) struct ReadAhead<T> {
     io: T,
     early: BytesMut,
-    /// What comes after `early`: the end of file, or an error, which the stream below need not
-    /// repeat.
+    /// What follows `early`: the end of file, or an error, which the stream below need not repeat.
     end: Option<io::Result<()>>,
-    /// A write has found no room, and the reader has not read since.
+    /// A write found no room, and the reader has not read since.
     stuck: bool,
-    /// A read has found nothing: its task waits for more.
+    /// A read found nothing: its task waits for more.
     reader_waits: bool,
     turn: Turn,
 }
@@ -35,13 +34,14 @@ pub(crate) struct ReadAhead<T> {
 // === impl ReadAhead ===
 
 impl<T> ReadAhead<T> {
-    /// More than the peer needs to have taken before its write is done: the rest of a frame (64
-    /// KiB), what its TLS holds (64 KiB), and a third of its socket's buffer, as Linux calls a full
-    /// one writable only then (`sk_stream_is_writeable`).
+    /// Most bytes read ahead. This is more than the peer must get rid of before its write is done:
+    /// the rest of a frame (64 KiB), what its TLS holds (`Settings::TLS_BUFFER`), and a third of
+    /// its socket's buffer, because Linux calls a full one writable only then
+    /// (`sk_stream_is_writeable`).
     const MOST: usize = 1024 * 1024;
     const STEP: usize = 16 * 1024;
 
-    /// Frames begin behind a `preface` of so many bytes.
+    /// `preface` is the number of bytes before the first frame.
     pub fn new(io: T, turns: Turns, preface: usize) -> Self {
         let turn = Turn::new(turns, preface);
         Self { io, early: BytesMut::new(), end: None, stuck: false, reader_waits: false, turn }
@@ -67,9 +67,9 @@ impl<T> ReadAhead<T> {
 
 impl<T: AsyncRead + Unpin> ReadAhead<T> {
     /// Reads ahead when a write finds no room for the second time without a read in between. h2
-    /// tries again in the same turn, so it is then not going to read. One that reads in each turn,
-    /// as it mostly does, is left alone: what it would read is not copied, and what is held here
-    /// when it stops reading is little.
+    /// retries in the same turn, so the second time means that it is not going to read. Does
+    /// nothing for an h2 that reads in each turn, as it mostly does: what it would read is not
+    /// copied, and little is held here when it stops reading.
     fn after<R>(&mut self, cx: &mut Context<'_>, written: Poll<R>) -> Poll<R> {
         if written.is_pending() && std::mem::replace(&mut self.stuck, true) {
             self.read_ahead(cx);
@@ -95,7 +95,7 @@ impl<T: AsyncRead + Unpin> ReadAhead<T> {
             self.early = BytesMut::new();
         }
         if self.reader_waits && (self.early.len() > before || self.end.is_some()) {
-            // The stream below will not wake it for what was taken here.
+            // The stream below will not wake the reader for what was taken here.
             self.reader_waits = false;
             cx.waker().wake_by_ref();
         }

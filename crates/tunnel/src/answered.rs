@@ -8,8 +8,8 @@ use h2::RecvStream;
 use h2::client::ResponseFuture;
 use http::Response;
 
-/// Interim answers (1xx) before the answer. Neither agents nor tunnel-servers send any, and h2
-/// would throw them away uncounted while a caller waits.
+/// Most interim answers (1xx) before the answer. Neither agents nor tunnel-servers send any, and h2
+/// would discard them uncounted while a caller waits.
 const MOST_INTERIM: usize = 100;
 
 /// Why there is no answer.
@@ -35,7 +35,7 @@ fn poll(
     loop {
         match answer.poll_informational(cx) {
             Poll::Ready(Some(Ok(_))) => *interim += 1,
-            // An error comes again with the answer.
+            // The answer returns the error again.
             Poll::Ready(None | Some(Err(_))) => return Pin::new(answer).poll(cx).map_err(NoAnswer::from),
             Poll::Pending => return Poll::Pending,
         }

@@ -1,7 +1,7 @@
-//! A stream of a link joined to a socket: what the agent does with a destination, and an HTTP/1.1
-//! front with its client.
+//! Joins a stream of a link to a socket: an agent joins a destination, an HTTP/1.1 front its
+//! client.
 //!
-//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways; what came before a reset is passed on
+//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways; bytes before a reset are passed on
 //! before it. An idle bridge holds no buffer.
 
 mod inward;
@@ -20,13 +20,14 @@ use crate::deferred_reset::{DeferredReset, Joined};
 use crate::gauge::{self, Account};
 use crate::{Budget, Gauge, Stream};
 
-/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
-/// Reads the socket only when the stream has room. `forth` of the gauge is towards the socket when
-/// `stream_asks`, else from it.
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent everything. Reads the
+/// socket only when the stream has taken what was read before. The gauge's `forth` is towards the
+/// socket if `stream_asks`, else from it.
 ///
 /// # Errors
-/// Of the socket, or [`io::ErrorKind::ConnectionReset`] when the stream was reset or its link lost,
-/// or [`io::ErrorKind::QuotaExceeded`] when [`Gauge::end`] ended it. The stream has been reset then
+/// The socket's error, [`io::ErrorKind::ConnectionReset`] if the stream was reset or its link lost,
+/// or [`io::ErrorKind::QuotaExceeded`] if [`Gauge::end`] ended it. By then the stream has been
+/// reset and the socket aborted.
 /// and the socket aborted.
 pub fn bridge<S: Socket>(
     stream: Stream,
@@ -37,7 +38,7 @@ pub fn bridge<S: Socket>(
     Bridge::new(stream, socket, gauge::account(gauge, None), stream_asks)
 }
 
-/// As [`bridge`], with what it holds counted in `budget`.
+/// Like [`bridge`], and counts what it holds in `budget`.
 pub fn bridge_within<S: Socket>(
     stream: Stream,
     socket: S,
@@ -54,7 +55,8 @@ enum BrokenSide {
     Socket(io::Error),
 }
 
-/// The socket, aborted when dropped before both directions have ended: also when the future is.
+/// The socket. Aborts it when dropped before both directions have ended, also together with the
+/// future.
 struct Guarded<S: Socket>(Option<S>);
 
 struct Bridge<S: Socket> {
@@ -64,15 +66,15 @@ struct Bridge<S: Socket> {
     stream_asks: bool,
     inward: Inward,
     outward: Outward,
-    /// A side has broken.
+    /// Set once a side has broken.
     deferred_reset: Option<Box<DeferredReset>>,
 }
 
 // === impl Bridge ===
 
 impl<S: Socket> Bridge<S> {
-    /// Not part of the future, which may be dropped before it has run: the socket is guarded from
-    /// here on.
+    /// Not part of the future, which may be dropped before it first runs: the socket must be
+    /// guarded from here on.
     fn new(stream: Stream, socket: S, account: Account, stream_asks: bool) -> Self {
         let (inward, outward) = (Inward::default(), Outward::default());
         Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, deferred_reset: None }
@@ -88,7 +90,7 @@ impl<S: Socket> Bridge<S> {
         self.watch(cx).map_err(BrokenSide::Stream)
     }
 
-    /// A reset is seen where data is taken. A stream that will send no more is watched here.
+    /// Detects a reset of a stream whose peer will send no more. Before that, taking its data does.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if !self.inward.ended() || self.outward.done() {
             return Ok(());
@@ -138,7 +140,7 @@ impl<S: Socket> Joined for Bridge<S> {
     }
 }
 
-/// Written out, because an async block would keep room for itself twice.
+/// Written by hand: an async block would reserve the room for its state twice.
 impl<S: Socket> Future for Bridge<S> {
     type Output = io::Result<()>;
 

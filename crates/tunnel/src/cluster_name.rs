@@ -1,4 +1,4 @@
-//! The name a cluster is registered and asked for by.
+//! The name by which a cluster registers and is requested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ const LONGEST: usize = 253;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterName(Arc<str>);
 
-/// What is wrong with a name.
+/// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterNameError {
     #[error("a cluster's name must not be empty")]

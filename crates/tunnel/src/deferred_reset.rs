@@ -1,8 +1,8 @@
-//! What is in flight when one side breaks: it is passed on before the other side ends, for as long
-//! as it moves.
+//! When one side breaks, passes on what is in flight before the other side ends, for as long as it
+//! moves.
 //!
-//! A server that refuses an upload answers and closes with the rest unread, which is a reset right
-//! behind the answer. TCP delivers what came before a reset; so do we.
+//! A server that refuses an upload answers and closes with the rest unread: a reset right behind
+//! the answer. TCP delivers what came before a reset, and so do we.
 
 use std::io;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use crate::gauge::Account;
 pub(crate) trait Joined {
     fn account(&self) -> &Account;
 
-    /// Moves what can be moved. When a side breaks, what it was to be sent is given up, what it
-    /// sent goes on, and the error is returned: once for each side.
+    /// Moves what can be moved. When a side breaks, drops what was to be sent to it, continues with
+    /// what it sent, and returns the error, once for each side.
     fn poll_both(&mut self, cx: &mut Context<'_>) -> io::Result<()>;
 
-    /// Nothing more will be moved.
+    /// Whether nothing more will be moved.
     fn is_over(&self) -> bool;
 
-    /// Bytes that are not passed on yet.
+    /// Bytes not yet passed on.
     fn held(&self) -> u64;
 
     /// Set once a side has broken. Boxed: rare.
@@ -51,12 +51,12 @@ pub(crate) trait Joined {
     }
 }
 
-/// One side's end, for the other.
+/// One side's error, deferred for the other side.
 pub(crate) struct DeferredReset {
     error: Option<io::Error>,
     next: Pin<Box<Sleep>>,
     left: u64,
-    /// Looks in a row at which nothing had moved.
+    /// Consecutive checks at which nothing had moved.
     idle: u32,
 }
 
@@ -64,15 +64,15 @@ pub(crate) struct DeferredReset {
 
 impl DeferredReset {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
-    /// A side that takes nothing for so long ends without the rest.
+    /// A side that takes nothing for this many checks ends without the rest.
     const MOST_IDLE: u32 = 3;
 
     pub fn new(error: io::Error) -> Self {
         Self { error: Some(error), next: Box::pin(sleep(Self::LOOK_EVERY)), left: u64::MAX, idle: 0 }
     }
 
-    /// Ready with the error when nothing is `left` on its way, or none of it moves. Not to be
-    /// polled again then.
+    /// Ready with the error when nothing is `left` in flight, or none of it moves. Must not be
+    /// polled again after that.
     pub fn poll(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<io::Error> {
         while left > 0 && self.next.as_mut().poll(cx).is_ready() {
             self.idle = if left == self.left { self.idle + 1 } else { 0 };

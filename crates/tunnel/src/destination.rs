@@ -1,4 +1,4 @@
-//! Where a stream is to lead: the authority of a `CONNECT`.
+//! The destination of a stream: the authority of a `CONNECT`.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -16,7 +16,7 @@ pub struct Destination {
     port: u16,
 }
 
-/// Why an authority is no destination. Answer 400.
+/// Why an authority is not a destination. The answer is 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
     #[error("the authority is empty: host:port is needed")]
@@ -32,7 +32,7 @@ pub enum DestinationError {
 // === impl Destination ===
 
 impl Destination {
-    /// A destination whose host is known to be good. IPv6 comes without brackets.
+    /// Checks host and port. IPv6 comes without brackets.
     pub fn new(host: &str, port: u16) -> Result<Self, DestinationError> {
         if port == 0 {
             return Err(DestinationError::Port);
@@ -41,7 +41,8 @@ impl Destination {
         if good { Ok(Self { host: host.into(), port }) } else { Err(DestinationError::Host) }
     }
 
-    /// Reads `host:port`, IPv6 in brackets. No user information, no zone, nothing behind the port.
+    /// Parses `host:port`, with IPv6 in brackets. No user information, no zone, nothing behind the
+    /// port.
     pub fn parse(authority: &str) -> Result<Self, DestinationError> {
         if authority.is_empty() {
             return Err(DestinationError::Empty);
@@ -59,7 +60,7 @@ impl Destination {
             }
             (host, port)
         };
-        // `u16::from_str` takes a leading plus sign.
+        // `u16::from_str` accepts a leading plus sign.
         if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(if port.is_empty() { DestinationError::NoPort } else { DestinationError::Port });
         }
@@ -76,7 +77,7 @@ impl Destination {
     }
 }
 
-/// Underscores are no host names, but they are in use.
+/// Accepts underscores: they are not valid in host names, but in use.
 fn is_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     let label = |label: &str| {

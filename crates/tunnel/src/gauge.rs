@@ -1,4 +1,4 @@
-//! What one relayed stream has carried and holds, shared with listings of streams.
+//! What one relayed stream has carried and holds. Listings of streams show it.
 
 use std::any::Any;
 use std::io;
@@ -15,19 +15,19 @@ pub struct Gauge {
     pub forth: AtomicU64,
     /// Bytes passed the other way.
     pub back: AtomicU64,
-    /// Dropped with the gauge, which tells the registry that the stream is over. Set by the
-    /// tunnel-server's registry.
+    /// Set by the tunnel-server's registry, and dropped with the gauge, so that the registry learns
+    /// that the stream is over.
     pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
     counters: Counters,
 }
 
-/// Bytes that may be held by all streams together.
+/// The limit on bytes that all streams together hold.
 ///
-/// The relay gives it to `splice` and `bridge_within`, which do the counting; a stream that had to
-/// give way ends with [`std::io::ErrorKind::QuotaExceeded`].
+/// The relay passes it to `splice` and `bridge_within`, which count. A stream that must make room
+/// for others ends with [`std::io::ErrorKind::QuotaExceeded`].
 pub type Budget = budget::Budget<Arc<Gauge>>;
 
-/// One stream's part of a budget.
+/// One stream's share of a budget.
 pub(crate) type Account = budget::Account<Arc<Gauge>>;
 
 pub(crate) fn account(gauge: Arc<Gauge>, budget: Option<&Budget>) -> Account {
@@ -45,7 +45,7 @@ impl Gauge {
         self.counters.held()
     }
 
-    /// Asks the stream to end: it is reset both ways. For operators that list streams.
+    /// Asks the stream to end, with a reset both ways. For operators who list streams.
     pub fn end(&self) {
         self.counters.end();
     }

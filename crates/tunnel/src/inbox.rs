@@ -1,4 +1,4 @@
-//! What a stream's peer has sent, taken off HTTP/2 as it comes and passed on as there is room.
+//! Data from a stream's peer, taken off HTTP/2 as it arrives and passed on as there is room.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -8,24 +8,26 @@ use net::queue::Queue;
 use crate::Stream;
 use crate::gauge::Account;
 
-/// One direction of a join whose source is a [`Stream`]. What is in it was not yet given back to
-/// the peer's window, so that it holds a window at most.
+/// One direction of a join whose source is a [`Stream`]. Its contents are not yet given back to the
+/// peer's window, so it holds a window at most.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub queue: Queue,
-    /// The peer has ended its direction; the queue may hold something still.
+    /// The peer has ended its direction; the queue may still hold data.
     pub ended: bool,
-    /// The stream was reset; what came before is in the queue.
+    /// The stream was reset; earlier data is in the queue.
     pub broken: bool,
 }
 
 // === impl Inbox ===
 
 impl Inbox {
-    /// Pieces taken in one go, so that a peer with many short frames does not keep the thread.
+    /// Most pieces taken in one poll, so that a peer with many short frames does not keep the
+    /// thread.
     const PIECES: usize = 256;
 
-    /// Takes what there is. Fails when the stream was reset; then there is nothing more to take.
+    /// Takes the data that has arrived. Fails when the stream was reset; after that there is
+    /// nothing more to take.
     pub fn fill(&mut self, cx: &mut Context<'_>, source: &mut Stream, account: &Account) -> io::Result<()> {
         for _ in 0..Self::PIECES {
             if self.ended || self.broken {
@@ -48,7 +50,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Drops its contents, which have no reader any more.
+    /// Drops its contents, which no longer have a reader.
     pub fn discard(&mut self, source: &mut Stream, account: &Account) {
         let held = self.queue.held();
         self.queue = Queue::default();

@@ -1,9 +1,9 @@
-//! Whether the far end of a link is still there, how far away it is, and how large its windows
-//! should be.
+//! Checks whether a link's peer is alive, measures the round trip, and sizes the windows.
 //!
-//! Any byte counts as a sign of life; PINGs are sent only after silence. The side that only
-//! receives also sends one now and then, because the other side hears nothing while its own answers
-//! wait behind bulk data. (RFC 9113 §6.7.)
+//! Any received byte counts as a sign of life. PINGs are sent after silence, now and then to
+//! measure the round trip, and when the window needs a sample or an open went unanswered. The side
+//! that only receives also sends one after silence of its own, because the other side would receive
+//! nothing while its own PINGs wait behind bulk data. (RFC 9113 §6.7.)
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,17 +35,17 @@ struct PingSent {
     bytes: u64,
 }
 
-/// What a driver has to do.
+/// What a driver must do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeepaliveAction {
     /// Announce this stream window.
     Window(u32),
-    /// Nothing heard for so long: give the link up.
+    /// Nothing was received for this long: give the link up.
     Silent(Duration),
 }
 
-/// The stream window that suits the path: it grows while what arrives within a round trip comes
-/// near it.
+/// The stream window that suits the path: it grows while the bytes that arrive within a round trip
+/// come near it.
 #[derive(Debug)]
 struct Window {
     now: u32,
@@ -76,8 +76,8 @@ impl Keepalive {
         }
     }
 
-    /// Ready when the driver has to do something. To be polled whenever the connection is: what was
-    /// heard is seen there first.
+    /// Ready when the driver must do something. Poll it after each poll of the connection, which
+    /// records what was received.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
         if self.window.wants_sample(self.activity.bytes()) || self.activity.signals.take(Signal::Probe) {
             self.ask();
@@ -100,8 +100,8 @@ impl Keepalive {
             }
             let dead = self.activity.last_read() + self.silence + self.timeout;
             let next = if self.asked.is_some() { dead } else { dead.min(self.next_ping()) };
-            // Pulses have milliseconds: without a step forward the loop could find nothing to do
-            // and not end.
+            // Activity is recorded in milliseconds: without a step forward the loop could find
+            // nothing to do and not end.
             self.timer.as_mut().reset(next.max(now + Duration::from_millis(1)));
         }
     }
@@ -120,7 +120,7 @@ impl Keepalive {
         }
     }
 
-    /// Takes the answer to a PING, and says so if the window should be another.
+    /// Takes the answer to a PING. Returns the new window if it should change.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<u32> {
         let asked = self.asked.as_ref()?;
         // An error is the connection's end, which the driver sees by itself.
@@ -131,7 +131,7 @@ impl Keepalive {
         let received = self.activity.bytes() - asked.bytes;
         self.asked = None;
         self.activity.set_rtt(took);
-        // The timer was set for the end of the link.
+        // The timer was set to the time at which the link would be dead.
         self.timer.as_mut().reset(Instant::now());
         self.window.sample(took, received, self.activity.bytes())
     }
@@ -140,10 +140,10 @@ impl Keepalive {
 // === impl Window ===
 
 impl Window {
-    /// Below this a window of a megabyte is no limit.
+    /// On a path with a shorter round trip, a window of a megabyte is no limit.
     const SHORT: Duration = Duration::from_millis(2);
 
-    /// Whether enough has come in since the last look for another to say something.
+    /// Whether enough has arrived since the last sample for another to be meaningful.
     fn wants_sample(&self, bytes: u64) -> bool {
         self.now < self.most
             && self.shortest != Duration::MAX
@@ -151,9 +151,9 @@ impl Window {
             && bytes - self.sampled >= u64::from(self.now / 2)
     }
 
-    /// `received` within `took`, of which the path's round trip is the shortest ever seen: with a
-    /// full buffer somewhere the answer takes longer, and a larger window would only fill that
-    /// buffer more.
+    /// Takes a sample: `received` bytes within `took`. The path's round trip is the shortest `took`
+    /// so far: with a full buffer somewhere the answer takes longer, and a larger window would only
+    /// fill that buffer more.
     fn sample(&mut self, took: Duration, received: u64, bytes: u64) -> Option<u32> {
         self.sampled = bytes;
         self.shortest = self.shortest.min(took);

@@ -1,9 +1,9 @@
-//! Streams that are about to be cut: their own link is leaving, or a link further on is.
+//! Notices of streams that are about to be cut: their own link is leaving, or a link further on is.
 //!
-//! A client that runs requests of its own inside a stream wants to start no more of them on such a
-//! one. GOAWAY says that the link leaves. For what lies behind it, the server answers `GET
-//! /leaving`: a body that lasts as long as the link, with the identifier of each stream that is
-//! concerned (RFC 9113 §5.1.1) in a line of its own.
+//! A client that sends requests of its own inside a stream should then start no more of them there.
+//! GOAWAY says that the link itself leaves. For links behind it, the server answers `GET /leaving`
+//! with a body that lasts as long as the link and has the identifier of each affected stream (RFC
+//! 9113 §5.1.1) on a line of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Leaving {
     streams: Mutex<HashMap<u32, CancellationToken, RandomState>>,
 }
 
-/// A stream's part of [`Leaving`], given back when dropped.
+/// A stream's entry in [`Leaving`], removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Notice {
     token: CancellationToken,
@@ -48,24 +48,24 @@ enum Subscriber {
     #[default]
     Nobody,
     Listener(SendStream<Bytes>),
-    /// The link itself is leaving: there is nothing more to say.
+    /// Nothing more is sent: the link itself is leaving, or the subscriber does not read.
     Over,
 }
 
 // === impl Leaving ===
 
 impl Leaving {
-    /// The link accepts no new streams.
+    /// Notifies all streams: the link accepts no new ones.
     pub fn all(&self) {
         self.link.cancel();
     }
 
-    /// For a stream of a link that may only leave as a whole.
+    /// The notice of a stream whose link leaves only as a whole.
     pub fn whole(&self) -> Notice {
         Notice { token: self.link.clone(), listed: None }
     }
 
-    /// For the stream `id`, which may be notified alone.
+    /// The notice of the stream `id`, which may be notified alone.
     pub fn single(self: &Arc<Self>, id: u32) -> Notice {
         let token = self.link.child_token();
         self.streams.lock().insert(id, token.clone());
@@ -76,7 +76,7 @@ impl Leaving {
     pub async fn follow(self: Arc<Self>, answer: ResponseFuture) {
         match answered(answer).await {
             Ok(answer) if answer.status() == StatusCode::OK => self.listen(answer.into_body()).await,
-            // A server that does not know of this: its streams end without notice.
+            // A server that does not know the request: its streams end without notice.
             Ok(answer) => tracing::debug!(status = %answer.status(), "no notice of leaving streams"),
             Err(error) => tracing::debug!(error = words::causes(&error), "no notice of leaving streams"),
         }
@@ -102,7 +102,7 @@ impl Leaving {
 
     fn tell(&self, line: &str) {
         let token = line.parse().ok().and_then(|id: u32| self.streams.lock().get(&id).cloned());
-        // A stream that has ended meanwhile is not listed any more.
+        // A stream that has ended meanwhile is no longer listed.
         if let Some(token) = token {
             token.cancel();
         }
@@ -128,7 +128,7 @@ impl Drop for Notice {
 // === impl Notices ===
 
 impl Notices {
-    /// Makes `body` the subscriber's: the last request counts.
+    /// Makes `body` the subscriber: the last request counts.
     pub fn ask(&self, body: SendStream<Bytes>) {
         let mut subscriber = self.0.lock();
         if matches!(*subscriber, Subscriber::Over) {
@@ -138,7 +138,7 @@ impl Notices {
         }
     }
 
-    /// Tells of the stream `id`.
+    /// Notifies the peer of the stream `id`.
     pub fn tell(&self, id: u32) {
         let mut subscriber = self.0.lock();
         let Subscriber::Listener(body) = &mut *subscriber else { return };
@@ -150,7 +150,7 @@ impl Notices {
         }
     }
 
-    /// Ends the answer, so that it does not keep the link.
+    /// Ends the answer, so that it does not keep the link open.
     pub fn over(&self) {
         if let Subscriber::Listener(body) = std::mem::replace(&mut *self.0.lock(), Subscriber::Over) {
             end(body);
@@ -172,7 +172,7 @@ mod tests {
     use crate::testing::{Pair, to};
     use crate::{LinkError, Stream};
 
-    /// A new stream as its opener has it, the other end, and its identifier there.
+    /// A new stream: its opener's end, the other end, and its identifier there.
     async fn open(pair: &mut Pair) -> (Stream, Stream, u32) {
         let accept = async {
             let incoming = pair.incoming.recv().await.unwrap();
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// The answer that lasts as long as the link does not make the link last.
+    /// The answer lasts as long as the link, but does not keep it open.
     #[tokio::test]
     async fn who_listens_keeps_no_link() {
         let mut pair = Pair::to_server().await;

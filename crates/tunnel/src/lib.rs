@@ -1,10 +1,10 @@
 //! The tunnel protocol: byte streams through a connection that the far end opened.
 //!
 //! The side in the unreachable network dials and registers with an HTTP/1.1 `Upgrade`
-//! ([`register`]); then HTTP/2 starts with roles turned. The side that accepted is the client and
+//! ([`register`]); then HTTP/2 starts with reversed roles. The side that accepted is the client and
 //! holds a [`Link`], on which it opens `CONNECT` streams; the side that dialled answers them with
-//! [`serve()`]. The same two ends, not turned, join a gateway to a tunnel-server. Knows no
-//! Kubernetes. `docs/protocol.md` is the specification.
+//! [`serve()`]. The same two ends, not reversed, join a gateway to a tunnel-server. This crate does
+//! not know Kubernetes. `docs/protocol.md` is the specification.
 
 mod activity;
 mod ahead;

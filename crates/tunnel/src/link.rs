@@ -36,9 +36,9 @@ pub const CLUSTER: &str = "tunnel-cluster";
 /// Path of the request to make links elsewhere.
 pub const LEAVE: &str = "/leave";
 
-/// A connection on which streams are opened. Cheap to clone; ends when [`Link::close`] is called,
-/// the peer ends it, or nothing is heard for too long. Dropping all clones ends it when its last
-/// stream has ended.
+/// A connection on which streams are opened. Cheap to clone. Ends when [`Link::close`] is called,
+/// the peer ends it, or nothing is received for too long. Once all clones are dropped, it ends with
+/// its last stream.
 #[derive(Debug, Clone)]
 pub struct Link(Arc<Inner>);
 
@@ -47,13 +47,13 @@ struct Inner {
     shared: Arc<Shared>,
     sender: SendRequest<Bytes>,
     open: Arc<AtomicUsize>,
-    /// Hears which streams are leaving, where the peer may know more than the link.
+    /// Receives notices of leaving streams, where the peer may know more than the link.
     listening: Option<AbortHandle>,
     peer: Hop,
     settings: Settings,
 }
 
-/// Why a link did not come about, or ended.
+/// Why a link could not start, or ended.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
     #[error("no HTTP/2 SETTINGS within {0:?}")]
@@ -72,7 +72,8 @@ pub enum OpenError {
     /// An answer other than 200.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Nothing was sent: the link is leaving, has ended, or is full. Another may be tried.
+    /// The destination was not dialled: the link is leaving, has ended, or is full. Another may be
+    /// tried.
     #[error("the link accepts no new streams: {0}")]
     NotSent(String),
     /// The link ended while the stream was being opened: the destination may have been dialled.
@@ -88,7 +89,7 @@ enum Phase {
     Ended(LinkError),
 }
 
-/// An open without an answer; says so when it is given up.
+/// An open without an answer; reports it when it is given up.
 struct Unanswered {
     activity: Arc<Activity>,
     sent: Instant,
@@ -131,9 +132,9 @@ impl Link {
         Ok(Self(Arc::new(Inner { shared, sender, open, listening, peer, settings: settings.clone() })))
     }
 
-    /// Opens a stream to `to`, of `cluster` if the peer serves several. Waits for as long as the
-    /// peer takes; dropping the future cancels the dial at the far end. Does not wait for room: a
-    /// full link is [`OpenError::NotSent`].
+    /// Opens a stream to `to`, in `cluster` if the peer serves several. Waits as long as the peer
+    /// takes; dropping the future cancels the dial at the far end. Does not wait for room: a full
+    /// link is [`OpenError::NotSent`].
     pub async fn open(&self, to: &Destination, cluster: Option<&ClusterName>) -> Result<Stream, OpenError> {
         let inner = &*self.0;
         match &*inner.shared.phase.borrow() {
@@ -156,7 +157,7 @@ impl Link {
             Ok(answer) => answer.into_parts(),
             Err(NoAnswer::Failed(error)) => return Err(not_opened(&error)),
             Err(error @ NoAnswer::Interim) => {
-                // Works for all of its streams, for as long as a caller waits.
+                // Interim answers cost all streams of the link, for as long as a caller waits.
                 self.close();
                 return Err(OpenError::Lost(error.to_string()));
             }
@@ -168,21 +169,21 @@ impl Link {
                 .timed(Timing::read(&head.headers))
                 .attended_by(&inner.shared.unattended));
         }
-        // Ends the stream in order; fails when the peer has done so already.
+        // Ends the stream cleanly; fails if the peer has done so already.
         let _ = send.send_data(Bytes::new(), true);
         Err(Refusal::read(head.status, &head.headers, inner.peer).into())
     }
 
-    /// Whether new streams may be tried: not leaving, not ended, room left, and not suspected dead
-    /// (an open that got no answer while nothing at all was heard makes a link suspect until
-    /// something is heard again).
+    /// Whether new streams may be tried: the link is not leaving, has not ended, has room, and is
+    /// not suspected dead. An open that got no answer while nothing at all was received makes a
+    /// link suspect until something is received again, and so does an unanswered PING.
     pub fn is_usable(&self) -> bool {
         matches!(&*self.0.shared.phase.borrow(), Phase::Open) && !self.is_suspect() && self.streams() < self.0.limit()
     }
 
     fn is_suspect(&self) -> bool {
         let settings = &self.0.settings;
-        // A PING went out after `keepalive` of silence; a peer that is there has answered by now.
+        // A PING was sent after `keepalive` of silence; a live peer has answered by now.
         let overdue = settings.keepalive + settings.keepalive_timeout / 4;
         self.0.shared.activity.is_suspect() || self.silence() > overdue
     }
@@ -192,18 +193,18 @@ impl Link {
         self.0.open.load(Ordering::Relaxed)
     }
 
-    /// Of the last PING.
+    /// Round trip of the last PING.
     pub fn rtt(&self) -> Option<Duration> {
         self.0.shared.activity.rtt()
     }
 
-    /// Time since the last byte was heard.
+    /// Time since the last byte was received.
     pub fn silence(&self) -> Duration {
         self.0.shared.activity.silence()
     }
 
-    /// Tells the peer to make links elsewhere (`POST /leave`), and takes no new streams from now
-    /// on. Streams go on. Bounded in time; a peer that does not answer is no error.
+    /// Asks the peer to make links elsewhere (`POST /leave`), and takes no new streams from now on.
+    /// Existing streams go on. Bounded in time; a peer that does not answer is no error.
     pub async fn leave(&self) {
         self.0.shared.leaving();
         let request = Request::post(format!("http://tunnel{LEAVE}")).body(()).expect("a constant");
@@ -221,22 +222,21 @@ impl Link {
         self.0.shared.activity.signals.set(Signal::Close);
     }
 
-    /// Lets go of the link and completes when it has ended: with its last stream, everything sent.
-    /// Other clones keep it alive.
+    /// Drops this handle, and completes when the link has ended: with its last stream, everything
+    /// sent. Other clones keep it alive.
     pub async fn finished(self) -> LinkError {
         let shared = Arc::clone(&self.0.shared);
         drop(self);
         shared.ended().await
     }
 
-    /// Completes when the link accepts no new streams any more: GOAWAY, [`Link::leave`], or its
-    /// end.
+    /// Completes when the link no longer accepts new streams: GOAWAY, [`Link::leave`], or its end.
     pub async fn leaving(&self) {
         let mut phase = self.0.shared.phase.subscribe();
         let _ = phase.wait_for(|phase| !matches!(phase, Phase::Open)).await;
     }
 
-    /// Completes when the link has ended, and says why.
+    /// Completes when the link has ended, and returns why.
     pub async fn ended(&self) -> LinkError {
         self.0.shared.ended().await
     }
@@ -255,7 +255,7 @@ pub(crate) fn broken(error: h2::Error) -> LinkError {
 }
 
 fn not_opened(error: &h2::Error) -> OpenError {
-    // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not looked at.
+    // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not processed.
     let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
     if refused || error.is_remote() && error.is_go_away() {
         OpenError::NotSent(words::causes(error))
@@ -267,7 +267,7 @@ fn not_opened(error: &h2::Error) -> OpenError {
 // === impl Inner ===
 
 impl Inner {
-    /// Streams that may be open at a time.
+    /// Most streams open at a time. The request for notices takes one.
     fn limit(&self) -> usize {
         self.sender.current_max_send_streams().saturating_sub(usize::from(self.listening.is_some()))
     }
@@ -281,7 +281,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(listening) = &self.listening {
-            // The answer would keep the connection.
+            // The answer would keep the connection open.
             listening.abort();
         }
         self.shared.streams.all();

@@ -1,4 +1,4 @@
-//! `docs/protocol.md` says what the code does.
+//! Tests that `docs/protocol.md` says what the code does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{Hop, Reason, Settings, Timing};
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
-/// The cells of the table under a heading, without its head.
+/// The cells of the tables under a heading, row by row, with the head.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).expect("the page has the heading");
     let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);

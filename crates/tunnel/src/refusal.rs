@@ -1,4 +1,4 @@
-//! Why a stream was not opened, as it travels: a status and three headers.
+//! Why a stream was not opened, as sent: a status and three headers.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 pub const REASON: &str = "tunnel-reason";
 /// The hop that refused, one word of [`Hop`].
 pub const HOP: &str = "tunnel-hop";
-/// The sentence for people, percent-encoded UTF-8.
+/// The message for people, percent-encoded UTF-8.
 pub const MESSAGE: &str = "tunnel-message";
-/// Longest message that is sent or believed, in bytes.
+/// Longest message that is sent (in bytes) or accepted (in characters).
 const LONGEST_MESSAGE: usize = 512;
 
 /// The hop that refused a stream.
@@ -25,11 +25,11 @@ pub enum Hop {
 /// Why a stream was not opened. Each has one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// 400: no such request.
+    /// 400: the request is malformed.
     Malformed,
     /// 403: the caller, or the destination, is not allowed.
     Forbidden,
-    /// 404: no such cluster known here.
+    /// 404: the cluster is not known here.
     UnknownCluster,
     /// 429: too many streams or dials.
     Limit,
@@ -39,7 +39,7 @@ pub enum Reason {
     Unreachable,
     /// 503: the cluster has no link here now; another server may have one.
     NoLink,
-    /// 503: the link, or the server, is shutting down; another may do.
+    /// 503: the link, or the server, is shutting down; another may accept.
     Draining,
     /// 504: the destination did not answer in time.
     DialTimeout,
@@ -85,7 +85,7 @@ impl Reason {
         }
     }
 
-    /// Nothing was dialled: another link or another server may be asked.
+    /// Whether another link or another server may be tried: nothing was dialled.
     pub fn is_worth_another_try(self) -> bool {
         matches!(self, Self::UnknownCluster | Self::NoLink | Self::Draining | Self::Limit)
     }
@@ -105,7 +105,7 @@ impl Reason {
         }
     }
 
-    /// What a peer that sends a bare status means.
+    /// The reason that a bare status stands for.
     fn of_status(status: StatusCode) -> Self {
         match status {
             StatusCode::BAD_REQUEST => Self::Malformed,
@@ -143,8 +143,8 @@ impl Refusal {
         Self { hop, reason, message: message.into() }
     }
 
-    /// What a response that is not 200 says. `default` is the hop at the other end of the link, for
-    /// peers that do not say.
+    /// Reads a response that is not 200. `default` is the hop at the other end of the link, for
+    /// peers that do not name one.
     pub fn read(status: StatusCode, headers: &HeaderMap, default: Hop) -> Self {
         let word = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let reason = word(REASON)
@@ -161,7 +161,7 @@ impl Refusal {
         Self { hop, reason, message }
     }
 
-    /// The three headers.
+    /// Writes the three headers.
     pub fn write(&self, headers: &mut HeaderMap) {
         headers.insert(REASON, HeaderValue::from_static(self.reason.as_str()));
         headers.insert(HOP, HeaderValue::from_static(self.hop.as_str()));
@@ -181,7 +181,7 @@ fn encoded(message: &str) -> String {
     percent_encoding::utf8_percent_encode(&message[..end], ESCAPED).to_string()
 }
 
-/// Controls are taken out: the text goes to logs and terminals.
+/// Removes control characters: the text goes to logs and terminals.
 fn decoded(text: &str) -> String {
     let text = percent_encoding::percent_decode_str(text).decode_utf8_lossy();
     text.chars().filter(|character| !character.is_control()).take(LONGEST_MESSAGE).collect()

@@ -1,8 +1,8 @@
-//! How an agent makes itself known: one HTTP/1.1 `Upgrade` request, answered 101 or with the reason
-//! why not.
+//! The registration of an agent: one HTTP/1.1 `Upgrade` request, answered 101 or with the reason
+//! for a refusal.
 //!
-//! Heads are strict: CRLF, HTTP/1.1, no folding, no body, no header that matters twice. One answer,
-//! and then the connection is either a link or closed.
+//! Heads are parsed strictly: CRLF, HTTP/1.1, no folding, no body, no relevant header twice. After
+//! one answer, the connection is either a link or closed.
 
 mod agent;
 mod head;
@@ -39,7 +39,7 @@ pub(crate) const LIMITS: (usize, usize) = (head::LONGEST, head::MOST_HEADERS);
 /// Longest name of a process, and longest version.
 const LONGEST_NAME: usize = 64;
 
-/// What an agent says of itself. Nothing of it is believed before the credential is checked.
+/// What an agent says of itself. None of it is trusted before the credential is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// `Tunnel-Cluster`.
@@ -48,34 +48,34 @@ pub struct Registration {
     /// `[A-Za-z0-9._-]`.
     pub agent: String,
     /// `Tunnel-Link`: number of the link within the process and server; a new link with the same
-    /// number takes the place of the old.
+    /// number replaces the old one.
     pub link: u16,
     /// `Tunnel-Version`, for the listing: 1 to 64 visible characters of ASCII.
     pub version: String,
 }
 
-/// A connection after its upgrade: what was read beyond the head comes first.
+/// A connection after its upgrade: bytes read beyond the head come first.
 pub type Upgraded<T> = Prefixed<T>;
 
-/// The server's word.
+/// The server's 101.
 #[derive(Debug)]
 pub struct Registered<T> {
     pub io: Upgraded<T>,
-    /// `Tunnel-Server`: names the server's process, so that an agent knows two links to one server
-    /// from links to two.
+    /// `Tunnel-Server`: names the server's process, so that an agent can tell two links to one
+    /// server from links to two servers.
     pub server: String,
 }
 
 /// Why the agent is not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// The server's answer; `message` is its text, bounded and without controls. `retry_after` if
-    /// it said so.
+    /// The server's answer; `message` is its text, bounded and without control characters.
+    /// `retry_after` if the server sent it.
     #[error("the server answered {status}: {message}")]
     Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
     #[error("not an answer to a registration: {0}")]
     Malformed(#[from] Malformed),
-    /// What the agent would send is not fit for a header; nothing was sent.
+    /// A value does not fit into a header; nothing was sent.
     #[error("cannot be sent: {0}")]
     Unfit(&'static str),
     #[error("no answer within {0:?}")]
@@ -84,20 +84,20 @@ pub enum RegisterError {
     Io(#[from] io::Error),
 }
 
-/// What is wrong with an answer.
+/// Why an answer is malformed.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     #[error(transparent)]
     Http(#[from] httparse::Error),
     #[error(transparent)]
     Status(#[from] InvalidStatusCode),
-    /// It is HTTP/1.1, and not what a server answers.
+    /// It can be parsed, but no tunnel-server answers like this.
     #[error("{0}")]
     Unexpected(String),
 }
 
-/// Why a connection to the agents' listener is no registration. It has been answered where that was
-/// possible.
+/// Why a connection to the agents' listener is not a registration. It has been answered where that
+/// was possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     #[error("not a registration: {0}")]

@@ -24,8 +24,8 @@ use crate::signals::Signal;
 use crate::turn::Turns;
 use crate::{LinkError, Settings};
 
-/// Controls one connection that is being served. Cheap to clone; make one with [`Serving::default`]
-/// and hand it to [`serve`].
+/// Controls one served connection. Cheap to clone; create one with [`Serving::default`] and pass it
+/// to [`serve`].
 #[derive(Debug, Clone, Default)]
 pub struct Serving(Arc<Inner>);
 
@@ -37,13 +37,13 @@ struct Inner {
     notices: Notices,
 }
 
-/// What a client says before its first frame (RFC 9113 §3.4).
+/// Length of the preface, which a client sends before its first frame (RFC 9113 §3.4).
 const PREFACE: usize = 24;
 
-/// Serves the peer's streams until the connection ends. Each `CONNECT` that parses goes to
-/// `handler`, whose future is spawned on the current runtime; malformed ones are answered 400 here;
-/// `POST /leave`, `GET /leaving` and other requests too. Returns when the connection has ended and
-/// says why (`Ok` for an orderly end). A handler that panics ends its own stream only.
+/// Serves the peer's streams until the connection ends. Passes each valid `CONNECT` to `handler`,
+/// and spawns its future on the current runtime. Answers malformed ones with 400, and `POST
+/// /leave`, `GET /leaving` and other requests itself. Returns when the connection has ended, with
+/// the reason (`Ok` for a clean end). A handler that panics ends only its own stream.
 pub async fn serve<T, H, F>(io: T, settings: &Settings, serving: Serving, handler: H) -> Result<(), LinkError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -65,12 +65,12 @@ where
 // === impl Serving ===
 
 impl Serving {
-    /// GOAWAY: no new streams, the connection ends with its last stream.
+    /// Sends GOAWAY: no new streams, and the connection ends with its last stream.
     pub fn drain(&self) {
         self.0.activity.signals.set(Signal::Drain);
     }
 
-    /// Ends now; streams are reset.
+    /// Ends the connection now; its streams are reset.
     pub fn close(&self) {
         self.0.activity.signals.set(Signal::Close);
     }
@@ -80,8 +80,8 @@ impl Serving {
         self.0.leave.cancelled().await;
     }
 
-    /// Tells the peer that the stream [`Incoming::id`] is about to be cut, further on: it goes on
-    /// for a while.
+    /// Notifies the peer that the stream with this [`Incoming::id`] is about to be cut further on.
+    /// The stream goes on for a while.
     pub fn tell_leaving(&self, id: u32) {
         self.0.notices.tell(id);
     }
@@ -91,12 +91,12 @@ impl Serving {
         self.0.open.load(Ordering::Relaxed)
     }
 
-    /// Of the last PING.
+    /// Round trip of the last PING.
     pub fn rtt(&self) -> Option<Duration> {
         self.0.activity.rtt()
     }
 
-    /// Time since the last byte was heard.
+    /// Time since the last byte was received.
     pub fn silence(&self) -> Duration {
         self.0.activity.silence()
     }

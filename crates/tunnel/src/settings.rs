@@ -2,79 +2,81 @@
 
 use std::time::Duration;
 
-/// The numbers. [`Settings::default`] is right for both ends; the flags of the programs change the
-/// times.
+/// The numbers of one connection. [`Settings::default`] fits both ends; the flags of the programs
+/// change the times.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Bytes of one stream that may be in flight unread when a link starts: the throughput of a
-    /// stream is this over the round trip, and what one stalled stream costs in memory at most.
-    /// HTTP/2 in the `h2` crate has one such number for all streams of a connection, so it follows
-    /// the link: see `stream_window_max`.
+    /// Most unread bytes of one stream in flight when a link starts. This over the round trip is
+    /// the throughput of a stream, and it is the most memory that a stalled stream costs. The `h2`
+    /// crate has one such number for all streams of a connection, so it follows the link: see
+    /// `stream_window_max`.
     pub stream_window: u32,
-    /// Where the window ends when a link shows that it needs more (a fast path with a long round
-    /// trip: 80 MB/s over 100 ms). It is doubled when what was received within a round trip came
-    /// near it; on a short path it stays at `stream_window`.
+    /// The largest window, for a link that needs more (a fast path with a long round trip: 80 MB/s
+    /// over 100 ms). The window is doubled when the bytes received within a round trip come near
+    /// it; on a short path it stays at `stream_window`.
     pub stream_window_max: u32,
     /// The maximum: with less, stalled streams that add up to it would stop every other stream of
     /// the link.
     pub connection_window: u32,
-    /// Streams the peer may have open at a time.
+    /// Most streams that the peer may have open at a time.
     pub max_streams: u32,
-    /// Largest DATA frame taken. Larger frames, fewer of them; four TLS records are where it stops
-    /// paying.
+    /// Largest DATA frame accepted. Larger frames are fewer; beyond four TLS records that no longer
+    /// pays.
     pub max_frame: u32,
-    /// Bytes of one stream that wait in HTTP/2 for the socket. Enough to keep it busy, and no more:
-    /// what waits here has left the reach of [`crate::Budget`].
+    /// Most bytes of one stream that wait in HTTP/2 for the socket. Enough to keep it busy, and no
+    /// more: what waits here is out of the reach of [`crate::Budget`].
     pub send_buffer: usize,
     /// Silence after which a PING asks whether the peer is still there. Also how long we stay
-    /// silent ourselves before we send one: a peer that sends and hears nothing would take us for
-    /// dead.
+    /// silent ourselves before we send one: a peer that sends and receives nothing would take us
+    /// for dead.
     pub keepalive: Duration,
     /// How long the peer may then stay silent; the link is dead `keepalive + keepalive_timeout`
-    /// after the last byte heard.
+    /// after the last byte received.
     pub keepalive_timeout: Duration,
-    /// For the preface and SETTINGS, for one HTTP/1.1 head of the registration, and for the answer
-    /// to `POST /leave`.
+    /// Time for the preface and SETTINGS, for one HTTP/1.1 head of the registration, and for the
+    /// answer to `POST /leave`.
     pub handshake_timeout: Duration,
-    /// h2 counts what unread DATA frames below 256 bytes lack to that size and ends the
-    /// *connection* when this is used up: one stalled stream of short frames would end everybody's.
-    /// So by default there is no limit: windows bound each stream, and [`crate::splice`],
-    /// [`crate::bridge`] and the reader of a [`crate::Stream`] that a [`crate::Link`] opened take
-    /// short frames off h2 into buffers of their own at once, where a byte is a byte. A limit is
-    /// for what slips through.
+    /// h2's budget for short frames: it adds up what unread DATA frames below 256 bytes lack to
+    /// that size, and ends the *connection* when the budget is used up. One stalled stream of short
+    /// frames would end all streams. So by default there is no limit: windows bound each stream,
+    /// and [`crate::splice`], [`crate::bridge`] and the reader of a [`crate::Stream`] that a
+    /// [`crate::Link`] opened take short frames off h2 at once into buffers of their own, where a
+    /// byte takes one byte. A limit is for what slips through.
     pub short_frames: usize,
 }
 
-/// What no installation has a reason to change.
+/// Values that no installation has a reason to change.
 impl Settings {
-    /// With its head of nine bytes (RFC 9113 §4.1) four full TLS records: not a byte more, which
-    /// would be a record of its own.
+    /// With its head of nine bytes (RFC 9113 §4.1), four full TLS records: one byte more would be a
+    /// record of its own.
     pub const LARGEST_FRAME: u32 = 4 * 16 * 1024 - 9;
-    /// Bytes that TLS below a link may hold: rustls's own 64 KiB are a few bytes less than a frame
-    /// and its records' heads, and the rest would go out by itself.
+    /// Most bytes that TLS below a link may hold. rustls's own limit of 64 KiB is a few bytes less
+    /// than a frame and its records' heads, and the rest would be sent by itself.
     pub const TLS_BUFFER: usize = 128 * 1024;
-    /// Headers of one request or answer, as h2 counts them. A `CONNECT` needs a few hundred bytes.
+    /// Most headers of one request or answer, as h2 counts them. A `CONNECT` needs a few hundred
+    /// bytes.
     pub(crate) const HEADER_LIST: u32 = 16 * 1024;
-    /// Streams we reset are remembered for their frames in flight. As many as a link may have: a
-    /// frontend that goes away resets all of its own at once.
+    /// Most streams that are remembered after we reset them, for their frames in flight. As many as
+    /// a link may have: a frontend that goes away resets all of its own at once.
     pub(crate) const RESET_STREAMS: usize = 10_000;
-    /// Resets that h2 sends by itself, for frames of forgotten streams. It counts them over the
-    /// connection's *lifetime* and ends it at a thousand by default; a link lives for months, and
-    /// agents dial anew. An honest peer's frames are too late only where more streams were reset
-    /// within a round trip than are remembered. Still a bound: each may wait in memory, 700 bytes,
-    /// for a peer that does not read, on each of the links that one credential may have.
+    /// Most resets that h2 sends by itself, for frames of forgotten streams. h2 counts them over
+    /// the connection's *lifetime* and ends it at a thousand by default; a link lives for months,
+    /// and agents would have to dial again. An honest peer's frames are too late only where more
+    /// streams were reset within a round trip than are remembered. Still a limit: for a peer that
+    /// does not read, each may wait in memory, 700 bytes, on each of the links that one credential
+    /// may have.
     pub(crate) const LOCAL_RESETS: usize = 1 << 12;
-    /// How long they are remembered. A second, h2's default, is less than frames may be in flight
-    /// on a slow path.
+    /// How long they are remembered. On a slow path, frames may be in flight for longer than h2's
+    /// default of a second.
     pub(crate) const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Bytes of headers that the peer may have us remember (RFC 7541 §4.2).
+    /// Most bytes of headers that the peer may have us remember (RFC 7541 §4.2).
     pub(crate) const HEADER_TABLE: u32 = 4096;
-    /// Streams that the peer opened and reset before we looked. The default of 20 ends the link
-    /// when a few clients give up together.
+    /// Most streams that the peer opened and reset before we accepted them. h2's default of 20 ends
+    /// the link when a few clients give up together.
     pub(crate) const PENDING_RESETS: usize = 10_000;
-    /// Between the PINGs that only measure the round trip.
+    /// Interval of the PINGs that only measure the round trip.
     pub(crate) const RTT_EVERY: Duration = Duration::from_mins(1);
-    /// An unanswered `open` says something about a link only when there was time for an answer.
+    /// An unanswered `open` makes a link suspect only if there was this much time for an answer.
     pub(crate) const SUSPECT_AFTER: Duration = Duration::from_secs(1);
 }
 

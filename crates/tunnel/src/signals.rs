@@ -1,4 +1,4 @@
-//! Words to a link's driver, from any thread: cheap to look at each time it runs.
+//! Signals to a link's driver, from any thread: cheap to check each time it runs.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
@@ -29,7 +29,7 @@ pub(crate) enum Signal {
 // === impl Signals ===
 
 impl Signals {
-    /// Before any look at the flags, so that none is missed in between.
+    /// Call this before any check of the flags, so that none is missed in between.
     pub fn register(&self, driver: &Waker) {
         self.driver.register(driver);
     }
@@ -39,7 +39,7 @@ impl Signals {
         self.driver.wake();
     }
 
-    /// Has the driver run.
+    /// Wakes the driver.
     pub fn wake(&self) {
         self.driver.wake();
     }

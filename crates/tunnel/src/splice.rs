@@ -1,5 +1,5 @@
-//! Two streams of two links joined: what the relay does. `Bytes` are moved, not copied. What came
-//! before a reset is passed on before it.
+//! Joins two streams of two links, as the relay does. `Bytes` are moved, not copied. Bytes before a
+//! reset are passed on before it.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::{Budget, Gauge, Stream};
 #[derive(Default)]
 struct Direction {
     inbox: Inbox,
-    /// The source has broken: what it brought still is passed on, its end is none.
+    /// The source has broken: what it brought is still passed on, but no end follows.
     cut: bool,
     /// `END_STREAM` was passed on, or the sink reads no more.
     done: bool,
@@ -34,17 +34,17 @@ struct Splice {
     account: Account,
     forth: Direction,
     back: Direction,
-    /// A stream has broken.
+    /// Set once a stream has broken.
     deferred_reset: Option<Box<DeferredReset>>,
 }
 
-/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
-/// Each direction ends by itself (half-close); a reset of one stream resets the other. `a` is the
-/// side that asked for the stream, `b` the side that leads to the destination.
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent everything. Each
+/// direction ends by itself (half-close); a reset of one stream resets the other. `a` is the side
+/// that requested the stream, `b` the side that leads to the destination.
 ///
 /// # Errors
-/// [`io::ErrorKind::ConnectionReset`] when either was reset or its link was lost,
-/// [`io::ErrorKind::QuotaExceeded`] when the budget or [`Gauge::end`] ended it. Both streams have
+/// [`io::ErrorKind::ConnectionReset`] if either was reset or its link was lost,
+/// [`io::ErrorKind::QuotaExceeded`] if the budget or [`Gauge::end`] ended it. Both streams have
 /// been reset then, as they are when the future is dropped.
 pub fn splice(
     a: Stream,
@@ -58,7 +58,7 @@ pub fn splice(
 
 // === impl Splice ===
 
-/// Written out, because an async block would keep room for itself twice.
+/// Written by hand: an async block would reserve the room for its state twice.
 impl Future for Splice {
     type Output = io::Result<()>;
 
@@ -116,23 +116,23 @@ impl Splice {
 // === impl Direction ===
 
 impl Direction {
-    /// Nothing more will be passed on.
+    /// Whether nothing more will be passed on.
     fn is_over(&self) -> bool {
         self.done || self.cut && (self.inbox.broken || self.inbox.ended) && self.inbox.queue.is_empty()
     }
 
-    /// Bytes the sink has not taken.
+    /// Bytes that the sink has not taken.
     fn held(&self) -> u64 {
         self.inbox.queue.held() as u64
     }
 
-    /// The sink takes no more.
+    /// Called when the sink takes no more.
     fn give_up(&mut self, source: &mut Stream, account: &Account) {
         self.inbox.discard(source, account);
         self.done = true;
     }
 
-    /// Takes what there is; fails when the source breaks.
+    /// Takes the data that has arrived; fails when the source breaks.
     fn fill(&mut self, cx: &mut Context<'_>, source: &mut Stream, account: &Account) -> io::Result<()> {
         if self.done {
             return Ok(());
@@ -141,7 +141,7 @@ impl Direction {
         if self.cut { Ok(()) } else { filled }
     }
 
-    /// Passes it on; fails when the sink breaks.
+    /// Passes the data on; fails when the sink breaks.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -200,8 +200,8 @@ impl Direction {
         Poll::Ready(Ok(()))
     }
 
-    /// A reset is seen where data is taken. A stream that will send no more is watched here, for as
-    /// long as the other way, to it, is open.
+    /// Detects a reset of a stream that will send no more, for as long as the direction towards it
+    /// is open. Before that, taking its data does.
     fn watch(&self, cx: &mut Context<'_>, source: &mut Stream, other_done: &mut bool) -> io::Result<()> {
         if !self.inbox.ended || *other_done {
             return Ok(());

@@ -22,18 +22,18 @@ pub(crate) use self::inbound::{UnattendedStreams, take};
 use crate::Timing;
 use crate::leaving::Notice;
 
-/// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the
+/// A byte stream. `END_STREAM` is end of file, and `shutdown` sends it; a reset by the peer or the
 /// loss of the link is [`io::ErrorKind::ConnectionReset`] in both directions. Dropping it before
 /// both directions have ended resets it (`RST_STREAM` CANCEL), so that the far end sees a reset and
 /// never a clean end.
 ///
-/// A peer that has sent its `END_STREAM` and then `RST_STREAM(NO_ERROR)` has closed in order and
-/// reads no more: what it sent can be read to its end, writing is [`io::ErrorKind::BrokenPipe`].
+/// A peer that has sent its `END_STREAM` and then `RST_STREAM(NO_ERROR)` has closed cleanly and
+/// reads no more: its data can be read to the end, and writing is [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 pub struct Stream {
     send: SendStream<Bytes>,
     inbound: Arc<Inbound>,
-    /// Room that was asked for and not used.
+    /// Room that was requested and not used.
     wanted: usize,
     sent_end: bool,
     reset: bool,
@@ -44,19 +44,20 @@ pub struct Stream {
     _open: Open,
 }
 
-/// Notified of what has come for a stream and was not read, in steps, so that it costs next to
-/// nothing: less than 64 KiB is nothing. By whichever thread moves the link's frames.
+/// Gets the number of a stream's unread bytes, in steps, so that it costs next to nothing: less
+/// than 64 KiB counts as nothing. Called on the thread that moves the link's frames, or reads or
+/// drops the stream.
 pub trait UnreadObserver: fmt::Debug + Send + Sync {
     fn unread(&self, bytes: usize);
 }
 
-/// Of a stream, for as long as it is open or being opened.
+/// Counts a stream for as long as it is open or being opened.
 pub(crate) type Open = Permit<AtomicUsize>;
 
 // === impl Stream ===
 
 impl Stream {
-    /// `unread` was [taken](take) off `recv` already.
+    /// `unread` was already [taken](take) off `recv`.
     pub(crate) fn new(send: SendStream<Bytes>, recv: RecvStream, unread: Queue, open: Open) -> Self {
         Self {
             send,
@@ -70,8 +71,8 @@ impl Stream {
         }
     }
 
-    /// What comes while it is read as [`AsyncRead`], and just now not read, is taken off HTTP/2 by
-    /// the link's driver.
+    /// Lets the link's driver take data off HTTP/2 while the stream, read as [`AsyncRead`], is not
+    /// being read.
     pub(crate) fn attended_by(self, unattended: &Arc<UnattendedStreams>) -> Self {
         self.inbound.attended_by(Arc::clone(unattended));
         self
@@ -96,21 +97,21 @@ impl Stream {
         self
     }
 
-    /// What the hops behind the link said of how long they took to open it: nothing at the end that
-    /// accepted the stream, and of older peers.
+    /// How long the hops behind the link took to open it, as they reported it: nothing at the end
+    /// that accepted the stream, and from older peers.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one
-    /// goes on, for a while. A client that runs requests of its own inside had better start new
-    /// ones elsewhere. `None` at the end that accepted the stream.
+    /// Cancelled when the stream's link, or one further on, no longer takes new streams. This
+    /// stream goes on for a while, but a client that sends requests of its own inside should start
+    /// new ones elsewhere. `None` at the end that accepted the stream.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.notice.as_ref().map(|notice| notice.token().clone())
     }
 
-    /// The next piece as it came off the wire, `None` at its end. Its window is given back by
-    /// [`Stream::release`].
+    /// The next piece as it came off the wire, `None` at the end. [`Stream::release`] gives its
+    /// window back.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         self.inbound.lock().poll_data(cx)
     }
@@ -120,9 +121,9 @@ impl Stream {
         self.inbound.lock().release(bytes);
     }
 
-    /// How many bytes may be sent now, up to `want`; waits until it is at least one. Room that is
-    /// asked for is taken from the link's other streams where the peer's connection window is
-    /// small: ask only with the bytes in hand.
+    /// How many bytes may be sent now, up to `want`; waits until it is at least one. If the peer's
+    /// connection window is small, requested room is taken from the link's other streams: ask only
+    /// with the bytes in hand.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         if self.sent_end {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -137,7 +138,7 @@ impl Stream {
                 return Poll::Ready(Ok(room.min(want)));
             }
             match ready!(self.send.poll_capacity(cx)) {
-                // Another look: the increase may have been used already.
+                // Check again: the increase may have been used already.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(lost(&error))),
                 None => return Poll::Ready(Err(self.why_closed(cx))),
@@ -145,14 +146,14 @@ impl Stream {
         }
     }
 
-    /// Sends `data` without copying. At most what [`Stream::poll_room`] said.
+    /// Sends `data` without copying: at most as much as [`Stream::poll_room`] returned.
     pub fn send(&mut self, data: Bytes) -> io::Result<()> {
         self.wanted = self.wanted.saturating_sub(data.len());
         self.send.send_data(data, false).map_err(|_| self.why_closed(&mut Context::from_waker(Waker::noop())))
     }
 
-    /// Gives back the room that was asked for and not used. To be called when there is nothing more
-    /// to send for now.
+    /// Gives back the room that was requested and not used. Call it when there is nothing more to
+    /// send for now.
     pub fn settle(&mut self) {
         if self.wanted > 0 {
             self.wanted = 0;
@@ -160,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// `END_STREAM`: nothing more will be sent.
+    /// Sends `END_STREAM`: nothing more will be sent.
     pub fn finish(&mut self) -> io::Result<()> {
         if self.sent_end {
             return Ok(());
@@ -170,7 +171,7 @@ impl Stream {
         sent.map_err(|_| self.why_closed(&mut Context::from_waker(Waker::noop())))
     }
 
-    /// `RST_STREAM`: both directions end at once.
+    /// Sends `RST_STREAM`: both directions end at once.
     pub fn reset(&mut self) {
         if !self.reset {
             self.reset = true;
@@ -179,8 +180,8 @@ impl Stream {
     }
 
     /// Ready when the peer has reset the stream or the link is lost: for a task that neither reads
-    /// nor writes just now. The task is woken for this or for [`Stream::poll_room`], so both must
-    /// be polled by the same one.
+    /// nor writes just now. h2 wakes one task for this and for [`Stream::poll_room`], so the same
+    /// task must poll both.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         match ready!(self.send.poll_reset(cx)) {
             Ok(Reason::NO_ERROR) => Poll::Ready(io::ErrorKind::BrokenPipe.into()),
@@ -189,7 +190,7 @@ impl Stream {
         }
     }
 
-    /// Of a stream that is closed: nothing will be woken.
+    /// For a stream that is closed: no task will be woken.
     fn why_closed(&mut self, cx: &mut Context<'_>) -> io::Error {
         match self.poll_reset(cx) {
             Poll::Ready(error) => error,
@@ -198,7 +199,7 @@ impl Stream {
     }
 }
 
-/// Whatever ended it, the peer has not ended it in order.
+/// Whatever ended the stream, the peer has not ended it cleanly.
 fn lost(error: &h2::Error) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, words::causes(error))
 }
@@ -209,8 +210,8 @@ fn was_reset(reason: Reason) -> io::Error {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // h2 would choose NO_ERROR for a server's stream that has sent its end, which reads as an
-        // orderly one.
+        // h2 would choose NO_ERROR for a server's stream that has sent its end, which the peer
+        // reads as a clean end.
         let ended = self.sent_end && self.inbound.lock().is_read();
         if !ended {
             self.reset();

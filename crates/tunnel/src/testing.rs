@@ -30,7 +30,7 @@ impl Pair {
         Self::over(settings, near, far).await
     }
 
-    /// As a gateway is linked to a tunnel-server.
+    /// A link like that of a gateway to a tunnel-server.
     pub async fn to_server() -> Self {
         let (near, far) = duplex(256 * 1024);
         Self::to(Hop::Server, &Settings::default(), near, far).await

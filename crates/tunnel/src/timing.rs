@@ -1,4 +1,4 @@
-//! How long the hops took to open a stream, as a 200 tells it.
+//! How long the hops took to open a stream, as reported in a 200.
 //!
 //! The header is that of W3C's Server Timing (<https://www.w3.org/TR/server-timing/>). It helps
 //! people to find a slow hop: an end works the same without it, and older ones send none.
@@ -16,37 +16,38 @@ const AGENT: &str = "agent";
 const DIAL: &str = "dial";
 /// Longest value that is read, in bytes; ours has 40 at most.
 const LONGEST: usize = 256;
-/// Values that are read of one answer.
+/// Most values that are read of one answer.
 const MOST_VALUES: usize = 4;
 
 #[cfg(test)]
 pub(crate) const LIMITS: (usize, usize) = (MOST_VALUES, LONGEST);
 
-/// What each hop says of itself. Small, for it lasts as long as its stream.
+/// The times that the hops report. Small, because it lasts as long as its stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timing {
     agent: Option<Micros>,
     dial: Option<Micros>,
 }
 
-/// At least one, so that nothing told takes no room; at most 71 minutes, and no dial lasts so long.
+/// At least one, so that `None` takes no extra room; at most 71 minutes, and no dial lasts so long.
 type Micros = NonZeroU32;
 
 // === impl Timing ===
 
 impl Timing {
-    /// What an agent says whose dial of the destination, its name's look-up included, took so long.
+    /// What an agent reports whose dial of the destination, including the lookup of its name, took
+    /// `took`.
     pub fn of_dial(took: Duration) -> Self {
         Self { dial: Some(micros(took)), ..Self::default() }
     }
 
-    /// What a tunnel-server says further: it waited so long for the agent's answer.
+    /// Adds what a tunnel-server reports: its wait for the agent's answer.
     #[must_use]
     pub fn with_agent(self, took: Duration) -> Self {
         Self { agent: Some(micros(took)), ..self }
     }
 
-    /// From the tunnel-server's question to the agent's answer, the agent's dial included.
+    /// From the tunnel-server's request to the agent's answer, including the agent's dial.
     pub fn agent(self) -> Option<Duration> {
         self.agent.map(duration)
     }
@@ -56,7 +57,7 @@ impl Timing {
         self.dial.map(duration)
     }
 
-    /// What an answer says. Nothing of it is an error.
+    /// Reads an answer. Skips what cannot be read.
     pub fn read(headers: &HeaderMap) -> Self {
         let mut timing = Self::default();
         let values = headers.get_all(TIMING).iter().take(MOST_VALUES);
@@ -71,7 +72,7 @@ impl Timing {
         timing
     }
 
-    /// Nothing where there is nothing to say.
+    /// Writes the header, unless there is nothing to report.
     pub(crate) fn write(self, headers: &mut HeaderMap) {
         let told = [(AGENT, self.agent), (DIAL, self.dial)].into_iter();
         let told = told.filter_map(|(name, took)| took.map(|took| format!("{name};dur={}", millis(took))));
@@ -105,7 +106,7 @@ fn duration(took: Micros) -> Duration {
     Duration::from_micros(took.get().into())
 }
 
-/// In milliseconds, as the header has durations.
+/// In milliseconds, the unit of the header.
 fn millis(took: Micros) -> String {
     format!("{}.{:03}", took.get() / 1000, took.get() % 1000)
 }

@@ -14,12 +14,12 @@ use crate::testing::Pair;
 use crate::turn::{FRAMES, HEADS};
 use crate::{Settings, Stream};
 
-/// What comes are no frames.
+/// Its bytes are not frames.
 fn no_frames<T>(io: T) -> ReadAhead<T> {
     ReadAhead::new(io, Turns::default(), usize::MAX)
 }
 
-/// As h2 does when it owes something: writes all it has, trying twice in each turn, before it
+/// Writes like h2 when it owes something: everything, with two attempts in each turn, before it
 /// reads.
 async fn write_all(io: &mut ReadAhead<DuplexStream>, mut bytes: &[u8]) {
     while !bytes.is_empty() {
@@ -47,7 +47,7 @@ async fn two_ends_that_write_before_they_read_both_get_through() {
             assert_eq!(io.read(&mut [0]).await.unwrap(), 0, "an end stays the end");
         }
     };
-    // Nothing read ahead yet, for want of a reason.
+    // Nothing was read ahead yet: there was no reason to.
     assert_eq!((near.early.capacity(), far.early.capacity()), (0, 0));
     near.write_all(b"x").await.unwrap();
     far.read_exact(&mut [0]).await.unwrap();
@@ -78,7 +78,7 @@ async fn no_more_is_read_ahead_than_the_limit_and_an_error_comes_after_it() {
     }
 }
 
-/// Passes on a piece after a while that differs from piece to piece, as a slow path does.
+/// A slow path: passes on each piece after a delay that differs from piece to piece.
 async fn slow(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, mut seed: u64) {
     let mut buffer = vec![0; 4096];
     while let Ok(bytes @ 1..) = from.read(&mut buffer).await {
@@ -90,7 +90,7 @@ async fn slow(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
     }
 }
 
-/// Sends for ever, and reads what comes.
+/// Sends forever, and reads what arrives.
 fn bulk(stream: Stream, moved: &Arc<AtomicU64>) {
     let (mut read, mut write) = split(stream);
     tokio::spawn(async move { while write.write_all(&vec![7; 65_536]).await.is_ok() {} });
@@ -130,7 +130,7 @@ async fn a_slow_link_that_is_full_both_ways_lives() {
     }
 }
 
-/// What a turn reads of `frames`, each of which has so many bytes.
+/// How many bytes of `frames` each turn reads.
 async fn read_in_turns(frames: &[u8]) -> Vec<usize> {
     let (near, mut far) = duplex(2 << 20);
     far.write_all(frames).await.unwrap();
@@ -163,7 +163,7 @@ async fn read_in_turns(frames: &[u8]) -> Vec<usize> {
     }
 }
 
-/// h2 keeps 250 bytes for each that nobody has read, and never gives the room back.
+/// h2 keeps 250 bytes for each frame that was not read, and never gives the room back.
 #[tokio::test]
 async fn a_turn_has_a_thousand_frames_and_no_more() {
     let byte = [0, 0, 1, 0, 0, 0, 0, 0, 1, b'x'];
@@ -174,7 +174,7 @@ async fn a_turn_has_a_thousand_frames_and_no_more() {
     assert_eq!(read_in_turns(&large.repeat(64)).await.len(), 1, "large ones pass at once");
 }
 
-/// h2 makes 72 bytes of each byte of them.
+/// h2 takes 72 bytes for each byte of a head.
 #[tokio::test]
 async fn a_turn_has_few_bytes_of_heads() {
     const BLOCK: usize = 1000;

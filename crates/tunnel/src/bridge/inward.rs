@@ -1,4 +1,4 @@
-//! From the stream to the socket.
+//! The direction from the stream to the socket.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use crate::Stream;
 use crate::gauge::Account;
 use crate::inbox::Inbox;
 
-/// Writes what the stream brings; its window is given back as the socket takes it.
+/// Writes what the stream brings, and gives its window back as the socket takes it.
 #[derive(Default)]
 pub(super) struct Inward {
     inbox: Inbox,
     unflushed: bool,
-    /// The stream has broken: what it brought still is written, its end is none.
+    /// The stream has broken: what it brought is still written, but no FIN follows.
     cut: bool,
     /// The stream's end was passed on as FIN.
     pub done: bool,
@@ -26,28 +26,28 @@ pub(super) struct Inward {
 // === impl Inward ===
 
 impl Inward {
-    /// The stream brings no more.
+    /// Whether the stream brings no more.
     pub fn ended(&self) -> bool {
         self.inbox.ended
     }
 
-    /// Nothing more will be written.
+    /// Whether nothing more will be written.
     pub fn is_over(&self) -> bool {
         let brings_no_more = self.cut && (self.inbox.broken || self.inbox.ended);
         self.done || brings_no_more && self.inbox.queue.is_empty() && !self.unflushed
     }
 
-    /// Bytes the socket has not taken.
+    /// Bytes that the socket has not taken.
     pub fn held(&self) -> u64 {
         self.inbox.queue.held() as u64
     }
 
-    /// The stream has broken.
+    /// Called when the stream has broken.
     pub fn cut(&mut self) {
         self.cut = true;
     }
 
-    /// The socket takes no more.
+    /// Called when the socket takes no more.
     pub fn discard(&mut self, stream: &mut Stream, account: &Account) {
         self.inbox.discard(stream, account);
         self.done = true;

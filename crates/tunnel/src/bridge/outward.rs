@@ -1,4 +1,4 @@
-//! From the socket to the stream.
+//! The direction from the socket to the stream.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -16,22 +16,22 @@ use crate::{Settings, Stream};
 
 /// Reads the socket while the stream takes what was read.
 pub(super) struct Outward {
-    /// Read, and waiting for room.
+    /// Bytes read that wait for room.
     waiting: Bytes,
-    /// Grows with the traffic.
+    /// Size of the next buffer; grows with the traffic.
     size: usize,
-    /// Looks after a socket that is not read for want of room.
+    /// Checks a socket that is not read for want of room.
     look: Option<Look>,
-    /// The socket has broken: what it brings still is passed on, its end is none.
+    /// The socket has broken: what it brought is still passed on, but no end follows.
     cut: bool,
     done: bool,
 }
 
-/// What was seen at the last look.
+/// The state at the last check.
 struct Look {
     next: Pin<Box<Sleep>>,
     moved: u64,
-    /// Looks in a row at which nothing had moved and the peer was gone.
+    /// Consecutive checks at which nothing had moved and the peer was gone.
     forsaken: u32,
 }
 
@@ -39,37 +39,37 @@ struct Look {
 
 impl Outward {
     const FIRST_BUFFER: usize = 4 * 1024;
-    /// A frame: a rest would be a frame of its own.
+    /// One frame: a remainder would be a frame of its own.
     const LARGEST_BUFFER: usize = Settings::LARGEST_FRAME as usize;
-    /// Less than this is copied out of the buffer, which is then used again: a stalled link must
-    /// not pin a buffer for each few bytes.
+    /// Shorter reads are copied out of the buffer, which is then reused: a stalled link must not
+    /// pin a buffer for every few bytes.
     const SMALL: usize = 1024;
-    /// A socket that is not read does not say that its peer has reset it.
+    /// A socket that is not read does not report that its peer has reset it.
     const LOOK_EVERY: Duration = Duration::from_secs(1);
-    /// A peer that wrote and closed is owed the delivery of what it wrote, but not for ever: after
-    /// so many looks at which nothing moved while no reader was left for an answer, it is given up.
-    /// Two minutes are about what the kernel gives a closed TCP socket whose peer takes nothing
-    /// (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in lumps of half
-    /// its size, so less would cut it.
+    /// A peer that wrote and closed is owed the delivery of its bytes, but not forever: it is given
+    /// up after this many checks at which nothing moved and no reader was left for an answer. Two
+    /// minutes are about what the kernel gives a closed TCP socket whose peer takes nothing
+    /// (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`). A slow reader's window comes in lumps of half
+    /// its size, so a shorter time would cut it off.
     const MOST_FORSAKEN: u32 = 120;
 
-    /// The socket's end was passed on, or the stream takes no more.
+    /// Whether the socket's end was passed on, or the stream takes no more.
     pub fn done(&self) -> bool {
         self.done
     }
 
-    /// Bytes the stream has not taken.
+    /// Bytes that the stream has not taken.
     pub fn held(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// The socket has broken.
+    /// Called when the socket has broken.
     pub fn cut(&mut self) {
         self.cut = true;
         self.look = None;
     }
 
-    /// The stream takes no more.
+    /// Called when the stream takes no more.
     pub fn discard(&mut self, account: &Account) {
         account.give(self.waiting.len());
         self.waiting = Bytes::new();
@@ -92,22 +92,22 @@ impl Outward {
             Poll::Ready(Err(BrokenSide::Stream(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.discard(account);
             }
-            // There is nothing more to read, and what was is with the stream.
+            // Nothing more can be read, and the stream has everything that was.
             Poll::Ready(Err(BrokenSide::Socket(_))) if self.cut => self.done = true,
             Poll::Ready(Err(broke)) => return Err(broke),
             Poll::Pending if self.waiting.is_empty() => {
                 self.look = None;
                 stream.settle();
             }
-            // The waiter for the last bytes looks after them.
+            // The deferred reset bounds the wait for the last bytes.
             Poll::Pending if self.cut => {}
             Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed)).map_err(BrokenSide::Socket)?,
         }
         Ok(())
     }
 
-    /// Ready at the socket's end. [`io::ErrorKind::BrokenPipe`] is the stream's word that it takes
-    /// no more; reading gives none.
+    /// Ready at the socket's end. [`io::ErrorKind::BrokenPipe`] comes from the stream, which takes
+    /// no more; reading never returns it.
     fn poll_move<S: Socket>(
         &mut self,
         cx: &mut Context<'_>,
@@ -116,7 +116,7 @@ impl Outward {
         account: &Account,
         moved: &AtomicU64,
     ) -> Poll<Result<(), BrokenSide>> {
-        // Not kept: thousands of idle connections hold none.
+        // Not kept between polls: thousands of idle connections hold no buffer.
         let mut buffer = BytesMut::new();
         loop {
             while !self.waiting.is_empty() {
@@ -144,7 +144,7 @@ impl Outward {
         }
     }
 
-    /// A full buffer says that more is coming; a nearly empty one that a smaller would do.
+    /// A full buffer means that more is coming; a nearly empty one, that a smaller one would do.
     fn adapt(&mut self, read: usize, space: usize) {
         if read == space {
             self.size = (self.size * 4).min(Self::LARGEST_BUFFER);

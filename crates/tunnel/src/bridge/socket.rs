@@ -1,4 +1,4 @@
-//! The sockets a stream can be joined to.
+//! The sockets to which a stream can be joined.
 
 use std::io;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use net::prefixed::Prefixed;
 
 /// A socket that can be ended so that its peer sees a reset and not an end of file.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Ends the socket with a TCP RST (`SO_LINGER` of zero). Where there is no such thing, as with
-    /// Unix sockets, it is closed with unread input if there is any; for TLS the TCP connection
-    /// below is reset without a `close_notify`.
+    /// Ends the socket with a TCP RST (`SO_LINGER` of zero). A Unix socket, which has no RST, is
+    /// closed, with unread input if there is any. With TLS, the TCP connection below is reset
+    /// without a `close_notify`.
     fn abort(self);
 
-    /// An error that came up between reads and writes: the peer's reset.
+    /// An error between reads and writes: the peer's reset.
     fn error(&self) -> Option<io::Error> {
         None
     }
 
-    /// The peer has closed for good, not for writing only: asked of a socket that is not being
-    /// read. Where that is unknown, as with TCP, where keepalive probes find it out, the answer is
-    /// no.
+    /// Whether the peer has closed for good, not for writing only. Asked of a socket that is not
+    /// being read. Where this is unknown, as with TCP, whose keepalive probes find it out, the
+    /// answer is no.
     fn is_gone(&self) -> bool {
         false
     }
 }
 
-/// Implements the methods of [`Socket`] by those of the field `$io`. A macro, because `abort` takes
-/// `self` by value.
+/// Implements the methods of [`Socket`] with those of the field `$io`. A macro, because `abort`
+/// takes `self` by value.
 #[macro_export]
 macro_rules! forward_socket {
     ($io:ident) => {
@@ -67,7 +67,7 @@ impl Socket for UnixStream {
         self.take_error().ok().flatten()
     }
 
-    /// Sending nothing fails once the peer has closed, and not when it has only ended its own
+    /// Sending nothing fails once the peer has closed, but not when it has only ended its own
     /// direction (`unix_stream_sendmsg` in `net/unix/af_unix.c`).
     fn is_gone(&self) -> bool {
         SockRef::from(self).send(&[]).is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -88,7 +88,7 @@ impl<S: Socket> Socket for Prefixed<S> {
     crate::forward_socket!(io);
 }
 
-/// The RST leaves when the socket is dropped. What was written and not yet sent is void.
+/// The RST is sent when the socket is dropped. Bytes written and not yet sent are lost.
 fn reset(socket: &TcpStream) {
     if let Err(error) = SockRef::from(socket).set_linger(Some(Duration::ZERO)) {
         tracing::debug!(error = words::io(&error), "cannot set a socket to reset");

@@ -101,7 +101,7 @@ async fn a_reset_is_a_reset_both_ways() {
     is_reset(peer.read(&mut [0]).await);
     is_reset(end.await.unwrap());
 
-    // The lost link, and the bridge that is given up.
+    // A bridge that is given up, and a lost link.
     let Bridged { near: _near, mut peer, end, .. } = bridged(&mut pair).await;
     end.abort();
     is_reset(peer.read(&mut [0]).await);
@@ -135,7 +135,7 @@ async fn a_reset_of_a_socket_that_is_not_read_is_seen() {
     is_reset(near.read_to_end(&mut rest).await);
 }
 
-/// More than a stream and a socket take while nobody reads.
+/// Writes more than a stream and a socket take while nothing is read.
 async fn stuff<W: AsyncWrite + Unpin>(peer: &mut W) {
     while tokio::time::timeout(Duration::from_secs(3), peer.write(&[1; 10_000])).await.is_ok() {}
 }
@@ -153,7 +153,7 @@ async fn a_unix_socket_whose_peer_is_gone_is_given_up_when_nothing_moves() {
     is_reset(gone.end.await.unwrap());
     assert!(waited.elapsed() > Duration::from_secs(110), "{:?}", waited.elapsed());
     is_reset(gone.near.read_to_end(&mut Vec::new()).await);
-    // Ended for writing only, it may still hear an answer.
+    // A peer that has ended only its writing may still read an answer.
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert!(!half.end.is_finished());
 }
@@ -208,7 +208,7 @@ async fn unix_sockets_and_bytes_read_ahead_are_bridged_too() {
     let socket = Prefixed::new(socket, bytes::Bytes::from_static(b"early "));
     let (stream, mut near) = pair.open().await;
     let gauge = Arc::new(Gauge::default());
-    // As a front does it: the socket is the side that asks.
+    // Like a front: the socket is the side that asks.
     let end = tokio::spawn(bridge(stream, socket, Arc::clone(&gauge), false));
     let mut peer = peer;
     peer.write_all(b"late").await.unwrap();
@@ -239,7 +239,7 @@ async fn what_a_bridge_holds_counts_in_the_budget() {
     assert_eq!((budget.sheds(), budget.held()), (1, 0));
 }
 
-/// Uploads over a link that takes nothing any more.
+/// Uploads over a link that takes nothing more.
 #[tokio::test]
 async fn what_waits_in_http2_counts_in_the_budget() {
     let ((near, middle), (far_middle, far)) = (duplex(4096), duplex(4096));
@@ -271,7 +271,7 @@ async fn what_waits_in_http2_counts_in_the_budget() {
     eventually(SOON, || budget.held() == 0).await;
 }
 
-/// Few enough for a socket's buffer.
+/// Fits into a socket's buffer.
 const ANSWER: usize = 40_000;
 
 async fn assert_whole(near: &mut Stream, what: &str) {

@@ -1,4 +1,4 @@
-//! The task that moves a link's frames, watches over its life and tells of its end.
+//! The task that moves a link's frames, checks that its peer is alive, and reports its end.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::signals::Signal;
 use crate::stream::UnattendedStreams;
 use crate::turn::Turns;
 
-/// What the driver and the handles know of the link.
+/// The state of a link that its driver and its handles share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub activity: Arc<Activity>,
@@ -30,15 +30,15 @@ pub(super) struct Shared {
 /// Owns the connection.
 pub(super) struct Driver<T> {
     connection: Connection<T, Bytes>,
-    /// Fails as soon as a GOAWAY has come. Given back when no handle is left, because h2 keeps a
-    /// connection that could be asked for streams.
+    /// Fails as soon as a GOAWAY has come. Dropped when no handle is left, because h2 keeps a
+    /// connection on which streams could be opened.
     sender: Option<SendRequest<Bytes>>,
     keepalive: Keepalive,
     turns: Turns,
     end: End,
 }
 
-/// Tells of the end, also when the task panics or its runtime is shut down.
+/// Reports the end, also when the task panics or its runtime is shut down.
 struct End(Arc<Shared>, LinkError);
 
 // === impl Shared ===
@@ -81,7 +81,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     pub async fn run(mut self) {
         self.end.1 = poll_fn(|cx| self.poll(cx)).await;
         tracing::debug!(reason = %self.end.1, "link ended");
-        // Before the notice, so that streams fail first: a waiter for the end finds them ended.
+        // Before the end is reported, so that streams fail first: a waiter for the end finds them
+        // ended.
         let Self { connection, sender, end, .. } = self;
         drop((connection, sender));
         drop(end);

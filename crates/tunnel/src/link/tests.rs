@@ -80,7 +80,7 @@ async fn a_request_that_nobody_answers_is_no_stream() {
     let drops = async { drop(pair.incoming.recv().await) };
     let (opened, ()) = tokio::join!(pair.link.open(&destination, None), drops);
     assert!(matches!(&opened, Err(OpenError::Lost(why)) if why.contains("internal error")), "{opened:?}");
-    // It was this stream's affair only.
+    // Only this stream was affected.
     pair.open().await;
 }
 
@@ -105,14 +105,14 @@ async fn a_reset_ends_both_directions_of_the_other_end() {
     assert_eq!(far.write(b"x").await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     assert_eq!(far.shutdown().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 
-    // Somebody who waits for room, and reads nothing.
+    // A writer that waits for room, and reads nothing.
     let (near, mut far) = pair.open().await;
     let writing = tokio::spawn(async move { far.write_all(&vec![0; 64 << 20]).await });
     drop(near);
     let end = within(SOON, "the writer", writing).await.unwrap();
     assert_eq!(end.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 
-    // Somebody who neither reads nor writes.
+    // A task that neither reads nor writes.
     let (near, mut far) = pair.open().await;
     drop(near);
     let error = within(SOON, "the waiter", poll_fn(|cx| far.poll_reset(cx))).await;
@@ -199,7 +199,7 @@ async fn stalled_streams_each_way_do_not_disturb_another() {
     for at in 0..200 {
         let (near, far) = pair.open().await;
         let (mut writer, reader) = if at % 2 == 0 { (near, far) } else { (far, near) };
-        // As much as it is let; nobody reads.
+        // Writes as much as it can; nothing is read.
         let full = tokio::spawn(async move { writer.write_all(&vec![0; 8 << 20]).await });
         stalled.push((full, reader));
     }
@@ -222,7 +222,7 @@ async fn stalled_streams_each_way_do_not_disturb_another() {
     echo.await.unwrap();
 }
 
-/// h2 would take them for an attack and end everybody's streams.
+/// h2 would take them for an attack and end all streams.
 #[tokio::test]
 async fn short_frames_that_nobody_reads_end_nothing() {
     let mut pair = Pair::new().await;
@@ -237,8 +237,8 @@ async fn short_frames_that_nobody_reads_end_nothing() {
     far.read_exact(&mut [0; 2000]).await.unwrap();
 }
 
-/// A peer with a small connection window: what one stream has asked for and does not use, the
-/// others would wait for.
+/// A peer with a small connection window: other streams would wait for room that one stream has
+/// requested and does not use.
 #[tokio::test]
 async fn room_that_is_not_used_is_given_back() {
     let (near, far) = duplex(64 * 1024);
@@ -267,7 +267,7 @@ async fn a_peer_that_reads_no_more_after_its_end_is_no_error() {
         let (request, mut respond) = server.accept().await.unwrap().unwrap();
         let mut send = respond.send_response(http::Response::new(()), false).unwrap();
         send.send_data(Bytes::from_static(b"last words"), true).unwrap();
-        // h2 says RST_STREAM(NO_ERROR) once what was sent is out.
+        // h2 sends RST_STREAM(NO_ERROR) once everything was sent.
         drop((request, send, respond));
         while server.accept().await.is_some() {}
     };

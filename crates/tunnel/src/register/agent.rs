@@ -15,14 +15,14 @@ use super::{
 };
 use net::prefixed::Prefixed;
 
-/// Of a refusal's text, in bytes as sent.
+/// Longest text of a refusal, in bytes as sent.
 const LONGEST_TEXT: usize = 2048;
-/// Of a refusal's text, in characters that are kept.
+/// Characters kept of a refusal's text.
 const LONGEST_MESSAGE: usize = 512;
-/// A server that says more means "not today".
+/// Longest `Retry-After` that is kept. A longer one means "not today".
 const LONGEST_RETRY: Duration = Duration::from_hours(24);
 
-/// The agent's side. `host` goes into `Host`. Bounded by `patience`.
+/// Registers an agent on `io`. `host` goes into `Host`. Takes at most `patience`.
 pub async fn register<T>(
     mut io: T,
     host: &str,
@@ -73,7 +73,7 @@ fn request(
     .into())
 }
 
-/// The server's name and what came with the answer, or why not.
+/// The server's name and the bytes after the answer's head, or why there is no link.
 async fn judge<T>(io: &mut T, head: &[u8], early: Bytes) -> Result<(String, Bytes), RegisterError>
 where
     T: AsyncRead + Unpin,
@@ -107,7 +107,7 @@ fn welcome(status: StatusCode, headers: &HeaderMap) -> Result<String, RegisterEr
     server.map(ToOwned::to_owned).ok_or_else(|| unexpected(format!("no {SERVER} header, or a bad one")))
 }
 
-/// The body of an answer that is a plain text of bounded length: a load balancer's page is of no
+/// The body of an answer, if it is plain text of bounded length: a load balancer's page is of no
 /// use in a log.
 async fn text<T: AsyncRead + Unpin>(io: &mut T, headers: &HeaderMap, early: Bytes) -> Option<Vec<u8>> {
     let word = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -117,7 +117,7 @@ async fn text<T: AsyncRead + Unpin>(io: &mut T, headers: &HeaderMap, early: Byte
     }
     let mut text = early.to_vec();
     text.truncate(length);
-    // Cut short is better than nothing.
+    // A text that is cut short is better than none.
     let _ = io.take((length - text.len()) as u64).read_to_end(&mut text).await;
     Some(text)
 }
@@ -127,7 +127,7 @@ fn clean(text: &[u8]) -> String {
     text.trim().chars().filter(|character| !character.is_control()).take(LONGEST_MESSAGE).collect()
 }
 
-/// Whole seconds; a date is not understood. (RFC 9110 §10.2.3.)
+/// Reads whole seconds, but no date (RFC 9110 §10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_RETRY))

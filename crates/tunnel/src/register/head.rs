@@ -1,4 +1,4 @@
-//! One HTTP/1.1 head off a connection, strictly.
+//! Reads one HTTP/1.1 head from a connection, strictly.
 
 use std::io;
 
@@ -10,9 +10,9 @@ use tokio::io::AsyncRead;
 
 use super::PROTOCOL;
 
-/// Bytes of a head, at most.
+/// Longest head, in bytes.
 pub(super) const LONGEST: usize = 16 * 1024;
-/// Header lines, at most.
+/// Most header lines.
 pub(super) const MOST_HEADERS: usize = 64;
 
 /// Why there is no head.
@@ -26,7 +26,7 @@ pub(super) enum HeadError {
     Io(#[from] io::Error),
 }
 
-/// Reads to the end of a head. Returns it, and what came with the same read behind it.
+/// Reads to the end of a head. Returns the head, and the bytes behind it from the same read.
 pub(super) async fn read<T: AsyncRead + Unpin>(io: &mut T) -> Result<(Bytes, Bytes), HeadError> {
     let mut received = BytesMut::new();
     let head = net::head::read(io, &mut received, LONGEST).await.map_err(|error| match error {
@@ -37,7 +37,7 @@ pub(super) async fn read<T: AsyncRead + Unpin>(io: &mut T) -> Result<(Bytes, Byt
     Ok((head, received.freeze()))
 }
 
-/// Line ends other than CRLF are read differently by different readers.
+/// Refuses line ends other than CRLF, which different parsers read differently.
 pub(super) fn check_lines(head: &[u8]) -> Result<(), HeadError> {
     let bare = head.iter().enumerate().any(|(at, byte)| match byte {
         b'\n' => at == 0 || head[at - 1] != b'\r',
@@ -47,8 +47,8 @@ pub(super) fn check_lines(head: &[u8]) -> Result<(), HeadError> {
     if bare { Err(HeadError::Malformed("a line does not end with CRLF".into())) } else { Ok(()) }
 }
 
-/// The parsed lines as a map; what matters must not be there twice, and no body is announced unless
-/// `body` says that it may.
+/// The parsed lines as a map. Refuses relevant headers that occur twice, and an announced body
+/// unless `body` allows it.
 pub(super) fn headers(lines: &[httparse::Header<'_>], body: bool) -> Result<HeaderMap, HeadError> {
     let malformed = |text: &str| HeadError::Malformed(text.to_owned());
     let mut headers = HeaderMap::with_capacity(lines.len());
@@ -74,8 +74,8 @@ fn is_single(name: &HeaderName) -> bool {
         || name.as_str().starts_with("tunnel-")
 }
 
-/// Whether both sides mean this upgrade: `Connection` has it as one of its tokens, `Upgrade` is
-/// nothing else. (RFC 9110 §7.8.)
+/// Whether the head has this upgrade: `upgrade` is one of the tokens of `Connection`, and `Upgrade`
+/// has nothing but this protocol. (RFC 9110 §7.8.)
 pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     text(UPGRADE).eq_ignore_ascii_case(PROTOCOL)

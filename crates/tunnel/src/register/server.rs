@@ -19,7 +19,7 @@ use super::{
 use crate::ClusterName;
 use net::prefixed::Prefixed;
 
-/// For an answer of a few hundred bytes to be taken.
+/// Time for an answer of a few hundred bytes to be taken.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// A registration that waits for its answer.
@@ -31,14 +31,14 @@ pub struct Applicant<T> {
     early: Bytes,
 }
 
-/// Why a request is no registration, and its answer.
+/// Why a request is not a registration, and the status of its answer.
 struct Refused {
     status: StatusCode,
     error: ApplicationError,
 }
 
-/// The server's side: reads one request head, at most 16 KiB, and answers what is no registration
-/// itself (400, 404, 405, 426, 431).
+/// Reads one request head, at most 16 KiB. Answers a request that is not a registration itself
+/// (400, 404, 405, 426, 431).
 pub async fn applicant<T>(mut io: T, patience: Duration) -> Result<Applicant<T>, ApplicationError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -112,7 +112,7 @@ fn registration(headers: &HeaderMap) -> Result<Registration, Refused> {
     Ok(Registration { cluster, agent: agent.to_owned(), link, version: version.to_owned() })
 }
 
-/// Answers, and closes such that the answer is not lost.
+/// Answers, and closes in such a way that the answer is not lost.
 async fn answer<T>(io: T, status: StatusCode, message: &str, retry_after: Option<Duration>) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -141,7 +141,7 @@ where
 // === impl Applicant ===
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Applicant<T> {
-    /// Answers 101. `server` names this process, as an agent's name does its own.
+    /// Answers 101. `server` names this process, as an agent's name does the agent's.
     pub async fn welcome(self, server: &str) -> io::Result<Upgraded<T>> {
         let Self { mut io, early, .. } = self;
         let response = format!(

@@ -63,7 +63,7 @@ async fn a_refusal_is_read_to_its_end() {
 const GOOD: &str = "GET /tunnel/v1/links HTTP/1.1\r\nHost: tunnel:8091\r\nConnection: keep-alive, Upgrade\r\n\
     Upgrade: Cluster-Tunnel/1\r\nTunnel-Cluster: north\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: v1\r\n\r\n";
 
-/// What a server makes of these bytes, and the status line it answers with.
+/// What a server makes of these bytes, and its answer.
 async fn judged(request: &str) -> (Result<Applicant<DuplexStream>, ApplicationError>, String) {
     let (mut near, far) = duplex(64 * 1024);
     near.write_all(request.as_bytes()).await.unwrap();
@@ -137,7 +137,7 @@ async fn what_is_no_registration_is_answered_once_and_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_waited_for_longer_than_patience() {
-    // A byte a second.
+    // One byte per second.
     let (mut near, far) = duplex(1);
     let slow = tokio::spawn(async move {
         for byte in GOOD.bytes() {
@@ -206,7 +206,7 @@ async fn an_answer_that_is_no_upgrade_to_this_protocol_is_malformed() {
     ] {
         let error = register_error(answer).await;
         let RegisterError::Malformed(malformed) = &error else { panic!("{answer:?}: {error}") };
-        // What a parser says stays an error of its own.
+        // A parser's error stays an error of its own.
         let is_unreadable = ["HTTP/1.1 99", "SSH", "\x1b"].iter().any(|part| answer.contains(part));
         assert_eq!(
             matches!(malformed, Malformed::Http(_) | Malformed::Status(_)),
@@ -239,7 +239,7 @@ async fn a_token_that_would_be_more_than_a_header_is_not_sent() {
     }
 }
 
-/// A connection that has these bytes to say, takes whatever it is told, and ends.
+/// A connection that brings these bytes, takes anything that is written, and ends.
 fn saying(bytes: Vec<u8>) -> Prefixed<tokio::io::Empty> {
     Prefixed::new(tokio::io::empty(), bytes.into())
 }

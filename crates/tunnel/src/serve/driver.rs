@@ -1,4 +1,4 @@
-//! Moves the frames of a served connection, accepts its streams and watches over its life.
+//! Moves the frames of a served connection, accepts its streams and checks that its peer is alive.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -99,8 +99,8 @@ where
             Ok(parsed) => parsed,
             Err(message) => return answer(respond, malformed(message)),
         };
-        // h2 bounds the streams that are open. Those that were reset while a handler still had them
-        // are bounded here: a peer that opens and resets as fast as it can must not have more
+        // h2 limits the streams that are open. This limit includes those that were reset while a
+        // handler still has them: a peer that opens and resets as fast as it can must not have more
         // handlers running than it may have streams.
         let Some(open) = Open::of(&self.serving.0.open, self.settings.max_streams as usize) else {
             respond.send_reset(h2::Reason::REFUSED_STREAM);
@@ -124,7 +124,7 @@ where
     }
 }
 
-/// Which hop it is, is not known here: the reader takes it for the one it is connected to.
+/// Removes the hop, which is not known here: the reader assumes the hop to which it is connected.
 fn malformed(message: String) -> Response<()> {
     let mut response = status(Reason::Malformed.status());
     Refusal::new(Hop::Server, Reason::Malformed, message).write(response.headers_mut());

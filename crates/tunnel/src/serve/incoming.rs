@@ -1,4 +1,4 @@
-//! A stream that a peer asks for.
+//! A stream that a peer requests.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -17,7 +17,7 @@ use crate::{ClusterName, Destination, LinkError, Refusal, Stream, Timing};
 /// A `CONNECT` to be answered. Dropping it unanswered refuses it with `RST_STREAM(INTERNAL_ERROR)`.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Where to.
+    /// The requested destination.
     pub destination: Destination,
     /// The `Tunnel-Cluster` header, if there is one.
     pub cluster: Option<ClusterName>,
@@ -26,11 +26,11 @@ pub struct Incoming {
     answer: Answer,
 }
 
-/// What makes a stream.
+/// The parts from which a stream is made.
 #[derive(Debug)]
 struct Parts {
     body: RecvStream,
-    /// What the asker has sent without waiting for an answer.
+    /// Bytes that the peer sent without waiting for an answer.
     early: Queue,
     open: Open,
 }
@@ -39,14 +39,14 @@ struct Parts {
 #[derive(Debug)]
 struct Answer {
     respond: SendResponse<Bytes>,
-    /// Taken with the answer.
+    /// Taken when it is answered.
     parts: Option<Parts>,
 }
 
 // === impl Incoming ===
 
 impl Incoming {
-    /// The error is the sentence of a 400.
+    /// The error is the message of a 400.
     pub(super) fn parse(head: request::Parts) -> Result<(Destination, Option<ClusterName>, HeaderMap), String> {
         let authority = head.uri.authority().map_or("", |authority| authority.as_str());
         let destination = Destination::parse(authority).map_err(|error| error.to_string())?;
@@ -85,7 +85,7 @@ impl Incoming {
         self.accept_timed(Timing::default())
     }
 
-    /// The same, and tells how long that took.
+    /// Like [`Incoming::accept`], and reports how long the hops took.
     pub fn accept_timed(mut self, timing: Timing) -> Result<Stream, LinkError> {
         let mut response = Response::new(());
         timing.write(response.headers_mut());
@@ -104,8 +104,8 @@ impl Incoming {
     }
 
     /// Completes when the peer has given the stream up (`RST_STREAM`, or the connection ended):
-    /// abort the dial. To be awaited next to it also for what comes meanwhile: it is taken off
-    /// HTTP/2, where short frames take much room.
+    /// abort the dial. Await it next to the dial, because it also takes incoming data off HTTP/2,
+    /// where short frames take much room.
     pub async fn cancelled(&mut self) {
         poll_fn(|cx| self.poll_cancelled(cx)).await;
     }

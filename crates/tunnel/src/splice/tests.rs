@@ -1,4 +1,4 @@
-//! Two links with a relay between them: `left` asks, `right` leads on.
+//! Two links with a relay between them: `left` requests streams, `right` leads to the destination.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn a_reset_passes_both_ways() {
 #[tokio::test]
 async fn a_reset_is_seen_when_only_the_other_way_is_open() {
     let (mut left, mut right) = (Pair::new().await, Pair::new().await);
-    // Idle, and with a writer that waits for the one who then goes away; each side once.
+    // Idle, and with a writer that waits for the side that goes away; each side once.
     for (written, swapped) in [(0, false), (0, true), (64 << 20, false), (64 << 20, true)] {
         let Relayed { left: near, right: far, end, .. } = relayed(&mut left, &mut right, &roomy()).await;
         let (mut goes, mut stays) = if swapped { (far, near) } else { (near, far) };

@@ -1,8 +1,8 @@
-//! What a stream's peer has sent and its reader has not read yet.
+//! Data that a stream's peer has sent and its reader has not read yet.
 //!
-//! In HTTP/2 a frame of one byte takes 250, and h2 ends a link with many of them. Here they are
-//! joined. A read or a write takes along what has come; for a stream without either, because its
-//! client has stalled, the link's driver does.
+//! In h2 a frame of one byte takes 250, and h2 ends a link with many of them. Here they are joined.
+//! Each read or write also takes what has arrived; for a stream without either, because its client
+//! has stalled, the link's driver does.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -23,12 +23,12 @@ pub(super) struct Inbound(Mutex<Received>);
 #[derive(Debug)]
 pub(super) struct Received {
     recv: RecvStream,
-    /// Its window has not been given back, so that it holds a window at most.
+    /// Its window has not been given back, so it holds a window at most.
     pub unread: Queue,
-    /// A reader has found nothing, and is woken by HTTP/2.
+    /// A reader found nothing, and HTTP/2 will wake it.
     reader_waits: bool,
     ended: bool,
-    /// Woken when something comes and no reader waits.
+    /// Woken when data arrives and no reader waits.
     waker: Waker,
     observed: Option<Observed>,
 }
@@ -37,23 +37,23 @@ pub(super) struct Received {
 #[derive(Debug)]
 struct Observed {
     observer: Arc<dyn UnreadObserver>,
-    /// What it knows.
+    /// The number that it got last.
     told: usize,
-    /// The reader that found nothing and was not woken since: it may be held up by what it writes.
+    /// The reader that found nothing and was not woken since: its own writes may hold it up.
     reader: Option<Waker>,
 }
 
-/// A change of what is unread that is worth telling of: one frame read at a time is none.
+/// Smallest change of the unread bytes that is reported: reading one frame at a time causes none.
 pub(super) const STEP: usize = 64 * 1024;
 
-/// Woken by h2 under its lock, where nothing can be taken.
+/// Woken by h2 under h2's lock, where nothing can be taken.
 struct DataWaker {
     /// Weak: h2 keeps the waker for as long as the stream is open.
     inbound: Weak<Inbound>,
     unattended: Arc<UnattendedStreams>,
 }
 
-/// The streams of a link that have something and no reader.
+/// The streams of a link that have data and no reader.
 #[derive(Debug)]
 pub(crate) struct UnattendedStreams {
     activity: Arc<Activity>,
@@ -75,7 +75,7 @@ impl Inbound {
     pub fn observed_by(&self, observer: Arc<dyn UnreadObserver>) {
         let mut received = self.lock();
         received.observed = Some(Observed { observer, told: 0, reader: None });
-        // From here on the driver attends to it.
+        // From here on the link's driver takes its data.
         received.take_unwaited();
     }
 
@@ -112,8 +112,8 @@ impl Received {
         }
     }
 
-    /// Takes what has come since the last read, unless a reader waits: it takes that itself, and
-    /// the waker is its own.
+    /// Takes the data that has arrived since the last read, unless a reader waits: the reader takes
+    /// it itself, and its waker is the one that is registered.
     pub fn take_unwaited(&mut self) {
         if self.reader_waits {
             return;
@@ -128,8 +128,9 @@ impl Received {
         self.tell();
     }
 
-    /// The same for a reader that waits, where an observer wants to know what is unread: its writes
-    /// have no room, so it may not come to read either. It is woken when there is something.
+    /// Like [`Self::take_unwaited`], but also for a reader that waits, if there is an observer of
+    /// unread bytes: the reader's writes have no room, so it may not come to read either. It is
+    /// woken when data arrives.
     pub fn take_behind_writer(&mut self) {
         if self.observed.is_some() {
             self.reader_waits = false;
@@ -137,7 +138,7 @@ impl Received {
         }
     }
 
-    /// What is unread has changed.
+    /// Reports a change of the unread bytes.
     pub fn tell(&mut self) {
         if let Some(observed) = &mut self.observed {
             observed.tell(self.unread.held());
@@ -145,12 +146,12 @@ impl Received {
     }
 
     pub fn release(&mut self, bytes: usize) {
-        // Fails only for more than was received, and for a stream that has ended there is nothing
-        // to give back.
+        // Fails only for more than was received, and a stream that has ended has nothing to give
+        // back.
         let _ = self.recv.flow_control().release_capacity(bytes);
     }
 
-    /// Everything up to the peer's end has been read.
+    /// Whether everything up to the peer's end has been read.
     pub fn is_read(&self) -> bool {
         self.unread.is_empty() && (self.ended || self.recv.is_end_stream())
     }
@@ -181,8 +182,8 @@ impl Drop for Observed {
     }
 }
 
-/// Takes what there is off HTTP/2; says whether nothing more will come. A later poll gets the same
-/// end again.
+/// Takes the data that has arrived off HTTP/2, and returns whether nothing more will come. A later
+/// poll gets the same end again.
 pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) -> bool {
     loop {
         match recv.poll_data(cx) {
@@ -214,9 +215,9 @@ impl UnattendedStreams {
         Self { activity, waiting: Mutex::default() }
     }
 
-    /// For the link's driver, after it has moved frames.
+    /// The link's driver calls this after it has moved frames.
     pub fn attend(&self) {
-        // Not under the lock: h2 rings under its own.
+        // Not under this lock: h2 wakes us under its own.
         let waiting = std::mem::take(&mut *self.waiting.lock());
         for inbound in waiting.iter().filter_map(Weak::upgrade) {
             inbound.lock().take_unwaited();

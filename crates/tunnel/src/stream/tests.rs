@@ -1,4 +1,4 @@
-//! Peers that send a byte a frame.
+//! Peers that send one byte per frame.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const FRAMES: usize = 20_000;
 /// Less than a window.
 const MUCH: usize = 640 << 10;
 
-/// What an observer heard.
+/// The numbers that an observer got.
 #[derive(Debug, Default)]
 struct Told(parking_lot::Mutex<Vec<usize>>);
 
@@ -33,7 +33,7 @@ impl Told {
     }
 }
 
-/// With room for two hundred short frames in HTTP/2 before the link is ended.
+/// h2 has room for two hundred short frames before it ends the link.
 fn strict() -> Settings {
     Settings { short_frames: 200 * 255, ..Settings::default() }
 }
@@ -42,7 +42,7 @@ fn held(stream: &Stream) -> usize {
     stream.inbound.lock().unread.held()
 }
 
-/// A byte a frame.
+/// Sends one byte per frame.
 async fn drip(stream: &mut Stream, frames: usize) {
     for _ in 0..frames {
         stream.write_all(b"x").await.unwrap();
@@ -77,7 +77,7 @@ async fn short_frames_are_held_as_bytes_as_long_as_somebody_writes() {
     near.read_exact(&mut all).await.unwrap();
 }
 
-/// A client that has stalled: read once, and then not touched any more.
+/// A client that has stalled: the stream is read once, and then no more.
 #[tokio::test]
 async fn short_frames_are_held_as_bytes_when_nobody_does_anything() {
     let mut pair = Pair::with(&strict()).await;
@@ -104,7 +104,7 @@ async fn a_reader_that_waits_is_woken_whoever_writes() {
     assert!(futures_util::poll!(&mut reading).is_pending());
     tokio::task::yield_now().await;
     far.write_all(b"x").await.unwrap();
-    // In the turn in which it comes, too.
+    // Also in the turn in which the byte arrives.
     for _ in 0..10 {
         write.write_all(b"y").await.unwrap();
         tokio::task::yield_now().await;
@@ -112,7 +112,8 @@ async fn a_reader_that_waits_is_woken_whoever_writes() {
     assert_eq!(within(WAIT, "the byte", reading).await.unwrap().unwrap(), b'x');
 }
 
-/// What is held has no window: a peer may have a window under way, read or not.
+/// Unread bytes have not given their window back: a peer has at most one window in flight or
+/// unread.
 #[tokio::test]
 async fn what_is_held_is_a_window_at_most() {
     let settings = Settings { stream_window: 10_000, stream_window_max: 10_000, ..Settings::default() };
@@ -167,7 +168,7 @@ async fn short_frames_that_come_before_the_answer_are_held_as_bytes() {
     assert_eq!((early.len(), early.ends_with(b"xend")), (FRAMES + 3, true));
 }
 
-/// The ends of a stream, the nearer of which is observed.
+/// The ends of a stream, the near one observed.
 async fn observed() -> (Pair, Stream, Stream, Arc<Told>) {
     let mut pair = Pair::new().await;
     let (near, far) = pair.open().await;
@@ -175,7 +176,7 @@ async fn observed() -> (Pair, Stream, Stream, Arc<Told>) {
     (pair, near.observed_by(Arc::<Told>::clone(&told)), far, told)
 }
 
-/// By the link's driver, as in a gateway whose client has stalled.
+/// The link's driver reports, as in a gateway whose client has stalled.
 #[tokio::test]
 async fn what_nobody_reads_is_told_in_steps_and_so_is_its_end() {
     let (_pair, mut near, mut far, told) = observed().await;
@@ -200,7 +201,7 @@ async fn of_a_stream_whose_reader_keeps_up_nothing_is_told() {
     assert!(told.0.lock().is_empty(), "{told:?}");
 }
 
-/// HTTP/2 does so inside a stream whose far end reads nothing.
+/// HTTP/2 inside a stream does so when its far end reads nothing.
 #[tokio::test]
 async fn what_comes_for_a_reader_behind_a_writer_without_room_is_told() {
     let (_pair, near, mut far, told) = observed().await;

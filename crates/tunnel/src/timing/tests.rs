@@ -67,7 +67,7 @@ fn what_is_no_time_is_not_told() {
     assert_eq!(read(&many), Timing::default());
 }
 
-/// Without a word of this crate at the other end: an acceptor of another make, or an older one.
+/// An acceptor without this crate: another implementation, or an older one.
 async fn opened_by(header: Option<&'static str>) -> Timing {
     let (near, far) = duplex(64 * 1024);
     tokio::spawn(async move {
@@ -98,7 +98,7 @@ async fn an_opener_hears_what_the_acceptor_tells() {
     assert_eq!((near.unwrap().timing(), far.timing()), (told(2_104, 412), Timing::default()));
 }
 
-/// An older opener is a plain HTTP/2 client that looks at the status alone.
+/// An older opener is a plain HTTP/2 client that reads only the status.
 #[tokio::test]
 async fn an_opener_may_ignore_it() {
     let (near, far) = duplex(64 * 1024);

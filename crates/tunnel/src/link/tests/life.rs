@@ -9,12 +9,12 @@ fn is_reset<T: std::fmt::Debug>(result: io::Result<T>) {
     assert_eq!(result.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 }
 
-/// A server that shakes hands and is then driven, and answers, only when told to.
+/// A server that completes the handshake, and then moves and answers only when the test drives it.
 async fn frozen(settings: &Settings) -> (Link, h2::server::Connection<tokio::io::DuplexStream, Bytes>) {
     let (near, far) = duplex(256 * 1024);
     let server = async {
         let mut server = h2::server::handshake(far).await.unwrap();
-        // The answer to its SETTINGS is not waited for.
+        // Does not wait for the answer to its SETTINGS.
         let _ = futures_util::poll!(std::pin::pin!(server.accept()));
         server
     };
@@ -39,7 +39,7 @@ async fn closing_resets_the_streams_at_both_ends() {
     within(SOON, "the other end", pair.served).await.unwrap().unwrap();
 }
 
-/// For as long as the caller waits, and on a link that is many callers'.
+/// It would cost the caller as long as it waits, on a link that many callers share.
 #[tokio::test]
 async fn a_peer_that_answers_a_dial_by_interim_answers_alone_loses_its_link() {
     let (near, far) = duplex(256 * 1024);
@@ -112,7 +112,7 @@ async fn a_drain_is_seen_at_once_and_streams_go_on() {
     let writing = async {
         far.write_all(&last).await.unwrap();
         far.shutdown().await.unwrap();
-        // The served end may go as soon as it has sent all: the rest must arrive all the same.
+        // The served end may go as soon as it has sent everything: the rest must still arrive.
         drop(far);
     };
     heard.clear();
@@ -159,7 +159,7 @@ async fn what_is_queued_when_everybody_lets_go_still_arrives() {
     let (mut near, mut far) = pair.open().await;
     far.shutdown().await.unwrap();
     assert_eq!(near.read(&mut [0]).await.unwrap(), 0);
-    // Far more than the pipe takes: it is h2 that has it now.
+    // Far more than the pipe takes: h2 has the rest now.
     near.write_all(&vec![7; 200_000]).await.unwrap();
     near.shutdown().await.unwrap();
     drop(near);
@@ -211,7 +211,7 @@ async fn an_open_without_an_answer_makes_a_link_suspect_until_it_is_heard() {
     assert!(link.is_usable(), "there was no time for an answer");
     timeout(Duration::from_secs(3), link.open(&destination, None)).await.unwrap_err();
     assert!(!link.is_usable());
-    // Thawed: it takes the suspicion away by answering the PING that it gave rise to.
+    // Thawed: it answers the PING that the suspicion caused, which removes the suspicion.
     tokio::spawn(async move { while server.accept().await.is_some() {} });
     within(SOON, "an answer", async {
         while !link.is_usable() {
@@ -225,7 +225,7 @@ async fn an_open_without_an_answer_makes_a_link_suspect_until_it_is_heard() {
 async fn a_suspicion_is_settled_by_a_ping() {
     let pair = Pair::new().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // It is there, and slow to answer this.
+    // The peer is alive, and only slow to answer this open.
     let destination = to("db:5432");
     timeout(Duration::from_secs(3), pair.link.open(&destination, None)).await.unwrap_err();
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -254,7 +254,8 @@ async fn idle_links_live_on_and_know_their_round_trip() {
     assert!(pair.link.silence() <= Settings::default().keepalive);
 }
 
-/// Its peer's own PINGs may wait behind what it sends: it would take a silent receiver for dead.
+/// Its peer's own PINGs may wait behind the peer's data: the peer would take a silent receiver for
+/// dead.
 #[tokio::test(start_paused = true)]
 async fn the_one_who_only_receives_speaks_up() {
     let (near, far) = duplex(256 * 1024);
