@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// A condition. Times are of whole seconds, since no more is written.
+/// A condition. Times have whole seconds, because more is not written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {
@@ -28,7 +28,7 @@ pub enum Status {
     Unknown,
 }
 
-/// Bytes of a message: what the API allows.
+/// Longest message that the API allows, in bytes.
 pub const MESSAGE: usize = 32 * 1024;
 
 // === impl Status ===
@@ -70,9 +70,9 @@ pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|condition| condition.status == Status::True)
 }
 
-/// Puts `new` in the place of the condition of its type, or at the end. The time of transition is
-/// `now` where the status is another one, or there was none; else it stays. Kubernetes'
-/// `meta.SetStatusCondition`.
+/// Replaces the condition of `new`'s type, or appends `new`. If the status changes, or there was no
+/// condition, the time of transition is that of `new`, or else `now`; otherwise it stays. Like
+/// Kubernetes' `meta.SetStatusCondition`.
 pub fn set(conditions: &mut Vec<Condition>, new: Condition, now: OffsetDateTime) {
     let moved = Some(whole(new.last_transition_time.unwrap_or(now)));
     match conditions.iter_mut().find(|known| known.kind == new.kind) {
@@ -85,7 +85,7 @@ pub fn set(conditions: &mut Vec<Condition>, new: Condition, now: OffsetDateTime)
     }
 }
 
-/// Takes the condition of that type away.
+/// Removes the condition of that type.
 pub fn remove(conditions: &mut Vec<Condition>, kind: &str) {
     conditions.retain(|condition| condition.kind != kind);
 }
@@ -99,14 +99,14 @@ fn is_zero(generation: &i64) -> bool {
     *generation == 0
 }
 
-/// RFC 3339 in UTC, whole seconds.
+/// Writes RFC 3339 in UTC, with whole seconds.
 #[expect(clippy::ref_option, reason = "serde hands references")]
 fn written<S: Serializer>(time: &Option<OffsetDateTime>, out: S) -> Result<S::Ok, S::Error> {
     let utc = time.and_then(|time| time.checked_to_offset(UtcOffset::UTC)).map(whole);
     utc.and_then(|time| time.format(&Rfc3339).ok()).serialize(out)
 }
 
-/// What is no time is none.
+/// Reads a text that is not a time as none.
 pub(crate) fn read<'de, D: Deserializer<'de>>(input: D) -> Result<Option<OffsetDateTime>, D::Error> {
     let text = Option::<String>::deserialize(input)?;
     Ok(text.and_then(|text| OffsetDateTime::parse(&text, &Rfc3339).ok()))
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_message_is_cut_where_the_api_ends() {
         let long = Condition::new("A", Status::True, "R", format!("a{}", "é".repeat(MESSAGE)));
-        // The last that would fit is half of a character.
+        // Only half of the last character would fit.
         assert!(long.message.len() == MESSAGE - 1 && long.message.ends_with('é'));
     }
 }

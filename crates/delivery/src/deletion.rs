@@ -1,4 +1,4 @@
-//! What becomes of objects that are no longer wanted.
+//! What happens to objects that are no longer wanted.
 
 use std::collections::HashSet;
 
@@ -9,38 +9,38 @@ use crate::identity::{Identity, Tracked};
 use crate::manifests::Manifest;
 use crate::ownership::{Claim, Owner};
 
-/// What is to be done with one.
+/// What to do with such an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Removal {
-    /// It is tracked no longer: it is gone, is another one of that name, or is not ours.
+    /// Stop tracking it: it is gone, is another object of that name, or is not ours.
     Forget,
-    /// Others of our kind own it too: this JSON merge patch takes our reference off. Then it is
-    /// forgotten. A conflict means the same as that of a deletion.
+    /// Others of our kind own it too: this JSON merge patch removes our reference. Then stop
+    /// tracking it. A conflict means the same as that of a deletion.
     Release(Json),
-    /// The same by a JSON patch (RFC 6902).
+    /// Like [`Self::Release`], with a JSON patch (RFC 6902).
     Unreference(Json),
-    /// `DELETE` with these options. It stays tracked until it is gone. A conflict means that it is
-    /// to be looked at anew.
+    /// `DELETE` with these options. It stays tracked until it is gone. After a conflict, read it
+    /// and decide again.
     Delete(Json),
     /// It is being deleted, and stays tracked until it is gone.
     Wait,
 }
 
-/// What of an object has to be as it was observed when something is done with it.
+/// What must be unchanged since an object was observed for a request to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// All of it: another of our kind may own it by now.
+    /// All of the object: another of our kind may own it by now.
     Version,
-    /// Whose it is: somebody writes the object all the time, and it would never go. Our reference
-    /// is taken off if it is still where it was read, whatever else is new. A deletion names the
-    /// UID alone: who takes the object up between the reading of its owners and that sees it go,
-    /// and makes it anew. Kubernetes' garbage collector, which is whom owner references are for,
-    /// deletes in the same way after a conflict (`deleteObject` in
+    /// Only its owners: something writes the object all the time, and it would never go. Our
+    /// reference is removed if it is still where it was read, whatever else has changed. A deletion
+    /// names only the UID: an owner that adopts the object between the read of its owners and the
+    /// deletion sees it go, and creates it again. Kubernetes' garbage collector, for which owner
+    /// references exist, deletes in the same way after a conflict (`deleteObject` in
     /// `pkg/controller/garbagecollector/operations.go`).
     Owners,
 }
 
-/// What is to be done with `tracked`, which is `observed` on the member.
+/// What to do with `tracked`; `observed` is the member's object.
 pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner, guard: Guard) -> Removal {
     let Some(observed) = observed.filter(|observed| owner.owns(observed)) else { return Removal::Forget };
     if owner.rival(observed).is_some() {
@@ -60,7 +60,7 @@ pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner, guard:
     }))
 }
 
-/// How our reference is taken off what is `observed`, and stays.
+/// Removes our reference from `observed`, which stays.
 pub fn release(observed: &Json, owner: &Owner, guard: Guard) -> Removal {
     let change = match guard {
         Guard::Version => owner.patch(observed, Claim::Release).map(Removal::Release),
@@ -78,8 +78,8 @@ fn preconditions(observed: &Json, guard: Guard) -> Json {
     all
 }
 
-/// Those of `before` that are not among `after`, whatever their version and UID. What a manifest
-/// may mean that could not be used stays: that it is faulty does not say that it is not wanted.
+/// Those of `before` that are not among `after`, whatever their version and UID. Keeps what a
+/// faulty manifest may mean: its fault does not say that the object is not wanted.
 pub fn untracked<'t>(before: &'t [Tracked], after: &[Tracked], manifests: &[Manifest]) -> Vec<&'t Tracked> {
     let kept: HashSet<&Identity> = after.iter().map(|one| &one.identity).collect();
     let gone = before.iter().filter(|one| !kept.contains(&one.identity));

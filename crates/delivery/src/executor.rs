@@ -1,6 +1,6 @@
-//! What a work's executor has to be allowed before an object is written for it.
+//! The rights that a work's executor needs before an object is written for it.
 //!
-//! Nothing is asked here: a [`Review`] is what a `SubjectAccessReview` on the member asks.
+//! Nothing is requested here: a [`Review`] is the content of a `SubjectAccessReview` on the member.
 
 use serde_json::{Value as Json, json};
 
@@ -8,14 +8,14 @@ use crate::fields::{list, text};
 use crate::identity::{Identity, RBAC};
 use crate::strategy::Strategy;
 
-/// The `ServiceAccount` of the member for which objects are written.
+/// The `ServiceAccount` of the member on whose behalf objects are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executor {
     pub namespace: String,
     pub name: String,
 }
 
-/// One thing that has to be allowed.
+/// One right that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Review {
     Resource {
@@ -33,15 +33,16 @@ pub enum Review {
     },
 }
 
-/// What writing an RBAC object asks beyond the object itself: a user gives no rights that it does
-/// not have.
+/// The rights needed to write an RBAC object beyond those on the object itself: a user grants no
+/// rights that it does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Escalation {
-    /// It is no RBAC object.
+    /// Nothing more is needed, as for objects other than RBAC's.
     None,
-    /// This one alone is enough; else all of the others.
+    /// `enough` alone suffices; otherwise all of `each` are needed.
     Rules { enough: Review, each: Vec<Review> },
-    /// This one alone is enough; else [`rules_of`] the role that is bound, as the member has it.
+    /// `enough` alone suffices; otherwise [`rules_of`] the bound role, as the member has it, are
+    /// needed.
     Binding { enough: Review, role: Role },
 }
 
@@ -50,7 +51,7 @@ pub enum Escalation {
 pub struct Role {
     pub is_cluster_wide: bool,
     pub name: String,
-    /// Where what it allows counts; empty: everywhere.
+    /// The namespace in which its rules apply; empty for all.
     pub namespace: String,
 }
 
@@ -67,9 +68,9 @@ pub enum Refused {
     OtherRole,
 }
 
-/// Items of all rules of a role, each of which is a review.
+/// Most items of all rules of a role. Each is a review.
 pub const ITEMS: usize = 100;
-/// Of RBAC objects.
+/// The version of RBAC objects.
 const VERSION: &str = "v1";
 
 // === impl Executor ===
@@ -98,7 +99,7 @@ impl Executor {
 // === impl Refused ===
 
 impl Refused {
-    /// As the report about that object has it.
+    /// The text for the report about that object.
     pub fn told(&self, identity: &Identity) -> String {
         format!("{}, error: {self}", refusal(identity))
     }
@@ -131,8 +132,8 @@ impl Review {
     }
 }
 
-/// What has to be allowed to do with an object what its strategy does, and, if it is owned, to
-/// delete it one day.
+/// The rights needed to apply an object with its strategy and, if it is owned, to delete it one
+/// day.
 pub fn reviews(identity: &Identity, version: &str, is_owned: bool, strategy: &Strategy) -> Vec<Review> {
     let verbs: &[&str] = match strategy {
         Strategy::ReadOnly => &["get"],
@@ -142,32 +143,32 @@ pub fn reviews(identity: &Identity, version: &str, is_owned: bool, strategy: &St
     verbs.map(|verb| Review::of(verb, identity, version)).collect()
 }
 
-/// What has to be allowed to take an object away.
+/// The right needed to delete an object.
 pub fn removal(identity: &Identity, version: &str) -> Review {
     Review::of("delete", identity, version)
 }
 
-/// As upstream tells that something is missing.
+/// Upstream's text for a missing right.
 pub fn refusal(identity: &Identity) -> String {
     let Identity { group, resource, namespace, name } = identity;
     format!("not allowed to apply the resource {group} {resource}, {namespace} {name}")
 }
 
-/// As upstream tells that more would be given than the executor has.
+/// Upstream's text for a write that would grant more than the executor has.
 pub fn escalated(identity: &Identity) -> String {
     format!("{}, error: permission escalation", refusal(identity))
 }
 
-/// What writing `object` asks beyond [`reviews`], where `observed` is what is there.
+/// The rights needed to write `object` beyond [`reviews`]; `observed` is the existing object.
 ///
-/// By server-side apply, what is there stays where the manifest says nothing: an aggregation label
-/// on a role that has rules gives these. So both are reviewed. Between the review and the request
-/// nothing may change: [`crate::strategy::plan`] sends the version of the `observed` with RBAC
-/// objects. Only one that another writer creates in between goes unseen.
+/// Server-side apply keeps what the manifest leaves out: an aggregation label on a role that has
+/// rules grants these. So both are reviewed. Nothing may change between the review and the request:
+/// [`crate::strategy::plan`] sends the version of `observed` with RBAC objects. Only an object that
+/// another writer creates in between goes unseen.
 ///
 /// # Errors
 ///
-/// It is refused whatever the executor may do.
+/// Fails if the object is refused whatever rights the executor has.
 pub fn escalation(
     identity: &Identity,
     object: &Json,
@@ -204,7 +205,7 @@ fn gathered(identity: &Identity, object: &Json, kept: Option<&Json>) -> Result<E
     Ok(Escalation::Rules { enough: Review::of("escalate", identity, VERSION), each })
 }
 
-/// A role cannot be bound in the place of another one: what is there would stay, unseen.
+/// A binding cannot be given another role: the existing role would stay, unseen.
 fn bound(identity: &Identity, object: &Json, observed: Option<&Json>) -> Result<Escalation, Refused> {
     let role_of = |binding: &Json| {
         let is_rbac = matches!(text(binding, "/roleRef/apiGroup"), "" | RBAC);
@@ -225,11 +226,11 @@ fn bound(identity: &Identity, object: &Json, observed: Option<&Json>) -> Result<
     Ok(Escalation::Binding { enough: Review::of("bind", &of, VERSION), role })
 }
 
-/// What the rules of a role allow in `namespace`, item by item.
+/// The rights that the rules of a role grant in `namespace`, item by item.
 ///
 /// # Errors
 ///
-/// There are too many items.
+/// Fails if there are too many items.
 pub fn rules_of(role: &Json, namespace: &str) -> Result<Vec<Review>, Refused> {
     let mut items = Vec::new();
     for rule in list(role, "/rules") {
@@ -238,8 +239,8 @@ pub fn rules_of(role: &Json, namespace: &str) -> Result<Vec<Review>, Refused> {
     Ok(items)
 }
 
-/// The writer of a role that gathers the rules of others has to be allowed everything, since it
-/// will allow whatever these do.
+/// The writer of a role that aggregates the rules of other roles needs all rights, because it will
+/// grant whatever these allow.
 fn everything() -> [Review; 2] {
     let all = Identity { group: "*".to_owned(), resource: "*".to_owned(), ..Identity::default() };
     [Review::of("*", &all, "*"), Review::Url { verb: "*".to_owned(), path: "*".to_owned() }]

@@ -11,10 +11,10 @@ use crate::json_path::{Basic, JsonPath};
 
 use self::written::json;
 
-/// What is asked for.
+/// Which values to report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
-    /// What is commonly asked of its kind.
+    /// The well-known values of its kind.
     WellKnown,
     Paths(Vec<Named>),
 }
@@ -23,7 +23,7 @@ pub enum Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
-    /// Empty: any. Else the object has to be of this version.
+    /// If not empty, the object must be of this version.
     pub version: String,
     /// Without braces.
     pub path: String,
@@ -37,20 +37,20 @@ pub enum Value {
     JsonRaw(String),
 }
 
-/// What was found.
+/// The values found, and why others were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feedback {
     pub values: Vec<(String, Value)>,
     pub errors: Vec<String>,
 }
 
-/// Bytes of JSON that are reported.
+/// Longest JSON that is reported, in bytes.
 pub const RAW: usize = 1024;
-/// Bytes of a text that are reported.
+/// Longest text that is reported, in bytes.
 pub const TEXT: usize = 32 * 1024;
-/// Bytes of all names and values of an object that are reported.
+/// Most bytes of all names and values that are reported of an object.
 pub const OBJECT: usize = 256 * 1024;
-/// Paths that are followed for one object, and rules of what is commonly asked.
+/// Most paths that are followed for one object; each rule of well-known values counts as one.
 pub const PATHS: usize = 128;
 
 const DEPLOYMENT: &[(&str, &str)] = &[
@@ -68,10 +68,10 @@ const JOB: &[(&str, &str)] =
 const POD: &[(&str, &str)] =
     &[("PodReady", r#".status.conditions[?(@.type=="Ready")].status"#), ("PodPhase", ".status.phase")];
 
-/// Follows `rules` through `object`. With `raw`, values that are no integer, text or boolean are
+/// Follows `rules` through `object`. With `raw`, values other than an integer, text or boolean are
 /// reported as JSON of at most that many bytes, and [`RAW`]; without, they are errors, and of
-/// several values the first is reported. Of a `Secret`, its data is not there. A name is reported
-/// once: the API takes no second one, and would refuse the whole status.
+/// several values the first is reported. The data of a `Secret` is left out. A name is reported
+/// once: the API accepts no second one, and would refuse the whole status.
 pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
     let object = visible(object);
     let feedback = followed(&object, rules, raw);
@@ -166,7 +166,7 @@ impl Feedback {
     }
 }
 
-/// What is missing or null is no value, and no error.
+/// A missing or null value is no value, and no error.
 fn value(object: &Json, name: &str, path: &str, raw: Option<usize>) -> Result<Option<Value>, String> {
     let read = JsonPath::read(path);
     let path = read.map_err(|why| format!("failed to parse json path {path} of {name} with error: {why}"))?;
@@ -191,7 +191,7 @@ fn value(object: &Json, name: &str, path: &str, raw: Option<usize>) -> Result<Op
     }
 }
 
-/// As Go names it.
+/// Go's name of the type.
 fn type_of(value: &Json) -> &'static str {
     match value {
         Json::Object(_) => "map[string]interface {}",

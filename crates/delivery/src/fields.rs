@@ -1,5 +1,5 @@
-//! Fields of objects as the API server sends them: what is missing is empty. And what of an object
-//! statuses may show.
+//! Reads fields of objects as the API server sends them: a missing field is empty. Also: which
+//! parts of an object statuses may show.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value as Json};
 
 /// Bytes of a text that weigh as much as a value.
 pub const STRIDE: usize = 64;
-/// `kubectl apply` keeps the whole object in it, with its data.
+/// `kubectl apply` keeps the whole object in this annotation, with its data.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// What is not secret in a `Secret`.
+/// Fields of a `Secret` that are not secret.
 const OPEN: [&str; 5] = ["apiVersion", "kind", "type", "metadata", "status"];
 
 pub fn text<'j>(object: &'j Json, pointer: &str) -> &'j str {
@@ -26,12 +26,12 @@ pub fn texts<'j>(object: &'j Json, pointer: &str) -> impl Iterator<Item = (&'j s
     entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
-/// The object's `metadata`, made if there is none.
+/// The object's `metadata`, created if it is missing.
 pub fn metadata(object: &mut Json) -> Option<&mut Map<String, Json>> {
     child(object.as_object_mut()?, "metadata")
 }
 
-/// The map at `key`, made if there is none or something else.
+/// The map at `key`, created if it is missing or something else.
 pub fn child<'m>(parent: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<String, Json>> {
     let value = parent.entry(key).or_insert_with(|| Json::Object(Map::new()));
     if !value.is_object() {
@@ -45,7 +45,7 @@ pub fn is_ending(object: &Json) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// Whether lists and maps lie in each other more than `levels` deep.
+/// Whether lists and maps are nested more than `levels` deep.
 pub fn is_deeper(value: &Json, levels: usize) -> bool {
     let Some(inner) = levels.checked_sub(1) else { return value.is_array() || value.is_object() };
     match value {
@@ -55,7 +55,7 @@ pub fn is_deeper(value: &Json, levels: usize) -> bool {
     }
 }
 
-/// What it takes to go through a value: its values, and its texts by their length.
+/// The cost of walking through a value: its values, with keys and texts weighed by their length.
 pub fn weight(value: &Json) -> usize {
     match value {
         Json::Array(values) => values.iter().fold(1, |sum, value| sum + weight(value)),
@@ -65,13 +65,13 @@ pub fn weight(value: &Json) -> usize {
     }
 }
 
-/// `apiVersion`, taken apart: group and version.
+/// Splits `apiVersion` into group and version.
 pub fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// The object; of a `Secret` what is not its data. Statuses are read by many who may not read the
-/// member's Secrets.
+/// The object; a `Secret` without its data. Many read statuses who may not read the member's
+/// Secrets.
 pub fn visible(object: &Json) -> Cow<'_, Json> {
     if (text(object, "/apiVersion"), text(object, "/kind")) != ("v1", "Secret") {
         return Cow::Borrowed(object);

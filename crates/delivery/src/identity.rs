@@ -1,24 +1,25 @@
-//! What tells objects of a member apart.
+//! What identifies objects of a member.
 
 use serde::{Deserialize, Serialize};
 
 /// The group of roles and their bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// An object of a member. Of two that differ in version only, this is the same.
+/// Identifies an object of a member. Two objects that differ only in version have the same
+/// identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Identity {
     pub group: String,
-    /// In plural, as in paths.
+    /// The plural, as in paths.
     pub resource: String,
     pub name: String,
     /// Empty for objects without one.
     pub namespace: String,
 }
 
-/// An object that was applied, and which one of that name it was. One that is read has parts that
-/// can stand in a path.
+/// An applied object, with the UID that tells it from others of that name. Deserializing it checks
+/// that its parts are valid in a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Tracked {
@@ -29,7 +30,7 @@ pub struct Tracked {
     pub uid: String,
 }
 
-/// As it is written, unchecked.
+/// The serialized form, unchecked.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Written {
@@ -39,7 +40,7 @@ struct Written {
     uid: String,
 }
 
-/// A part of an identity that cannot stand in a path: the path would be of another object.
+/// A part of an identity that is not valid in a path: the path would be that of another object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} {value:?} cannot be part of a path")]
 pub struct BadPart {
@@ -48,21 +49,21 @@ pub struct BadPart {
     pub value: String,
 }
 
-/// Characters of a domain name, which groups and names are, and of one label of it.
+/// Most characters of a domain name, which groups and names are, and of one label of it.
 const DOMAIN: usize = 253;
 const LABEL: usize = 63;
-/// Characters of a part that an error tells.
+/// Most characters of a part that an error shows.
 const TOLD: usize = 300;
 
 // === impl Identity ===
 
 impl Identity {
-    /// Checks that each part can stand in the path of the object, in `version` of its group.
+    /// Checks that each part is valid in the path of the object, in `version` of its group.
     ///
     /// # Errors
     ///
-    /// The first that cannot. Names are Kubernetes' `IsValidPathSegmentName`, and have none of
-    /// `?`, `#`, `\\` and control characters either.
+    /// Returns the first part that is not. Names are valid by Kubernetes' `IsValidPathSegmentName`,
+    /// and must also have none of `?`, `#`, `\\` and control characters.
     pub fn check(&self, version: &str) -> Result<(), BadPart> {
         let Self { group, resource, name, namespace } = self;
         let parts = [
@@ -103,7 +104,7 @@ impl TryFrom<Written> for Tracked {
 }
 
 impl Tracked {
-    /// As they are listed: by group, version, resource, namespace, name.
+    /// The key by which they are listed: group, version, resource, namespace, name.
     pub fn order(&self) -> (&str, &str, &str, &str, &str) {
         let Identity { group, resource, name, namespace } = &self.identity;
         (group, &self.version, resource, namespace, name)

@@ -1,9 +1,9 @@
-//! Paths in jq's language, as far as they name fields: what upstream takes in `del(…)`.
+//! The part of jq's language that names fields: what upstream puts into `del(…)`.
 //!
 //! `.a.b`, `."a.b"`, `.[]`, `.[0]`, `.["a"]`, `..`, `?`, `,`, `|`, brackets, `select(…)` with
-//! comparisons, `and`, `or`, `not`, `startswith`, `endswith`, `has`, `type`, `length`. Whatever
-//! else jq has (functions of one's own, `reduce`, `repeat`, variables, arithmetic) is refused:
-//! nothing of this language can run for ever, and what it visits is bounded.
+//! comparisons, `and`, `or`, `not`, `startswith`, `endswith`, `has`, `type`, `length`. Everything
+//! else in jq (function definitions, `reduce`, `repeat`, variables, arithmetic) is refused: nothing
+//! here can run forever, and the number of visited values is bounded.
 
 mod evaluation;
 mod parser;
@@ -26,11 +26,11 @@ pub enum JqError {
     TooMuch,
 }
 
-/// Bytes of an expression.
+/// Longest expression, in bytes.
 const TEXT: usize = 1024;
-/// Brackets and steps of an expression, which may all lie in each other.
+/// Most brackets and steps of an expression, which may all be nested.
 const NESTING: usize = 128;
-/// Values that are looked at.
+/// Most values that are visited.
 const VISITS: usize = 20_000;
 
 /// A step into a value.
@@ -40,26 +40,27 @@ pub enum Step {
     At(usize),
 }
 
-/// Whether `text` can be read.
+/// Checks that `text` can be parsed.
 ///
 /// # Errors
 ///
-/// It cannot, or is more than the part of jq that is known here.
+/// Fails if it cannot, or if it uses more than the supported part of jq.
 pub fn check(text: &str) -> Result<(), JqError> {
     read(text).map(|_| ())
 }
 
-/// Takes away what `text` leads to.
+/// Deletes the values to which `text` leads.
 ///
 /// # Errors
 ///
-/// It cannot be read, is more than the part of jq that is known here, or fails on this object.
+/// Fails if `text` cannot be parsed, uses more than the supported part of jq, or fails on this
+/// object.
 pub fn delete(object: &mut Json, text: &str) -> Result<(), JqError> {
     let mut paths = evaluation::paths(&read(text)?, object)?;
     if paths.iter().any(Vec::is_empty) {
         return Err(JqError::Value("the whole object would be deleted".to_owned()));
     }
-    // From the last: what is taken from a list moves what comes after it.
+    // From last to first: removing an item of a list moves those after it.
     paths.sort_unstable_by(|a, b| b.cmp(a));
     paths.dedup();
     for path in &paths {

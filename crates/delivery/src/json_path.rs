@@ -4,7 +4,7 @@
 //! Fields, `['key']`, indexes, slices, unions, wildcards, recursive descent, filters with one
 //! comparison. There is no `range`: it gives nothing that `[*]` does not.
 //!
-//! Bounded: the text, brackets within each other, and what is visited.
+//! The text, the nesting of brackets, and the number of visited values are bounded.
 
 mod comparison;
 mod evaluation;
@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 
 use self::parser::Node;
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath {
     nodes: Vec<Node>,
@@ -37,11 +37,11 @@ pub enum Error {
     TooMuch,
 }
 
-/// Bytes of a path.
+/// Longest path, in bytes.
 pub const TEXT: usize = 1024;
-/// Brackets and filters in each other.
+/// Deepest nesting of brackets and filters.
 pub const NESTING: usize = 8;
-/// Values that are looked at while one path is followed.
+/// Most values that one path visits.
 pub const VISITS: usize = 20_000;
 
 // === impl JsonPath ===
@@ -49,7 +49,7 @@ pub const VISITS: usize = 20_000;
 impl JsonPath {
     /// # Errors
     ///
-    /// It is no path, or beyond a bound.
+    /// Fails if `text` is not a path, or beyond a limit.
     pub fn read(text: &str) -> Result<Self, Error> {
         if text.len() > TEXT {
             return Err(Error::TooLong);
@@ -57,12 +57,12 @@ impl JsonPath {
         parser::read(text, 0).map(|nodes| Self { nodes })
     }
 
-    /// What the path leads to. Keys that are missing lead nowhere, which is no error.
+    /// The values to which the path leads. A missing key leads nowhere, which is no error.
     ///
     /// # Errors
     ///
-    /// An index is out of bounds, a filter is on no list or compares what cannot be compared, or
-    /// too much is visited.
+    /// Fails if an index is out of bounds, a filter is not on a list or compares values that cannot
+    /// be compared, or too many values are visited.
     pub fn find<'j>(&'j self, object: &'j Json) -> Result<Vec<Found<'j>>, Error> {
         evaluation::follow(&self.nodes, object)
     }

@@ -1,46 +1,48 @@
-//! Delivery of objects to clusters, as far as it is pure: what is done with each object, what is
-//! reported of it, and which clusters get something next.
+//! The pure part of delivering objects to clusters: what to do with each object, what to report of
+//! it, and which clusters are next.
 //!
-//! Nothing here does IO, asks a clock or knows a client: objects are JSON as the API server sends
-//! it, times are arguments, and what is to be done is an answer.
+//! Nothing here does IO, reads a clock or knows a client: objects are JSON as the API server sends
+//! it, times are arguments, and actions are return values.
 //!
 //! # The machinery
 //!
-//! [`manifests`] reads what is wanted, in [`order`], each with its [`identity`]; [`strategy`] plans
-//! the one request that brings an object to it; [`ownership`] and [`deletion`] say whose an object
-//! is and what becomes of it; [`executor`] what has to be allowed before; [`feedback`] and
-//! [`rules`] what is reported of it, by [`json_path`] and expressions; [`rollout`] which clusters
-//! are next. None of these knows whose objects ask for it.
+//! [`manifests`] parses the wanted objects, in [`order`], each with its [`identity`]; [`strategy`]
+//! plans the one request that brings an object to the wanted state; [`ownership`] and [`deletion`]
+//! say who owns an object and what happens to it; [`executor`] which rights are needed before;
+//! [`feedback`] and [`rules`] what is reported of it, by [`json_path`] and expressions; [`rollout`]
+//! which clusters are next. None of these knows which kind of object asks for it.
 //!
 //! # The front-ends
 //!
-//! [`work`] has Open Cluster Management's objects: what they say, in terms of the machinery, and
+//! [`work`] has Open Cluster Management's objects: their content, in terms of the machinery, and
 //! their statuses.
 //!
 //! # Different on purpose
 //!
 //! Results are those of Open Cluster Management v1.3's agent and controllers, except:
 //!
-//! - A PUT keeps what the member fills in and makes immutable ([`strategy`]); an object is not
-//!   written again for what the member filled in, by server-side apply neither. What is empty is
-//!   not what is missing.
-//! - `ignoreFields` with a `JSONPath` or a pointer that cannot be read are an error, which upstream
-//!   only logs, also where they count only until a change; a pointer beyond the end of a list leads
-//!   nowhere. Of jq there is what names fields ([`jq`]): its interpreters run until they end, and
-//!   here is no clock to stop one.
-//! - What only the API server sets is dropped from manifests: UIDs, versions, `status`; so are
-//!   owners. Finalizers are only created, never applied server-side. `stringData` becomes `data`.
-//! - A part of an identity that cannot stand in a path is an error, in what was tracked too; so are
-//!   a namespaced object without a namespace, a duplicate, and more than 100 levels, each in its
-//!   entry. What a faulty manifest may mean stays tracked.
+//! - A PUT keeps what the member fills in and makes immutable ([`strategy`]). What the member
+//!   filled in causes no further write, not by server-side apply either. An empty value is not a
+//!   missing one.
+//! - `ignoreFields` with a `JSONPath` or a pointer that cannot be parsed are an error, which
+//!   upstream only logs, even where they apply only until a change; a pointer beyond the end of a
+//!   list leads nowhere. Of jq, only the part that names fields is supported ([`jq`]): jq's
+//!   interpreters run until they end, and there is no clock here to stop one.
+//! - Fields that only the API server sets are dropped from manifests: UIDs, versions, `status`; so
+//!   are owners. Finalizers are only created, never applied server-side. `stringData` becomes
+//!   `data`.
+//! - A part of an identity that is not valid in a path is an error, also in what was tracked; so
+//!   are a namespaced object without a namespace, a duplicate, and more than 100 levels, each in
+//!   its entry. What a faulty manifest may mean stays tracked.
 //! - An executor is refused a role of more than 100 items, `ignoreFields` for RBAC objects, and a
-//!   binding without a role or with another role than the one that is there; what stays of a role
-//!   by server-side apply is reviewed too. To read, it needs `get` alone.
-//! - Of a `Secret`, neither feedback nor rules see the data.
-//! - What is only read is not owned; a reference of an earlier time is taken off.
-//! - A rule makes neither `Applied`, `Deleting` nor `StatusFeedbackSynced`, nor what is no type.
+//!   binding without a role or with another role than the existing one; what server-side apply
+//!   keeps of a role is reviewed too. To read, it needs only `get`.
+//! - Neither feedback nor rules see the data of a `Secret`.
+//! - Objects that are only read are not owned; an earlier reference is removed.
+//! - No rule sets `Applied`, `Deleting` or `StatusFeedbackSynced`, or a condition whose type is not
+//!   valid.
 //! - A completion with an unreadable time is no reason to delete.
-//! - A rollout strategy that cannot be read stays in its set's conditions; nothing is done.
+//! - A rollout strategy that cannot be parsed stays in its set's conditions; nothing is done.
 //! - Works of a `ReplicaSet` have `Progressing` without a rule ([`work::default_progressing`]).
 //!
 //! # Limits
@@ -59,12 +61,12 @@
 //!
 //! # Not here
 //!
-//! - How many manifests a work has is not bounded here: the hub bounds its size.
+//! - The number of manifests of a work is not bounded here: the hub bounds its size.
 //! - A new RBAC object that another writer creates between review and apply goes unseen.
-//! - A user that can set the annotation with the hash of `ignoreFields` on the member can hold an
-//!   apply up.
-//! - The fields of an [`identity::Identity`] are open: what is read is checked, what is put
-//!   together in code is to be checked with [`identity::Identity::check`].
+//! - A user who can set the annotation with the hash of `ignoreFields` on the member can hold up an
+//!   apply.
+//! - The fields of an [`identity::Identity`] are public: an identity that is deserialized is
+//!   checked, one that is built in code must be checked with [`identity::Identity::check`].
 
 pub mod condition;
 pub mod deletion;

@@ -1,4 +1,4 @@
-//! Manifests as they are written, read: one that cannot be used is an entry with its error.
+//! Parses manifests: a faulty one becomes an entry with its error.
 
 use std::collections::HashMap;
 
@@ -10,38 +10,38 @@ use crate::fields::{self, child, group_and_version, is_deeper, text};
 use crate::identity::{BadPart, Identity};
 use crate::order::{self, rank};
 
-/// A manifest, in the place where it stands.
+/// A manifest and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// From 0.
+    /// Index from 0.
     pub ordinal: usize,
     pub group: String,
     pub version: String,
     pub kind: String,
-    /// Empty where the member has no such kind.
+    /// Empty if the member's kind is not known.
     pub resource: String,
     /// Empty for objects without one.
     pub namespace: String,
     pub name: String,
-    /// What is to be there: without what only the API server sets.
+    /// The wanted object, without what only the API server sets.
     pub object: Result<Json, Fault>,
 }
 
 /// A kind as a member has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// In plural, as in paths.
+    /// The plural, as in paths.
     pub name: String,
     pub is_namespaced: bool,
 }
 
-/// What a member answers for a kind.
+/// A member's answer about a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     Found(Resource),
     /// It has no such kind.
     Missing,
-    /// It did not tell, and why: then nothing is known of what the manifest names.
+    /// It did not answer, and why: nothing is known about the manifest's kind.
     Unknown(String),
 }
 
@@ -64,7 +64,7 @@ pub enum Fault {
     GenerateName,
     #[error("the namespace must be set in the manifest: {0} are namespaced")]
     NoNamespace(String),
-    /// As upstream says it.
+    /// Upstream's text.
     #[error("the server doesn't have a resource type \"{0}\"")]
     UnknownKind(String),
     /// It is unknown whether there is such a kind.
@@ -74,14 +74,14 @@ pub enum Fault {
     Duplicate(usize),
 }
 
-/// Lists and maps in each other.
+/// Deepest nesting of lists and maps.
 pub const LEVELS: usize = 100;
-/// What only the API server sets, and the owners, which are ours to set: a UID would be a condition
-/// on the object that is there, an owner that there is not would delete it.
+/// Fields that only the API server sets, and the owners, which we set: a UID would be a
+/// precondition on the existing object, and an owner that does not exist would delete it.
 const NOT_WANTED: [&str; 7] =
     ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences"];
 
-/// Reads manifests. `resource` finds a kind of the member: group, version, kind.
+/// Parses manifests. `resource` looks up a kind of the member by group, version and kind.
 pub fn read(manifests: &[Json], resource: impl Fn(&str, &str, &str) -> Lookup) -> Vec<Manifest> {
     let mut known: HashMap<Identity, usize> = HashMap::new();
     let mut all = Vec::with_capacity(manifests.len());
@@ -98,7 +98,7 @@ pub fn read(manifests: &[Json], resource: impl Fn(&str, &str, &str) -> Lookup) -
     all
 }
 
-/// Manifests in the order that they are applied in, rank by rank.
+/// Manifests in the order in which they are applied, rank by rank.
 pub fn ranked(manifests: &[Manifest]) -> Vec<(u16, Vec<&Manifest>)> {
     let mut sorted: Vec<&Manifest> = manifests.iter().collect();
     sorted.sort_by_key(|manifest| manifest.rank());
@@ -167,7 +167,7 @@ impl Manifest {
         if self.name.is_empty() {
             return Err(Fault::NoName);
         }
-        // A kind that is not known has no resource, but all else can be checked.
+        // A kind that is not known has no resource, but everything else can be checked.
         let mut identity = self.identity();
         if identity.resource.is_empty() {
             "unknown".clone_into(&mut identity.resource);
@@ -183,8 +183,8 @@ impl Manifest {
         }
     }
 
-    /// Whether it may mean `tracked`, where it cannot be used: whatever it says of its object fits.
-    /// One without a known kind and without a name means nothing.
+    /// Whether this faulty manifest may mean `tracked`: everything that it says of its object fits.
+    /// Without a known kind and without a name it means nothing.
     pub fn may_mean(&self, tracked: &Identity) -> bool {
         let is_open = |text: &str| text.is_empty();
         let is_group = is_open(&self.version) || self.group == tracked.group;
@@ -216,7 +216,7 @@ fn cleaned(manifest: &Json, is_namespaced: bool) -> Json {
     object
 }
 
-/// What an API server makes of a `Secret`: `stringData` is only written, and never read again.
+/// Converts a `Secret` as an API server does: `stringData` is only written, and never read again.
 fn fold(secret: &mut Json) {
     let Some(entries) = secret.as_object_mut() else { return };
     let texts = entries.remove("stringData");

@@ -1,4 +1,4 @@
-//! What of the metadata is wanted, put over what is there.
+//! Merges the wanted metadata into the existing.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,15 @@ use serde_json::{Map, Value as Json};
 
 use crate::fields::{self, child, texts};
 
-/// The maps that are merged: what others put there stays.
+/// The maps that are merged: entries of others stay.
 const MERGED: [&str; 2] = ["labels", "annotations"];
 
-/// Labels and annotations as they should be: those that are there, overridden and joined by those
-/// that are wanted. A wanted key that ends in `-` takes the key before it away, also where that is
-/// wanted too.
+/// Labels and annotations as they should be: the existing ones, overridden and extended by the
+/// wanted ones. A wanted key that ends in `-` removes the key before it, even if that is wanted
+/// too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// Of labels, then of annotations.
+    /// Labels, then annotations.
     maps: [Map<String, Json>; 2],
     pub is_changed: bool,
 }
@@ -38,12 +38,12 @@ pub fn merged(wanted: &Json, observed: &Json) -> Merged {
     Merged { maps, is_changed }
 }
 
-/// A key that is to be taken away.
+/// The key that `key` removes, if it ends in `-`.
 fn removed(key: &str) -> Option<&str> {
     key.ends_with('-').then(|| key.trim_end_matches('-'))
 }
 
-/// Takes the keys out that would take others away, and these.
+/// Drops the keys that would remove others, and these others.
 pub fn clean(object: &mut Json) {
     for name in MERGED {
         let map = object.pointer_mut(&format!("/metadata/{name}")).and_then(Json::as_object_mut);
@@ -54,8 +54,8 @@ pub fn clean(object: &mut Json) {
     }
 }
 
-/// Takes away the empty times of creation that Go writes in templates: an API server takes each
-/// for a change (kubernetes/kubernetes#67610).
+/// Removes the empty creation times that Go writes in templates: an API server takes each for a
+/// change (kubernetes/kubernetes#67610).
 pub fn without_empty_creation(value: &mut Json) {
     match value {
         Json::Object(entries) => {
@@ -74,7 +74,7 @@ pub fn without_empty_creation(value: &mut Json) {
 // === impl Merged ===
 
 impl Merged {
-    /// Puts these on `object`.
+    /// Sets these on `object`.
     pub fn put(self, object: &mut Json) {
         let Some(metadata) = fields::metadata(object) else { return };
         for (name, map) in MERGED.into_iter().zip(self.maps) {

@@ -1,15 +1,15 @@
-//! In which order objects are applied: what others need comes first.
+//! The order in which objects are applied: objects that others need come first.
 
-/// The rank of a kind. Objects of a lower one come first, those of one rank together. The group
-/// does not matter: upstream looks at the kind alone.
+/// The rank of a kind. Objects of a lower rank come first, those of one rank together. The group
+/// does not matter: upstream looks only at the kind.
 pub fn rank(kind: &str) -> u16 {
     let found = RANKS.iter().position(|kinds| kinds.contains(&kind));
     found.and_then(|at| u16::try_from(at).ok()).unwrap_or(OTHERS)
 }
 
-/// Every kind that is not named.
+/// The rank of every other kind.
 pub const OTHERS: u16 = 1000;
-/// What cannot be read.
+/// The rank of manifests that cannot be parsed.
 pub const UNREAD: u16 = 1001;
 
 const RANKS: [&[&str]; 7] = [

@@ -1,10 +1,10 @@
-//! Owner references: whose an object is, and how one is put on or taken off.
+//! Owner references: who owns an object, and how a reference is added or removed.
 
 use serde_json::{Value as Json, json};
 
 use crate::fields::{group_and_version, list, text};
 
-/// An owner on the member, whose end is the end of what it owns. Never a controller reference:
+/// An owner on the member. Objects that it owns are deleted with it. Never a controller reference:
 /// an object may have several such owners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
@@ -14,19 +14,19 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// What is to be with our reference.
+/// What should become of our reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It is on the object.
+    /// The object has it.
     Own,
-    /// It is not, so that the object outlives us.
+    /// The object does not have it, and so outlives us.
     Release,
 }
 
 // === impl Owner ===
 
 impl Owner {
-    /// As it stands in `metadata.ownerReferences`.
+    /// The entry in `metadata.ownerReferences`.
     pub fn reference(&self) -> Json {
         json!({"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid})
     }
@@ -36,8 +36,8 @@ impl Owner {
         references(object).iter().any(|one| text(one, "/uid") == self.uid)
     }
 
-    /// The name of the first other owner of our kind that has a reference on `object`, in whatever
-    /// version.
+    /// The name of the first other owner of our kind, in any version, that has a reference on
+    /// `object`.
     pub fn rival<'o>(&self, object: &'o Json) -> Option<&'o str> {
         let is_rival = |one: &&Json| {
             group_and_version(text(one, "/apiVersion")).0 == group_and_version(&self.api_version).0
@@ -47,10 +47,10 @@ impl Owner {
         references(object).iter().find(is_rival).map(|one| text(one, "/name"))
     }
 
-    /// The references that `object` should have; none, if it has them.
+    /// The references that `object` should have; none if it has them already.
     ///
-    /// One of our name, kind and group is ours whatever its UID and version: it is of us as we
-    /// were before, and is replaced, or taken off.
+    /// A reference with our name, kind and group is ours, whatever its UID and version: it is an
+    /// earlier one of ours, and is replaced or removed.
     pub fn merged(&self, object: &Json, claim: Claim) -> Option<Vec<Json>> {
         let mut all = references(object).to_vec();
         let at = all.iter().position(|one| self.is_like(one));
@@ -71,7 +71,7 @@ impl Owner {
     }
 
     /// A JSON merge patch of `object` with the references that it should have, which the API server
-    /// refuses when the object is another one or has changed; none, if it has them.
+    /// refuses if the object was replaced or has changed; none if it has them already.
     pub fn patch(&self, object: &Json, claim: Claim) -> Option<Json> {
         let merged = self.merged(object, claim)?;
         Some(json!({"metadata": {
@@ -81,8 +81,8 @@ impl Owner {
         }}))
     }
 
-    /// A JSON patch (RFC 6902) of `object` that takes our reference off; none, if it is not on. The
-    /// API server applies it to the object as it is by then, if the reference is where it was.
+    /// A JSON patch (RFC 6902) of `object` that removes our reference; none if it has none. The API
+    /// server applies it to the object as it is by then, if the reference is where it was.
     pub fn unreference(&self, object: &Json) -> Option<Json> {
         let all = references(object);
         let at = all.iter().position(|one| self.is_like(one))?;

@@ -1,8 +1,8 @@
 //! Rollout of a template over the clusters of a Placement: all at once, some at a time, or group by
 //! group (`RolloutStrategy` of Open Cluster Management's API v1.3).
 //!
-//! The caller gives the state of each work that has the new template already; other clusters are in
-//! no state. It gives the template to those that are [to roll out](Rollout::to_roll_out), and asks
+//! The caller passes the state of each work that has the new template already; other clusters have
+//! no state. It gives the template to the clusters [to roll out](Rollout::to_roll_out), and calls
 //! again when something changes, at the latest at [`Rollout::recheck_at`].
 
 mod state;
@@ -18,33 +18,33 @@ use time::OffsetDateTime;
 use self::steps::{Waits, per_cluster, per_group};
 use self::strategy::{Kind, Plan, clusters, split};
 
-/// What is to be done.
+/// What to do next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rollout<'a> {
-    /// Those that are busy with the template, or get it now.
+    /// Clusters that are busy with the template, or get it now.
     pub to_roll_out: Vec<Due<'a>>,
-    /// Those whose time is over.
+    /// Clusters whose time is over.
     pub timed_out: Vec<&'a str>,
-    /// Those that have a work and are chosen no longer.
+    /// Clusters that have a work and are no longer chosen.
     pub removed: Vec<&'a str>,
-    /// Whether more failed than may: no other cluster starts.
+    /// Whether more clusters failed than may: no other cluster starts.
     pub has_too_many_failures: bool,
-    /// The first end of a wait.
+    /// When the first wait ends.
     pub recheck_at: Option<OffsetDateTime>,
 }
 
-/// A cluster that is to have the template.
+/// A cluster that should have the template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due<'a> {
     pub cluster: &'a str,
     pub state: RolloutStatus,
 }
 
-/// Whose turn it is.
+/// Determines which clusters are next.
 ///
 /// # Errors
 ///
-/// A number or a duration of the strategy cannot be read.
+/// Fails if the type, a number or a duration of the strategy cannot be parsed.
 pub fn roll_out<'a>(
     strategy: &RolloutStrategy,
     groups: &'a [DecisionGroup<'a>],
@@ -68,7 +68,7 @@ fn run<'a>(plan: &Plan, groups: &'a [DecisionGroup<'a>], current: &[&'a Existing
         return per_cluster(&all, all.len(), all.len(), waits, current);
     }
     let (mandatory, rest) = split(groups, &plan.mandatory);
-    // Those that go first tolerate no failure, whatever the others do.
+    // The mandatory groups tolerate no failure, whatever the others do.
     if !mandatory.is_empty() {
         let first = per_group(&mandatory, Size::Count(0), waits, current);
         if !first.to_roll_out.is_empty() || !first.timed_out.is_empty() {

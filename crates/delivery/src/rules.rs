@@ -1,4 +1,4 @@
-//! Conditions that rules find by expressions (CEL) over the object.
+//! Conditions from rules: expressions (CEL) over the object.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,40 +16,40 @@ pub struct Rule {
     /// The type of the condition.
     pub condition: String,
     pub source: Source,
-    /// The message, if the expression for it gives none.
+    /// The message if the expression for it gives none.
     pub message: String,
     pub message_expression: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// What is commonly meant for its kind, if there is such a thing.
+    /// The well-known rule for the object's kind, if there is one.
     WellKnown,
-    /// All have to be true.
+    /// All must be true.
     Expressions(Vec<String>),
-    /// A rule that there cannot be, and why.
+    /// An invalid rule, and why.
     Invalid(String),
 }
 
-/// Steps of all rules of a work.
+/// Most steps of all rules of a work.
 pub const WORK: u64 = 50_000_000;
-/// Steps of all rules of an object.
+/// Most steps of all rules of an object.
 pub const OBJECT: u64 = 10_000_000;
-/// Steps of one expression.
+/// Most steps of one expression.
 pub const EXPRESSION: u64 = 1_000_000;
-/// Different expressions of all rules of a work, since each takes its time to be compiled.
+/// Most different expressions of all rules of a work, because each takes time to compile.
 pub const EXPRESSIONS: usize = 64;
-/// Rules of an object, each of which makes a condition.
+/// Most rules of an object. Each makes a condition.
 pub const RULES: usize = 64;
 
-/// The type of a condition that stands for rules that can have none.
+/// The type of a condition for rules that cannot have one of their own.
 pub const INVALID_RULE: &str = "ConditionRuleInvalid";
 
 /// Reasons of these conditions.
 pub const EVALUATED: &str = "ConditionRuleEvaluated";
 pub const INVALID: &str = "ConditionRuleInvalid";
 pub const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
-/// It is not the expression's doing.
+/// The expression is not the cause.
 pub const INTERNAL_ERROR: &str = "ConditionRuleInternalError";
 
 const RULE_VARIABLES: [Variable; 1] = [("object", Type::Dyn)];
@@ -61,7 +61,7 @@ const JOB_MESSAGE: &str = r#"result ? "Job is finished" : "Job is not finished""
 const POD_IS_COMPLETE: &str = "object.status.phase in ['Succeeded', 'Failed']";
 const POD_MESSAGE: &str = r#""Pod is in phase " + object.status.phase"#;
 
-/// Evaluates the rules of one work. Each expression is compiled once, and what all may take is
+/// Evaluates the rules of one work. Each expression is compiled once, and the steps of all are
 /// bounded.
 pub struct Evaluator {
     work: u64,
@@ -73,7 +73,7 @@ pub struct Evaluator {
 #[derive(Debug, Clone)]
 enum Fault {
     Expression(String),
-    /// The expression was not compiled, for what the work's others are.
+    /// The expression was not compiled, because the work has too many others.
     Internal(String),
 }
 
@@ -103,13 +103,13 @@ impl Default for Evaluator {
 }
 
 impl Evaluator {
-    /// For a work that has so many steps.
+    /// For a work that may take `steps` steps.
     pub fn within(steps: u64) -> Self {
         Self { work: steps, object: 0, programs: HashMap::new() }
     }
 
-    /// The conditions of `object` by `rules`, in their order, at the `generation` of the work. A
-    /// well-known rule for a kind that has none gives none. Of a `Secret`, its data is not there.
+    /// The conditions of `object` by `rules`, in their order, at the work's `generation`. A
+    /// well-known rule gives none for a kind that has none. The data of a `Secret` is left out.
     pub fn evaluate(&mut self, object: &Json, rules: &[Rule], generation: i64) -> Vec<Condition> {
         let object = visible(object);
         self.object = OBJECT.min(self.work);
@@ -144,7 +144,7 @@ impl Evaluator {
         })
     }
 
-    /// The first that is not true ends it.
+    /// Stops at the first that is not true.
     fn all_true(&mut self, object: &Json, expressions: &[String]) -> Result<bool, Fault> {
         for text in expressions {
             let program = self.compiled(text, false);
@@ -217,7 +217,7 @@ impl Evaluator {
     }
 }
 
-/// Expression and expression for the message.
+/// The expression, and the expression for its message.
 fn well_known(object: &Json, condition: &str) -> Option<(&'static str, &'static str)> {
     match (text(object, "/apiVersion"), text(object, "/kind"), condition) {
         ("batch/v1", "Job", "Complete") => Some((JOB_IS_COMPLETE, JOB_MESSAGE)),
@@ -226,7 +226,7 @@ fn well_known(object: &Json, condition: &str) -> Option<(&'static str, &'static 
     }
 }
 
-/// As Go names the type of a value.
+/// Go's name for the type of a value.
 fn go_type(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "structpb.NullValue",

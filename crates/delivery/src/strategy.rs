@@ -1,4 +1,4 @@
-//! How an object is brought to what is wanted: one request at most, by a strategy.
+//! Brings an object to the wanted state: at most one request, by a strategy.
 //!
 //! | strategy | there is none | there is one |
 //! |---|---|---|
@@ -32,7 +32,7 @@ pub enum Strategy {
     ReadOnly,
 }
 
-/// What is wanted of one object.
+/// The wanted state of one object.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// The manifest as [`crate::manifests::read`] cleaned it.
@@ -40,7 +40,7 @@ pub struct Wanted<'a> {
     pub owner: &'a Owner,
     pub claim: Claim,
     pub strategy: &'a Strategy,
-    /// What is known of an earlier time.
+    /// What is known from before.
     pub known: Known,
 }
 
@@ -49,18 +49,18 @@ pub struct Wanted<'a> {
 pub enum Action {
     /// `POST`.
     Create(Json),
-    /// `PUT`, with the version that was seen: a conflict means that it is to be planned anew.
+    /// `PUT`, with the version that was seen: after a conflict, plan again.
     Replace(Json),
-    /// `PATCH` by server-side apply. The owner reference is not in it: [`Owner::patch`] of the
-    /// answer says whether it is missing. A conflict ends it until something changes.
+    /// `PATCH` by server-side apply. It does not have the owner reference: [`Owner::patch`] of the
+    /// answer says whether that is missing. After a conflict, stop until something changes.
     Apply {
         object: Json,
         manager: String,
         force: bool,
     },
-    /// A JSON merge patch of the owner references alone.
+    /// A JSON merge patch of only the owner references.
     PatchOwners(Json),
-    /// `GET`, to tell what is there; nothing is written.
+    /// `GET`, to report the existing object; nothing is written.
     Read,
     Nothing,
     /// It cannot be done.
@@ -71,15 +71,15 @@ pub enum Action {
 pub enum Refusal {
     #[error("fieldManager {0:?} must start with \"{FIELD_MANAGER}\", and be printable and no longer than 128 bytes")]
     FieldManager(String),
-    /// Its reason is another one than that of other errors.
+    /// Reported with another reason than other errors.
     #[error("{0}")]
     Ignore(IgnoreError),
 }
 
-/// What is to be done, where `observed` is what is there.
+/// What to do; `observed` is the existing object.
 pub fn plan(wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
     match wanted.strategy {
-        // It was ours before: with our reference, it would end with us.
+        // It was ours before: with our reference, it would be deleted with us.
         Strategy::ReadOnly => match observed.filter(|observed| wanted.owner.owns(observed)) {
             Some(ours) => wanted.owner.patch(ours, Claim::Release).map_or(Action::Read, Action::PatchOwners),
             None => Action::Read,

@@ -1,5 +1,5 @@
-//! Open Cluster Management's objects (`work.open-cluster-management.io`): what they say, in terms
-//! of the machinery, which knows nothing of them; and what their statuses say.
+//! Open Cluster Management's objects (`work.open-cluster-management.io`): their content, in terms
+//! of the machinery, which knows nothing of them; and their statuses.
 
 mod aggregate;
 mod applied;
@@ -46,8 +46,8 @@ pub mod kind {
     pub const COMPLETE: &str = "Complete";
     pub const DELETING: &str = "Deleting";
     pub const FEEDBACK: &str = "StatusFeedbackSynced";
-    /// Those that no rule makes. One may make `Available`, as upstream's: it says then what being
-    /// available means for an object.
+    /// Types that no rule sets. A rule may set `Available`, as upstream's may: it then says what
+    /// being available means for an object.
     pub const OURS: [&str; 3] = [APPLIED, DELETING, FEEDBACK];
 }
 

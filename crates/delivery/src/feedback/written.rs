@@ -1,4 +1,4 @@
-//! Values as JSON, no longer than reports take.
+//! Writes values as JSON, within the length that reports allow.
 
 use std::io::{Error, Write};
 
@@ -7,21 +7,22 @@ use serde::{Serialize, Serializer};
 use super::{RAW, Value};
 use crate::json_path::{Basic, Found};
 
-/// What Go escapes in JSON, since it has a meaning in HTML or JavaScript.
+/// Characters that Go escapes in JSON, because they have a meaning in HTML or JavaScript.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
-/// Takes so many bytes, and fails at the next: what is written into it ends there.
+/// Takes at most `most` bytes, and fails at the next, which ends the writing.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,
 }
 
-/// As Go writes JSON.
+/// Writes JSON as Go does.
 ///
 /// # Errors
 ///
-/// It would be longer than `most` bytes, or [`RAW`]. No more than that is written before it ends.
+/// Fails if it would be longer than `most` bytes, or [`RAW`]. No more than that is written before
+/// it ends.
 pub fn json(value: &impl Serialize, name: &str, most: usize) -> Result<Value, String> {
     let most = most.min(RAW);
     let long =
@@ -77,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// A list without an end, which counts what is asked of it.
+    /// An endless list, which counts the elements written.
     struct Endless(Cell<usize>);
 
     impl Serialize for Endless {

@@ -1,4 +1,4 @@
-//! Paths and values that an expression leads to.
+//! Evaluates an expression to paths and values.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,14 +17,14 @@ struct Item<'j> {
     value: Cow<'j, Json>,
 }
 
-/// Where a value is. Places share what they have in common, and borrow their keys: the children of
-/// a long key do not each have it.
+/// Where a value is. Places share their common parts and borrow their keys: the children of a long
+/// key do not each copy it.
 #[derive(Debug, Clone)]
 enum Place<'j> {
     /// The whole object.
     Root,
     In(Rc<Place<'j>>, Name<'j>),
-    /// It was made, and is nowhere.
+    /// A computed value, which has no place.
     Made,
 }
 
@@ -133,7 +133,7 @@ impl Walk {
     }
 
     fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Result<(), JqError> {
-        // Each child for being held here, and for being gone into.
+        // Charges each child for being held here, and later for being visited.
         self.charge(1 + item.size())?;
         found.push(item.clone());
         if item.size() > 0 {
@@ -146,7 +146,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The only value: several would make several answers, which nothing here has a use for.
+    /// The only value: several values would give several results, for which nothing here has a use.
     fn one<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
         let mut found = self.items(expression, input)?;
         match (found.pop(), found.is_empty()) {
@@ -155,7 +155,7 @@ impl Walk {
         }
     }
 
-    /// The steps to a place. Here its keys are copied, so their bytes are charged.
+    /// The steps to a place. Copies the keys, so their bytes are charged.
     fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
@@ -193,7 +193,7 @@ impl<'j> Item<'j> {
         Self { place, value }
     }
 
-    /// Null has every field, which is null.
+    /// Null has every field, and each is null.
     fn field(&self, name: &'j str) -> Result<Self, JqError> {
         let to = Name::Key(name);
         match &self.value {
@@ -214,7 +214,7 @@ impl<'j> Item<'j> {
         };
         let from_end = i64::try_from(values.len()).unwrap_or(i64::MAX).saturating_add(at);
         let place = usize::try_from(if at < 0 { from_end } else { at });
-        // Before the first there is nothing, not even a place.
+        // There is nothing before the first item, not even a place.
         let Ok(place) = place else { return Ok(self.at(Name::At(usize::MAX), null())) };
         Ok(self.at(Name::At(place), values.get(place).map_or_else(null, Cow::Borrowed)))
     }
@@ -262,8 +262,8 @@ fn type_of(value: &Json) -> &'static str {
     }
 }
 
-/// Lists and maps are equal or not. In jq they also have an order, by keys and then by values,
-/// which nothing here has a use for.
+/// Lists and maps are only compared for equality. jq also orders them, by keys and then by values,
+/// for which nothing here has a use.
 fn compare(mark: &str, left: &Json, right: &Json) -> Result<bool, JqError> {
     let are_of_one_kind = (left.is_array() && right.is_array()) || (left.is_object() && right.is_object());
     if are_of_one_kind && !matches!(mark, "==" | "!=") {
@@ -280,8 +280,8 @@ fn compare(mark: &str, left: &Json, right: &Json) -> Result<bool, JqError> {
     })
 }
 
-/// jq's: null, false, true, numbers, strings, lists, objects. Lists and objects are told apart
-/// here, not ordered.
+/// jq's order: null, false, true, numbers, strings, lists, objects. Lists are equal or different
+/// here, not ordered, and so are objects.
 fn order(left: &Json, right: &Json) -> Ordering {
     let rank = |value: &Json| match value {
         Json::Null => 0,

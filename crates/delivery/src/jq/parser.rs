@@ -1,4 +1,4 @@
-//! Text to an expression.
+//! Parses text into an expression.
 
 use serde_json::Value as Json;
 
@@ -9,14 +9,14 @@ pub enum Expr {
     Identity,
     /// `..`
     Recurse,
-    /// With `?`: where it cannot be, it leads nowhere.
+    /// True with `?`: where the access is not possible, it leads nowhere.
     Access(Box<Expr>, Access, bool),
     Pipe(Box<Expr>, Box<Expr>),
     Comma(Box<Expr>, Box<Expr>),
     Select(Box<Expr>),
     Literal(Json),
     Compare(&'static str, Box<Expr>, Box<Expr>),
-    /// `and`, or else `or`.
+    /// `and` if true, else `or`.
     Both(bool, Box<Expr>, Box<Expr>),
     Call(&'static str, Option<Box<Expr>>),
 }
@@ -76,7 +76,7 @@ impl Parser<'_> {
         if self.takes(mark) { Ok(()) } else { self.unexpected() }
     }
 
-    /// A word that is no part of a longer one.
+    /// Takes `word`, unless it is part of a longer one.
     fn takes_word(&mut self, word: &str) -> bool {
         self.rest = self.rest.trim_start();
         let after = self.rest.strip_prefix(word).filter(|after| !after.starts_with(is_of_name));
@@ -198,7 +198,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// `"…"`, as JSON has it. jq's `\(…)` is refused with it.
+    /// Parses `"…"` as JSON does, which refuses jq's `\(…)`.
     fn text(&mut self) -> Read<String> {
         let mut is_escaped = false;
         let end = self.rest.char_indices().skip(1).find(|(_, c)| {

@@ -13,7 +13,7 @@ fn left(text: &str) -> Result<Json, JqError> {
     delete(&mut object, text).map(|()| object)
 }
 
-/// What is at `pointer` after `text` was taken away.
+/// The value at `pointer` after `text` was deleted.
 fn at(text: &str, pointer: &str) -> Option<Json> {
     left(text).unwrap_or_else(|error| panic!("{text}: {error}")).pointer(pointer).cloned()
 }
@@ -98,12 +98,12 @@ fn nothing_is_endless() {
     assert_eq!(left(&".a".repeat(500)), Err(JqError::TooDeep));
     let many = ".. | ..".to_owned() + &" | ..".repeat(12);
     assert_eq!(left(&many), Err(JqError::TooMuch));
-    // What is compared is gone through each time.
+    // Each comparison walks through both values.
     let mut wide = json!({"list": vec![0; 5_000]});
     assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
 }
 
-/// Keys are of the object: each child of a long one has it only where it is told.
+/// Keys are borrowed from the object: a long one is copied only where a path with it is returned.
 #[test]
 fn long_keys_are_shared_and_charged_where_they_are_copied() {
     let long = "k".repeat(300 * 1024);

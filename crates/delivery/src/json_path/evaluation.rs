@@ -1,4 +1,4 @@
-//! Following a path, with a count of what is looked at.
+//! Follows a path, and counts the visited values.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::parser::{Filter, Node, Slice};
 use super::{Error, VISITS};
 use crate::fields::weight;
 
-/// A value that a path leads to: of the object, or one that stands in the path itself.
+/// A value to which a path leads: of the object, or a literal in the path itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Found<'j> {
     Json(&'j Json),
@@ -27,7 +27,7 @@ pub fn follow<'j>(nodes: &'j [Node], object: &'j Json) -> Result<Values<'j>, Err
 // === impl Found ===
 
 impl<'j> Found<'j> {
-    /// The value, if it is of the object.
+    /// The value, if it is part of the object.
     pub fn json(&self) -> Option<&'j Json> {
         match self {
             Self::Json(value) => Some(value),
@@ -49,7 +49,7 @@ impl<'j> Found<'j> {
         }
     }
 
-    /// What it takes to compare it.
+    /// The cost of comparing it.
     fn weight(&self) -> usize {
         match self {
             Self::Json(value) if !value.is_array() && !value.is_object() => weight(value),
@@ -127,7 +127,7 @@ impl Walk {
         }
     }
 
-    /// Each value that has others in it, or is a text with something in it, before what is in it.
+    /// Each value that has children, or is a text that is not empty, before its children.
     fn descend<'j>(&mut self, values: &[Found<'j>], found: &mut Values<'j>) -> Result<(), Error> {
         for value in values {
             self.charge(1 + value.size())?;
@@ -218,7 +218,7 @@ fn type_name(value: &Found<'_>) -> &'static str {
 // === impl Slice ===
 
 impl Slice {
-    /// From where to where, in a list of so many; none, where nothing is asked for.
+    /// Start and end in a list of `length` items; none for an empty slice.
     fn within(self, length: usize) -> Result<Option<(usize, usize)>, Error> {
         let size = i64::try_from(length).unwrap_or(i64::MAX);
         let from_end = |at: i64| if at < 0 { at.saturating_add(size) } else { at };

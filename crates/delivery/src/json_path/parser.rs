@@ -1,4 +1,4 @@
-//! Text to nodes, character by character as client-go goes.
+//! Parses text into nodes, character by character like client-go.
 
 use super::{Error, NESTING};
 
@@ -21,7 +21,7 @@ pub enum Node {
 pub struct Slice {
     pub start: Option<i64>,
     pub end: Option<i64>,
-    /// The end is that of a single index.
+    /// Whether it is a single index, from which the end follows.
     pub is_index: bool,
     pub step: Option<i64>,
 }
@@ -29,7 +29,7 @@ pub struct Slice {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
     pub left: Vec<Node>,
-    /// None: whether the left side leads anywhere.
+    /// `None` tests whether the left side leads anywhere.
     pub comparison: Option<(Comparison, Vec<Node>)>,
 }
 
@@ -60,7 +60,7 @@ struct Parser<'t> {
 
 type Read<T> = Result<T, Error>;
 
-/// Nodes of what stands between braces.
+/// Parses what is between braces.
 pub fn read(text: &str, depth: usize) -> Read<Vec<Node>> {
     if depth > NESTING {
         return Err(Error::TooDeep);
@@ -73,8 +73,8 @@ pub fn read(text: &str, depth: usize) -> Read<Vec<Node>> {
     Ok(nodes)
 }
 
-/// `left == right`, or `left` for whether it is there. The first marks of a comparison part it,
-/// wherever they stand, as in client-go.
+/// `left == right`, or `left` to test that it is there. The first operator splits it, wherever it
+/// is, as in client-go.
 fn filter(text: &str, depth: usize) -> Read<Node> {
     if depth > NESTING {
         return Err(Error::TooDeep);
@@ -154,7 +154,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A name up to what ends words, unless that is behind a backslash.
+    /// A name up to the next character that ends words, unless that follows a backslash.
     fn field(&mut self) -> Node {
         let mut name = String::new();
         let mut chars = self.rest().chars();
@@ -233,7 +233,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// What stands in `[?(` and `)]`.
+    /// The text between `[?(` and `)]`.
     fn bracketed_filter(&mut self) -> Read<&'t str> {
         self.at += 3;
         let rest = self.rest();

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Namespaces are of the cluster, there is no `Nothing`, `Dark` is not told, all else is
+/// `Namespace` is cluster-scoped, there is no `Nothing`, `Dark` is unknown, everything else is
 /// namespaced.
 fn resource(_: &str, _: &str, kind: &str) -> Lookup {
     match kind {

@@ -1,4 +1,4 @@
-//! How far a work is with the template that it has.
+//! The progress of a work with its template.
 
 use time::OffsetDateTime;
 
@@ -21,12 +21,12 @@ pub enum RolloutStatus {
 pub struct Existing<'a> {
     pub cluster: &'a str,
     pub state: RolloutStatus,
-    /// Since when it is in this state; none: since now.
+    /// Since when it is in this state; `None` for now.
     pub since: Option<OffsetDateTime>,
 }
 
-/// The state of a work at `generation`, and since when: by its conditions `Applied`, `Progressing`
-/// and, if there is one, `Degraded`, each of which has to have seen that generation.
+/// The state of a work at `generation`, and since when, from its conditions `Applied`,
+/// `Progressing` and, if there is one, `Degraded`. Each must have observed that generation.
 pub fn state(generation: i64, conditions: &[Condition]) -> (RolloutStatus, Option<OffsetDateTime>) {
     let of = |kind: &str| find(conditions, kind);
     let is_current = |condition: &&Condition| condition.observed_generation == generation;

@@ -10,18 +10,18 @@ use super::state::{Existing, RolloutStatus};
 use super::strategy::DecisionGroup;
 use super::{Due, Rollout};
 
-/// How long is waited for what.
+/// How long to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits {
-    /// For one that succeeded to go on doing so.
+    /// How long a success must last.
     pub success: Duration,
-    /// For one that progresses or failed; none: for ever.
+    /// How long a cluster may be progressing or failed; `None` for ever.
     pub deadline: Option<Duration>,
     pub now: OffsetDateTime,
 }
 
-/// At most `most` clusters are busy: those that are, by name, then new ones, by name. None starts
-/// once more than `failures` failed.
+/// At most `most` clusters are busy: first those that already are, by name, then new ones, by name.
+/// None starts once more than `failures` failed.
 pub fn per_cluster<'a>(
     clusters: &BTreeSet<&'a str>,
     most: usize,
@@ -47,14 +47,14 @@ pub fn per_cluster<'a>(
     }
     let known: BTreeSet<&str> = current.iter().map(|one| one.cluster).collect();
     let room = most.saturating_sub(found.to_roll_out.len());
-    // Upstream looks at the size only after it has taken one.
+    // Upstream checks the size only after it has taken one.
     let new = clusters.difference(&known).take(room.max(1));
     found.to_roll_out.extend(new.map(|cluster| Due { cluster, state: RolloutStatus::ToApply }));
     found
 }
 
-/// All clusters of a group at once; the next group when none but failures is busy. A group with
-/// more than `failures` of them ends it.
+/// All clusters of a group at once, and the next group when only failed clusters are still busy. A
+/// group with more than `failures` of them ends the rollout.
 pub fn per_group<'a>(
     groups: &[&'a DecisionGroup<'a>],
     failures: Size,
@@ -92,7 +92,7 @@ pub fn per_group<'a>(
 // === impl Rollout ===
 
 impl<'a> Rollout<'a> {
-    /// Puts a work where it belongs; returns its state, which may be that its time is over.
+    /// Puts a work into its list. Returns its state, which may be that its time is over.
     fn judge(&mut self, one: &'a Existing<'a>, waits: &Waits) -> RolloutStatus {
         let end = |wait: Duration| one.since.unwrap_or(waits.now).saturating_add(wait);
         let due = Due { cluster: one.cluster, state: one.state };

@@ -1,4 +1,4 @@
-//! `RolloutStrategy` as it is written, and read; the decision groups of a Placement that it names.
+//! `RolloutStrategy` as written and as parsed; the decision groups of a Placement that it names.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,15 @@ pub struct RolloutStrategy {
     pub progressive_per_group: Progress,
 }
 
-/// Of each kind; some have no use for some fields.
+/// The settings of one kind; not every kind uses every field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Progress {
-    /// How long one that succeeded is still busy: `5m`. `All` has no use for it.
+    /// How long a cluster that succeeded is still busy: `5m`. `All` does not use it.
     pub min_success_time: String,
-    /// How long one may be progressing or failed; `None` or nothing: for ever.
+    /// How long a cluster may be progressing or failed; `None` or empty for ever.
     pub progress_deadline: String,
-    /// How many may fail: a count, or a share like `25%`.
+    /// How many clusters may fail: a count, or a share like `25%`.
     pub max_failures: IntOrString,
     pub max_concurrency: IntOrString,
     pub mandatory_decision_groups: Vec<MandatoryDecisionGroup>,
@@ -46,7 +46,7 @@ pub struct MandatoryDecisionGroup {
 pub struct DecisionGroup<'a> {
     /// From 0, as the decisions' label says.
     pub index: usize,
-    /// Several may have one name, or none.
+    /// Several groups may have one name, or none.
     pub name: &'a str,
     pub clusters: Vec<&'a str>,
 }
@@ -71,12 +71,12 @@ pub enum Kind {
     PerGroup,
 }
 
-/// A strategy that was read.
+/// A parsed strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub(super) kind: Kind,
     pub(super) min_success_time: Duration,
-    /// None: for ever.
+    /// `None` for ever.
     pub(super) progress_deadline: Option<Duration>,
     pub(super) max_failures: Size,
     pub(super) max_concurrency: Size,
@@ -96,7 +96,7 @@ impl MandatoryDecisionGroup {
 impl Plan {
     /// # Errors
     ///
-    /// A number or a duration cannot be read.
+    /// Fails if the type, a number or a duration cannot be parsed.
     pub fn read(strategy: &RolloutStrategy) -> Result<Self, InvalidStrategy> {
         let (kind, progress) = match strategy.kind.as_str() {
             "All" => (Kind::All, &strategy.all),
@@ -109,7 +109,7 @@ impl Plan {
             "" => Duration::ZERO,
             text => durations::read(text).ok_or_else(|| InvalidStrategy::MinSuccessTime(text.to_owned()))?,
         };
-        // `All` looks at neither.
+        // `All` uses neither.
         let size = |field, value: &IntOrString| match kind {
             Kind::All => Ok(Size::Count(0)),
             _ => Size::read(value).map_err(|why| InvalidStrategy::Size { field, why }),
@@ -130,7 +130,7 @@ pub fn clusters<'g, 'a: 'g>(groups: impl Iterator<Item = &'g DecisionGroup<'a>>)
     groups.flat_map(|group| group.clusters.iter().copied()).collect()
 }
 
-/// The groups that are named, and the others, each by index. A name means all groups of that name.
+/// The named groups, and the others, each sorted by index. A name means all groups of that name.
 pub fn split<'g, 'a>(
     groups: &'g [DecisionGroup<'a>],
     named: &[MandatoryDecisionGroup],
@@ -140,13 +140,13 @@ pub fn split<'g, 'a>(
     sorted.into_iter().partition(|group| named.iter().any(|one| one.means(group)))
 }
 
-/// `progressDeadline`: hours, minutes and seconds, as in `1h30m`; `None` or nothing is for ever,
-/// which is none.
+/// Parses `progressDeadline`: hours, minutes and seconds, as in `1h30m`. `None` or an empty text
+/// means for ever, and returns `None`.
 ///
 /// # Errors
 ///
-/// The text is none of these. It has to begin with a whole number and `h`, `m` or `s`: `0` and
-/// `1.5h` are refused, as upstream.
+/// Fails for any other text. It must begin with a whole number and `h`, `m` or `s`: `0` and `1.5h`
+/// are refused, as upstream.
 pub fn deadline(text: &str) -> Result<Option<Duration>, InvalidStrategy> {
     if matches!(text, "" | "None") {
         return Ok(None);

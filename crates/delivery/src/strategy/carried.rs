@@ -1,5 +1,5 @@
-//! What a member fills in once and makes immutable, or another controller puts in: a PUT has to
-//! carry it, where the manifest leaves it open. Upstream does so in merges of known types.
+//! Fields that a member fills in once and makes immutable, or that another controller sets: a PUT
+//! must carry them if the manifest leaves them out. Upstream does so in merges of known types.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::fields::{child, group_and_version, list, text};
 
-/// Group, kind, and the path of a field that is taken over if the manifest has none.
+/// Group, kind, and the path of a field that is carried over if the manifest has none.
 const FIELDS: [(&str, &str, &[&str]); 16] = [
     ("", "Service", &["spec", "clusterIP"]),
     ("", "Service", &["spec", "clusterIPs"]),
@@ -34,8 +34,8 @@ const FIELDS: [(&str, &str, &[&str]); 16] = [
 /// The type of Secrets that hold tokens.
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
-/// Takes over what `object` leaves open and `observed` has, and its status: what has no
-/// subresource for it would lose it.
+/// Carries over what `object` leaves out and `observed` has, and the status: an object without a
+/// status subresource would lose it.
 pub fn carry(object: &mut Json, observed: &Json) {
     let group = group_and_version(text(object, "/apiVersion")).0.to_owned();
     let kind = text(object, "/kind").to_owned();
@@ -58,7 +58,8 @@ fn take_over(object: &mut Json, observed: &Json, path: &[&str]) {
     let (Some(found), Some((last, parents))) = (found.filter(|found| !found.is_null()), path.split_last()) else {
         return;
     };
-    // A webhook that the manifest drops stays dropped: only what has no meaning alone is made.
+    // A webhook that the manifest drops stays dropped: only parents without a meaning of their own
+    // are created.
     let mut parent: Option<&mut Map<String, Json>> = object.as_object_mut();
     for key in parents {
         parent = parent.and_then(|parent| match parent.get(*key) {
@@ -74,7 +75,7 @@ fn take_over(object: &mut Json, observed: &Json, path: &[&str]) {
     }
 }
 
-/// Certificates of webhooks, which others put in.
+/// CA bundles of webhooks, which others set.
 fn carry_bundles(object: &mut Json, observed: &Json) {
     let Some(Json::Array(webhooks)) = object.get_mut("webhooks") else { return };
     let known: HashMap<&str, &Json> = list(observed, "/webhooks").iter().map(|one| (text(one, "/name"), one)).collect();
@@ -85,7 +86,7 @@ fn carry_bundles(object: &mut Json, observed: &Json) {
     }
 }
 
-/// What the member puts into a token of a `ServiceAccount`.
+/// Data that the member puts into a token of a `ServiceAccount`.
 fn carry_token(object: &mut Json, observed: &Json) {
     let Some(Json::Object(known)) = observed.get("data") else { return };
     let Some(data) = object.as_object_mut().and_then(|entries| child(entries, "data")) else { return };
@@ -94,8 +95,8 @@ fn carry_token(object: &mut Json, observed: &Json) {
     }
 }
 
-/// Whether of the kind only the metadata is brought to what is wanted, as upstream does: the rest
-/// is the member's, or cannot change.
+/// Whether only the metadata of this kind is brought to the wanted state, as upstream does: the
+/// rest is the member's, or cannot change.
 pub fn is_by_metadata(object: &Json) -> bool {
     text(object, "/apiVersion") == "v1" && matches!(text(object, "/kind"), "Pod" | "Namespace" | "ServiceAccount")
 }

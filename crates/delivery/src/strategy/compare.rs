@@ -1,44 +1,44 @@
-//! Whether an object is what is wanted.
+//! Whether an object is in the wanted state.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value as Json;
 
-/// What is known of an object from an earlier time.
+/// What is known of an object from before.
 ///
-/// A member fills in what a manifest leaves out. By comparison alone, such an object is never what
-/// is wanted, and would be written each time that it is looked at.
+/// A member fills in what a manifest leaves out. A mere comparison would never find such an object
+/// in the wanted state, and would write it each time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Known {
     #[default]
     Nothing,
-    /// This manifest was applied as it is, maybe by another process. What the object has beside it
-    /// is then the member's.
+    /// This manifest was applied as it is, maybe by another process. What the object has besides is
+    /// then the member's.
     Applied,
-    /// The API server's last answer to this manifest. What the object has beside that is drift.
+    /// The API server's last answer to this manifest. What the object has besides is drift.
     Answered(Seen),
 }
 
-/// A manifest and what an API server made of it, as hashes of a process.
+/// A manifest and what an API server made of it, as hashes within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     wanted: u64,
     observed: u64,
 }
 
-/// To be kept after a request that wrote `wanted`, whose answer is `observed`.
+/// Keep this after a request that wrote `wanted` and whose answer is `observed`.
 pub fn seen(wanted: &Json, observed: &Json) -> Seen {
     Seen { wanted: hash(wanted), observed: hash(observed) }
 }
 
-/// Whether `observed` is what is wanted, metadata and status aside. `wanted` is the `manifest`,
-/// with what is carried over.
+/// Whether `observed` is in the wanted state, apart from metadata and status. `wanted` is the
+/// `manifest` with the fields that are carried over.
 pub fn is_same(wanted: &Json, observed: &Json, known: Known, manifest: &Json) -> bool {
     let is_within = known == Known::Applied && is_all_within(wanted, observed);
     is_within || was_seen(manifest, observed, known) || is_equal(wanted, observed)
 }
 
-/// Whether what is known says that `observed` is what became of the manifest.
+/// Whether `observed` is known to be the result of the manifest.
 pub fn was_seen(manifest: &Json, observed: &Json, known: Known) -> bool {
     match known {
         Known::Nothing => false,
@@ -47,8 +47,8 @@ pub fn was_seen(manifest: &Json, observed: &Json, known: Known) -> bool {
     }
 }
 
-/// Whether `manifest` is what was written last, and `observed` has all of it still: what else it
-/// has is another's doing.
+/// Whether `manifest` was written last, and `observed` still has all of it: anything else was
+/// changed by others.
 pub fn still_has(manifest: &Json, observed: &Json, known: Known) -> bool {
     matches!(known, Known::Answered(before) if before.wanted == hash(manifest)) && is_all_within(manifest, observed)
 }
@@ -57,20 +57,20 @@ fn is_all_within(wanted: &Json, observed: &Json) -> bool {
     entries(wanted).all(|(key, value)| is_within(value, observed.get(key)))
 }
 
-/// What is compared of an object. Its kind is that of the path it was read at; items of lists have
-/// none.
+/// The fields of an object that are compared. Its kind is that of the path at which it was read;
+/// items of lists have none.
 fn entries(object: &Json) -> impl Iterator<Item = (&String, &Json)> {
     let all = object.as_object().into_iter().flatten();
     all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
 }
 
-/// Null equals what is missing. What is empty does not: an empty selector of a `NetworkPolicy`
+/// Null equals a missing value. An empty value does not: an empty selector of a `NetworkPolicy`
 /// selects everything, a missing one nothing.
 fn is_equal(a: &Json, b: &Json) -> bool {
     entries(a).all(|(key, value)| alike(value, b.get(key))) && entries(b).all(|(key, value)| alike(value, a.get(key)))
 }
 
-/// Whether two values say the same, where null equals what is missing.
+/// Whether two values mean the same, where null equals a missing value.
 pub fn alike(a: &Json, b: Option<&Json>) -> bool {
     let Some(b) = b else { return a.is_null() };
     match (a, b) {
@@ -86,7 +86,8 @@ pub fn alike(a: &Json, b: Option<&Json>) -> bool {
     }
 }
 
-/// Whether each part of `a` is in `b`. Lists have the same length: an item is not found by a name.
+/// Whether each part of `a` is in `b`. Lists must have the same length: an item is not found by a
+/// name.
 fn is_within(a: &Json, b: Option<&Json>) -> bool {
     let Some(b) = b else { return a.is_null() };
     match (a, b) {

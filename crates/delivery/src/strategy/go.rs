@@ -1,5 +1,5 @@
-//! Upstream's hash of an object: MD5 of it as Go's `%v` prints it. An agent and this program that
-//! follow each other then agree on what was applied.
+//! Upstream's hash of an object: MD5 of its print by Go's `%v`. Upstream's agent and this program,
+//! if one follows the other, thus agree on what was applied.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,8 @@ fn print(value: &Json, out: &mut String) {
         }
         Json::Object(entries) => {
             out.push_str("map[");
-            // Sorted, as Go prints maps; that a map of this crate is, is an option of another.
+            // Sorted, as Go prints maps. Whether serde_json's maps are sorted is an option of that
+            // crate.
             let mut sorted: Vec<(&String, &Json)> = entries.iter().collect();
             sorted.sort_by_key(|(key, _)| *key);
             for (at, (key, value)) in sorted.into_iter().enumerate() {
@@ -43,8 +44,8 @@ fn print(value: &Json, out: &mut String) {
     }
 }
 
-/// What is no 64-bit integer is a double, in as few digits as say it: with an exponent below
-/// 10^-4 and from 10^6, as Go prints `%v` of a `float64`.
+/// A number that is not a 64-bit integer is a double, with as few digits as it needs, and with an
+/// exponent below 10^-4 and from 10^6 on, as Go prints `%v` of a `float64`.
 fn print_number(number: &Number, out: &mut String) {
     let written = match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => write!(out, "{whole}"),

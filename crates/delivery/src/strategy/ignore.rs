@@ -22,9 +22,9 @@ pub struct Ignore {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Once the object is there.
+    /// Once the object exists.
     Present,
-    /// As long as the manifest stays as it is.
+    /// As long as the manifest does not change.
     Changed,
 }
 
@@ -42,15 +42,15 @@ pub enum IgnoreError {
     TooMany,
 }
 
-/// Paths of all kinds of an object, each of which visits so much.
+/// Most paths of all kinds for an object, because each visits many values.
 pub const SELECTORS: usize = 64;
-/// Characters of a path that an error tells.
+/// Most characters of a path that an error shows.
 const LONGEST_QUOTE: usize = 200;
 
-/// Takes the fields out of `object` that are left out of what is applied.
+/// Removes the fields from `object` that are left out of what is applied.
 pub fn without(object: &mut Json, ignore: &Ignore) -> Result<(), IgnoreError> {
     for path in &ignore.paths {
-        // Read in any case: a broken one is reported, whenever it is ignored.
+        // Parsed in any case: a faulty path is reported whatever `when` is.
         let wrong = |why| IgnoreError::Path { path: shortened(path), why };
         let (parent, key) = parted(path).map_err(wrong)?;
         if ignore.when == When::Present {
@@ -74,7 +74,8 @@ fn shortened(path: &str) -> String {
     path.chars().take(LONGEST_QUOTE).collect()
 }
 
-/// The path of the maps, and the key that goes from each: all after the last dot, as upstream.
+/// The path of the maps, and the key that is removed from each: all after the last dot, as
+/// upstream.
 fn parted(path: &str) -> Result<(JsonPath, &str), json_path::Error> {
     let Some((parent, key)) = path.rsplit_once('.') else {
         return Err(json_path::Error::Syntax("it has no dot".to_owned()));
@@ -84,7 +85,7 @@ fn parted(path: &str) -> Result<(JsonPath, &str), json_path::Error> {
 }
 
 fn remove_found(object: &mut Json, parent: &JsonPath, key: &str) -> Result<(), json_path::Error> {
-    // Where the maps are is found first: nothing can be changed while it is looked at.
+    // Finds the maps first: nothing can be changed while the path borrows it.
     let found: HashSet<*const Json> = match parent.find(object) {
         Ok(found) => found.iter().filter_map(Found::json).map(std::ptr::from_ref).collect(),
         Err(json_path::Error::TooMuch) => return Err(json_path::Error::TooMuch),
@@ -97,8 +98,8 @@ fn remove_found(object: &mut Json, parent: &JsonPath, key: &str) -> Result<(), j
     Ok(())
 }
 
-/// Takes `key` from the maps that stand where `found` says. From the innermost: to take something
-/// from a map moves what else is in it.
+/// Removes `key` from the maps at the addresses in `found`. Innermost first: removing an entry from
+/// a map moves its other entries.
 fn remove_in(value: &mut Json, found: &HashSet<*const Json>, key: &str) {
     let is_found = found.contains(&std::ptr::from_ref(value));
     match value {
@@ -130,7 +131,7 @@ fn unescaped(token: &str) -> Option<String> {
     Some(out)
 }
 
-/// What is not there needs no taking away.
+/// A missing field needs no removal.
 fn remove_at(object: &mut Json, tokens: &[String]) {
     let Some((last, parents)) = tokens.split_last() else { return };
     let parent = parents.iter().try_fold(object, |value, token| match value {

@@ -1,4 +1,4 @@
-//! Whose the fields of an object are (`metadata.managedFields`).
+//! The managers of an object's fields (`metadata.managedFields`).
 
 use std::cell::Cell;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value as Json};
 
 use crate::fields::{list, text};
 
-/// Items of a list that are looked for one by one.
+/// Most items of a list that are searched one by one.
 const ITEMS: usize = 256;
-/// Fields, and items beside keys, that are compared for an object: lists in lists multiply, and the
-/// member says what they are. Beyond, nothing is clear.
+/// Most comparisons of fields, and of items with keys, for an object: nested lists multiply, and
+/// the member decides what they are. Beyond, nothing is clear.
 const STEPS: usize = 200_000;
-/// What of the metadata is not applied.
+/// Fields of the metadata that are not applied.
 const NOT_APPLIED: [&str; 3] = ["name", "namespace", "finalizers"];
 
-/// Whether `manager` applied each field of `object`, by what `observed` says. Where that is not
-/// clear, it did not: to apply it once more changes nothing then.
+/// Whether `manager` applied each field of `object`, according to `observed`. Where that is not
+/// clear, it did not: another apply changes nothing then.
 pub fn is_applied_by(manager: &str, object: &Json, observed: &Json) -> bool {
     let left = &Cell::new(STEPS);
     applied(manager, observed).any(|fields| {
@@ -28,7 +28,7 @@ pub fn is_applied_by(manager: &str, object: &Json, observed: &Json) -> bool {
     })
 }
 
-/// Whether `manager` applied an entry of a map of the metadata that `object` has no more.
+/// Whether `manager` applied an entry of a map of the metadata that `object` no longer has.
 pub fn is_left_over(manager: &str, object: &Json, observed: &Json, map: &str) -> bool {
     let wanted = object.pointer(&format!("/metadata/{map}"));
     let mut all = applied(manager, observed).filter_map(|fields| fields.get("f:metadata")?.get(format!("f:{map}")));
@@ -58,7 +58,7 @@ fn is_bare(metadata: &Json) -> bool {
     of_metadata(metadata).all(|(_, value)| value.is_null())
 }
 
-/// Whether so many steps may be taken.
+/// Takes `steps` from those that are left; false if there are not enough.
 fn may(left: &Cell<usize>, steps: usize) -> bool {
     let rest = left.get().checked_sub(steps);
     left.set(rest.unwrap_or_default());
@@ -69,7 +69,7 @@ fn has((key, value): (&String, &Json), fields: &Json, left: &Cell<usize>) -> boo
     value.is_null() || fields.get(format!("f:{key}")).is_some_and(|fields| covers(value, fields, left))
 }
 
-/// Whether `fields` have each part of a value. One that has no fields is applied as a whole.
+/// Whether `fields` have each part of a value. An entry without fields stands for the whole value.
 fn covers(value: &Json, fields: &Json, left: &Cell<usize>) -> bool {
     let Some(all) = fields.as_object().filter(|_| may(left, 1)) else { return false };
     match value {
@@ -80,9 +80,9 @@ fn covers(value: &Json, fields: &Json, left: &Cell<usize>) -> bool {
     }
 }
 
-/// Items are named by what they are, or by their keys, of which the member fills some in.
+/// Items are named by their value, or by their keys, some of which the member fills in.
 fn has_items(items: &[Json], fields: &Map<String, Json>, left: &Cell<usize>) -> bool {
-    // Reading a key takes as long as a few comparisons.
+    // Parsing a key takes as long as a few comparisons.
     if !may(left, 8 * fields.len()) {
         return false;
     }
@@ -91,7 +91,7 @@ fn has_items(items: &[Json], fields: &Map<String, Json>, left: &Cell<usize>) -> 
         fields.iter().filter_map(|(key, fields)| Some((read(key, "k:")?, fields))).collect();
     let values: Vec<Json> = fields.keys().filter_map(|key| read(key, "v:")).collect();
     let is_named = |item: &Json, keys: &Json| {
-        // No keys would name each item.
+        // An empty set of keys would name every item.
         let keys = keys.as_object().filter(|keys| !keys.is_empty() && may(left, keys.len()));
         keys.is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value)))
     };
@@ -156,10 +156,10 @@ mod tests {
         assert!(is_applied(ITEMS) && !is_applied(ITEMS + 1));
     }
 
-    /// As many as a member may make of them, each of which fits until its end.
+    /// As many as a member may make of them, each of which matches up to its end.
     #[test]
     fn lists_in_lists_do_not_multiply() {
-        // Keys with more spaces come first.
+        // Keys with more spaces sort first.
         let keys = |last: Json, others: Json| -> Json {
             let key = |count: usize| format!("k:{{{}\"a\":1}}", " ".repeat(count));
             (0..200)

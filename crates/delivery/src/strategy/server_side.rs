@@ -12,18 +12,18 @@ use crate::fields::{self, child, group_and_version, text};
 use crate::identity::RBAC;
 use crate::metadata::without_empty_creation;
 
-/// The field manager where none is chosen, and what each has to start with.
+/// The default field manager, and the prefix that each must have.
 pub const FIELD_MANAGER: &str = "work-agent";
-/// The annotation with the hash of what was applied, on objects of which fields are ignored.
+/// The annotation with the hash of what was applied, on objects with ignored fields.
 pub const CONFIG_HASH: &str = "open-cluster-management.io/config-spec-hash";
-/// Bytes of a field manager that the API server takes.
+/// Longest field manager that the API server accepts, in bytes.
 const MANAGER: usize = 128;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSide {
-    /// Empty: [`FIELD_MANAGER`].
+    /// Empty for [`FIELD_MANAGER`].
     pub manager: String,
-    /// Fields that others manage are taken from them.
+    /// Takes over fields that others manage.
     pub force: bool,
     pub ignore: Vec<Ignore>,
 }
@@ -48,7 +48,7 @@ impl ServerSide {
             }
             let hash = go::hash(&object);
             match observed {
-                // A new one has all of its fields.
+                // A new object gets all of its fields.
                 None => object = whole,
                 Some(observed) if annotation(observed) == hash => return owners(wanted, observed),
                 Some(_) => {}
@@ -78,8 +78,8 @@ impl ServerSide {
     }
 }
 
-/// Whether this manifest was applied, and is still there: then it is not applied again. Others may
-/// apply fields beside ours, as an autoscaler does.
+/// Whether this manifest was applied, and is still in place: then it is not applied again. Others
+/// may apply fields besides ours, as an autoscaler does.
 fn is_known(wanted: &Wanted<'_>, observed: &Json, manager: &str) -> bool {
     let Wanted { object, known, .. } = *wanted;
     let has = |map: &str| {
@@ -93,9 +93,9 @@ fn is_known(wanted: &Wanted<'_>, observed: &Json, manager: &str) -> bool {
             || (still_has(object, observed, known) && is_applied_by(manager, object, observed)))
 }
 
-/// Finalizers belong to the controllers that act on them: one that is applied at first and not
-/// again would be taken off by that. What an executor's rights were compared with, of an RBAC
-/// object, is what has to be there.
+/// Removes finalizers, which belong to the controllers that act on them: one that is applied at
+/// first and not again would be removed by that. An RBAC object must still be the one with which
+/// the executor's rights were compared, so its version is sent.
 fn prepare(object: &mut Json, observed: Option<&Json>) {
     let is_rbac = group_and_version(text(object, "/apiVersion")).0 == RBAC;
     let Some(metadata) = fields::metadata(object) else { return };

@@ -11,7 +11,7 @@ fn config_map() -> Json {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"a": "1"}})
 }
 
-/// What an API server makes of it.
+/// The object as an API server stores it.
 fn stored(object: &Json) -> Json {
     let mut stored = object.clone();
     let metadata = crate::fields::metadata(&mut stored).unwrap();
@@ -203,12 +203,12 @@ fn fields_that_others_apply_beside_ours_are_let_be() {
     let mut drifted = answer.clone();
     drifted["spec"]["paused"] = json!(false);
     assert!(is_applied(&object, &drifted), "ours");
-    // What the manifest drops is to be taken off, in its metadata too.
+    // What the manifest drops must be removed, in its metadata too.
     let (mut without, mut unlabelled) = (object.clone(), object.clone());
     without["spec"].as_object_mut().unwrap().remove("paused");
     unlabelled["metadata"].as_object_mut().unwrap().remove("labels");
     assert!(is_applied(&without, &answer) && is_applied(&unlabelled, &answer));
-    // Another has taken it, with the same value.
+    // Another manager has taken it, with the same value.
     fields["f:spec"].as_object_mut().unwrap().remove("f:paused");
     managed(&mut answer, &fields);
     assert!(is_applied(&object, &answer));
@@ -236,7 +236,7 @@ fn ignored_fields_are_applied_once_and_left_out_afterwards() {
     let strategy = server_side("", vec![replicas(When::Present)]);
     let Action::Apply { object: first, .. } = asked(&deployment, &strategy, Claim::Own, NO) else { panic!() };
     assert_eq!(first["spec"], deployment["spec"]);
-    // Another wish for replicas changes nothing, another one for anything else is applied without.
+    // Other wanted replicas change nothing; any other change is applied without replicas.
     let mut observed = stored(&first);
     observed["metadata"]["ownerReferences"] = json!([owner("1").reference()]);
     let mut wish = deployment.clone();

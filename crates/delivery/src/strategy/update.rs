@@ -20,7 +20,7 @@ pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
     metadata.put(&mut object);
     if let Some(metadata) = fields::metadata(&mut object) {
         let owners = owners.map(Json::from).or_else(|| observed.pointer("/metadata/ownerReferences").cloned());
-        // Of the member, whatever the manifest says: finalizers belong to the controllers that act
+        // The member's, whatever the manifest says: finalizers belong to the controllers that act
         // on them.
         let finalizers = observed.pointer("/metadata/finalizers").cloned();
         for (field, value) in [("ownerReferences", owners), ("finalizers", finalizers)] {
@@ -34,7 +34,7 @@ pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
     Action::Replace(object)
 }
 
-/// What is there, with the metadata that is wanted.
+/// The existing object, with the wanted metadata.
 fn kept(wanted: &Json, observed: &Json) -> Json {
     let mut object = observed.clone();
     if let Some(entries) = object.as_object_mut() {

@@ -11,9 +11,9 @@ use super::status::ManifestCondition;
 use crate::condition::{Condition, Status, find, remove, set};
 use crate::identity::Identity;
 
-/// Reasons of conditions that rules made begin so.
+/// Prefix of the reasons of conditions from rules.
 const BY_RULE: &str = "ConditionRule";
-/// Those of [`default_progressing`].
+/// Reasons of [`default_progressing`].
 const APPLYING: &str = "Applying";
 const COMPLETED: &str = "Completed";
 
@@ -26,7 +26,7 @@ struct Counts<'a> {
     message: &'a str,
 }
 
-/// `Available`, and each condition that rules made of any manifest, by type.
+/// `Available`, and each condition that rules made for any manifest, by type.
 pub fn aggregate(manifests: &[ManifestCondition], generation: i64) -> Vec<Condition> {
     let mut all: BTreeMap<&str, Counts<'_>> = BTreeMap::from([(kind::AVAILABLE, Counts::default())]);
     let conditions = manifests.iter().flat_map(|manifest| &manifest.conditions);
@@ -40,13 +40,13 @@ pub fn aggregate(manifests: &[ManifestCondition], generation: i64) -> Vec<Condit
     made.map(|condition| condition.at(generation)).collect()
 }
 
-/// Takes the conditions away that rules made for another generation: their rule is gone.
+/// Removes conditions that rules made for another generation: their rule is gone.
 pub fn prune(conditions: &mut Vec<Condition>, generation: i64) {
     conditions.retain(|one| !is_by_rule(one) || one.observed_generation == generation);
 }
 
-/// `Progressing` of a `ReplicaSet`'s work for which no rule makes it: until its objects are applied
-/// and there. Upstream has none then, and its rollouts wait for ever.
+/// `Progressing` of a `ReplicaSet`'s work without a rule for it: True until its objects are applied
+/// and available. Upstream has none then, and its rollouts wait for ever.
 pub fn default_progressing(conditions: &[Condition], generation: i64) -> Condition {
     let is_done = [kind::APPLIED, kind::AVAILABLE].iter().all(|kind| {
         find(conditions, kind).is_some_and(|one| one.status == Status::True && one.observed_generation == generation)
@@ -59,7 +59,7 @@ pub fn default_progressing(conditions: &[Condition], generation: i64) -> Conditi
     made.at(generation)
 }
 
-/// Puts [`default_progressing`] there. Another generation is another progress, however soon it is
+/// Sets [`default_progressing`]. Another generation is another progress, however soon it is
 /// completed: a rollout waits for its success to last from then on.
 pub fn set_default_progressing(conditions: &mut Vec<Condition>, generation: i64, now: OffsetDateTime) {
     let progressing = default_progressing(conditions, generation);
@@ -69,20 +69,19 @@ pub fn set_default_progressing(conditions: &mut Vec<Condition>, generation: i64,
     set(conditions, progressing, now);
 }
 
-/// Removes a [`default_progressing`] that was put there before. Another writer's stays.
+/// Removes a [`default_progressing`] that was set before. Another writer's stays.
 pub fn take_default_progressing(conditions: &mut Vec<Condition>) {
     conditions.retain(|one| one.kind != kind::PROGRESSING || ![APPLYING, COMPLETED].contains(&one.reason.as_str()));
 }
 
-/// Whether a rule of the work makes `Progressing` of one of its `objects`, so that there is no
-/// [`default_progressing`]. A well-known rule makes none.
+/// Whether a rule of the work sets `Progressing` for one of its `objects`, so that there is no
+/// [`default_progressing`]. A well-known rule sets none.
 pub fn has_progressing_rule<'o>(configs: &[ManifestConfig], objects: impl IntoIterator<Item = &'o Identity>) -> bool {
     let makes = |rule: &ConditionRule| rule.kind == "CEL" && rule.condition == kind::PROGRESSING;
     objects.into_iter().any(|object| options(object, configs).condition_rules.iter().any(makes))
 }
 
-/// Whether a condition of a work is one of those that are made here: others may write theirs beside
-/// them.
+/// Whether a condition of a work is one of those made here: others may write their own besides.
 pub fn is_made(condition: &Condition) -> bool {
     let is_default = condition.kind == kind::PROGRESSING && [APPLYING, COMPLETED].contains(&condition.reason.as_str());
     [kind::APPLIED, kind::AVAILABLE].contains(&condition.kind.as_str()) || is_by_rule(condition) || is_default
@@ -115,14 +114,14 @@ impl<'a> Counts<'a> {
             let message = format!("{} of {total} resources have unknown status", self.of_unknown);
             made(Status::Unknown, "ResourcesStatusUnknown", message)
         } else if self.of_true == 0 {
-            // Its end is upstream's.
+            // The space at its end is upstream's.
             made(Status::Unknown, "ResourcesStatusUnknown", "cannot get any available resource ".to_owned())
         } else {
             made(Status::True, "ResourcesAvailable", "All resources are available".to_owned())
         }
     }
 
-    /// One that is False makes it so; for `Progressing`, one that is True.
+    /// False if one is False; `Progressing` is True if one is True.
     fn by_rules(&self, kind: &str) -> Condition {
         let status = if kind == kind::PROGRESSING {
             match (self.of_true, self.of_unknown) {

@@ -1,4 +1,4 @@
-//! `AppliedManifestWork`: on the member, what of a work was applied there.
+//! `AppliedManifestWork`: the member's record of what was applied of a work.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,9 @@ pub struct AppliedStatus {
 #[error("the name of the work has {0} characters: with the hub's hash before it, at most {NAME} are possible")]
 pub struct InvalidName(usize);
 
-/// On each, until all that it lists is gone.
+/// The finalizer of each, until everything that it lists is gone.
 pub const APPLIED_FINALIZER: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
-/// What a name of 253 leaves beside 64 digits and a dash.
+/// Longest name of a work: the hub's 64 digits and a dash come before it, within 253.
 const NAME: usize = 188;
 const KIND: &str = "AppliedManifestWork";
 
@@ -57,11 +57,11 @@ pub fn hub_hash(url: &str) -> String {
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
-/// The name on the member of what is applied of `work`.
+/// The name of the `AppliedManifestWork` of `work` on the member.
 ///
 /// # Errors
 ///
-/// The name of the work is too long for that.
+/// Fails if the name of the work is too long for that.
 pub fn applied_name(hub_hash: &str, work: &str) -> Result<String, InvalidName> {
     if work.len() > NAME { Err(InvalidName(work.len())) } else { Ok(format!("{hub_hash}-{work}")) }
 }
@@ -76,7 +76,7 @@ pub fn applied_object(name: &str, spec: &AppliedSpec, labels: &Map<String, Json>
     })
 }
 
-/// As they are listed in the status.
+/// Sorts resources as the status lists them.
 pub fn sorted(mut resources: Vec<Tracked>) -> Vec<Tracked> {
     resources.sort_by(|a, b| a.order().cmp(&b.order()));
     resources
@@ -85,7 +85,7 @@ pub fn sorted(mut resources: Vec<Tracked>) -> Vec<Tracked> {
 // === impl AppliedManifestWork ===
 
 impl AppliedManifestWork {
-    /// The owner of what is applied.
+    /// The owner of the applied objects.
     pub fn owner(&self) -> Owner {
         Owner {
             api_version: format!("{GROUP}/v1"),
@@ -99,8 +99,7 @@ impl AppliedManifestWork {
 impl TryFrom<Json> for AppliedManifestWork {
     type Error = serde_json::Error;
 
-    /// One that cannot be read is an error: what it lists would be forgotten, and stay on the
-    /// member.
+    /// An unreadable one is an error: what it lists would be forgotten, and stay on the member.
     fn try_from(mut object: Json) -> Result<Self, Self::Error> {
         let mut part = |name: &str| object.get_mut(name).map(Json::take).unwrap_or_default();
         let (spec, status) = (part("spec"), part("status"));

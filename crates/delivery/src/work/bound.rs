@@ -1,4 +1,4 @@
-//! How much a work's status tells of its objects.
+//! Limits what a work's status reports of its objects.
 
 use time::OffsetDateTime;
 
@@ -7,11 +7,11 @@ use super::status::{FeedbackValue, FieldValue, ManifestCondition};
 use crate::condition::{self, Condition};
 use crate::feedback::Feedback;
 
-/// Bytes of all values and of all messages of a work, each: a status is one object, and an object
-/// has a size that the hub takes.
+/// Most bytes of all values of a work, and of all messages: a status is part of one object, and the
+/// hub limits an object's size.
 pub const TOLD: usize = 256 * 1024;
 
-/// What there is room for in the status of one work.
+/// The room that is left in the status of one work.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     values: usize,
@@ -27,8 +27,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Drops the values of `manifest`, and cuts its messages, where there is no room for them after
-    /// those of the manifests before. `StatusFeedbackSynced` says where values are missing.
+    /// Drops the values of `manifest`, and cuts its messages, if those of the manifests before
+    /// leave no room for them. `StatusFeedbackSynced` says where values are missing.
     pub fn fit(&mut self, manifest: &mut ManifestCondition, now: OffsetDateTime) {
         let sizes = manifest.status_feedback.values.iter().map(size);
         if let Some(rest) = self.values.checked_sub(sizes.sum()) {
@@ -45,7 +45,7 @@ impl Room {
     }
 }
 
-/// `StatusFeedbackSynced` of a manifest whose values find no room.
+/// `StatusFeedbackSynced` of a manifest without room for its values.
 fn too_much() -> Condition {
     let errors = vec![format!("the values of the work have more than {TOLD} bytes")];
     synced(Some(&Feedback { values: Vec::new(), errors }))
@@ -57,5 +57,5 @@ fn size(value: &FeedbackValue) -> usize {
     VALUE + value.name.len() + text(string) + text(json_raw)
 }
 
-/// Bytes of a value beside its texts.
+/// Bytes of a value besides its texts.
 const VALUE: usize = 64;

@@ -13,7 +13,7 @@ use crate::strategy::Refusal;
 /// Why an object was not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
-    /// `ignoreFields` could not be worked out.
+    /// `ignoreFields` could not be evaluated.
     IgnoreFields(String),
     Other(String),
 }
@@ -53,20 +53,21 @@ pub fn applied(result: Result<(), &Failed>, generation: i64) -> Condition {
     made.at(generation)
 }
 
-/// Whether the manifest was applied as it stands at `generation`, which is then
+/// Whether the manifest was applied as it is at `generation`, which then means
 /// [`crate::strategy::Known::Applied`].
 pub fn was_applied(manifest: &ManifestCondition, generation: i64) -> bool {
     let applied = condition::find(&manifest.conditions, kind::APPLIED);
     applied.is_some_and(|one| one.status == Status::True && one.observed_generation == generation)
 }
 
-/// Whether nothing more is applied of the manifest, or the work, of these conditions. As upstream,
-/// whoever made them, and for whatever generation.
+/// Whether the manifest, or the work, with these conditions is complete: nothing more is applied of
+/// it. As upstream, this counts for any writer and any generation.
 pub fn is_complete(conditions: &[Condition]) -> bool {
     condition::is_true(conditions, kind::COMPLETE)
 }
 
-/// `Applied` of the work: True where it is of each manifest. None, where there is no manifest.
+/// `Applied` of the work: False if it is False for one manifest, otherwise True. `None` if no
+/// manifest has it.
 pub fn all_applied(manifests: &[ManifestCondition], generation: i64) -> Option<Condition> {
     let mut known = manifests.iter().filter_map(|one| condition::find(&one.conditions, kind::APPLIED)).peekable();
     known.peek()?;
@@ -95,8 +96,8 @@ pub fn available(state: &Availability) -> Condition {
     }
 }
 
-/// Puts values on a manifest, and `StatusFeedbackSynced`, whose time moves with them. `found` is
-/// none where no rule asks for any.
+/// Sets the values of a manifest, and `StatusFeedbackSynced`, whose time moves when they change.
+/// `found` is none if no rule asks for values.
 pub fn feedback(manifest: &mut ManifestCondition, found: Option<Feedback>, now: OffsetDateTime) {
     let condition = synced(found.as_ref());
     let values = found.unwrap_or_default().values.into_iter();
@@ -123,7 +124,7 @@ pub fn deleting(generation: i64) -> Condition {
     Condition::new(kind::DELETING, Status::True, "WorkDeleting", "ManifestWork is being deleted").at(generation)
 }
 
-/// As Go's aggregate of errors is printed: each once.
+/// Joins errors as Go prints an aggregate: each once.
 fn together(errors: &[String]) -> String {
     let mut known = BTreeSet::new();
     let once: Vec<&str> = errors.iter().map(String::as_str).filter(|error| known.insert(*error)).collect();

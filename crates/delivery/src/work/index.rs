@@ -1,4 +1,4 @@
-//! Entries of a status, found by their manifest; and what is new of manifests, put over them.
+//! Finds the entries of a status by their manifest, and merges new entries with them.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use time::OffsetDateTime;
 use super::status::{ManifestCondition, ResourceMeta};
 use crate::condition::{self, Condition};
 
-/// Reports about manifests, to be found in their place, or by identity in another place, if that is
-/// there once.
+/// Reports about manifests: found at their position, or elsewhere by identity, if that occurs once.
 #[derive(Debug, Clone)]
 pub struct Index<'m> {
     places: HashMap<(usize, Key<'m>), &'m ManifestCondition>,
@@ -28,7 +27,7 @@ impl<'m> Index<'m> {
             let known = elsewhere.entry(key(&one.resource_meta));
             known.and_modify(|known| *known = None).or_insert(Some(one));
         }
-        // What has no identity is found only in its place.
+        // A manifest without an identity is found only at its position.
         elsewhere.remove(&[""; 6]);
         Self { places, elsewhere }
     }
@@ -61,7 +60,7 @@ fn one(known: Option<&ManifestCondition>, new: ManifestCondition, now: OffsetDat
     }
 }
 
-/// A condition of another generation is another one: it goes to the end, with the time now.
+/// A condition of another generation is another one: it goes to the end, with the current time.
 fn conditions_merged(old: Vec<Condition>, new: Vec<Condition>, now: OffsetDateTime) -> Vec<Condition> {
     let mut all = old;
     for one in new {

@@ -1,4 +1,4 @@
-//! Which settings an object has, whether the work owns it, and when the work ends by itself.
+//! The settings of an object, whether the work owns it, and when the work is deleted by itself.
 
 use time::{Duration, OffsetDateTime};
 
@@ -9,7 +9,7 @@ use crate::condition::{Condition, Status, find};
 use crate::identity::Identity;
 use crate::strategy::Strategy;
 
-/// The settings of an object: of each kind those of the first entry that has some.
+/// The settings of an object: each kind of setting comes from the first entry that has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options<'a> {
     pub feedback_rules: &'a [FeedbackRule],
@@ -20,11 +20,11 @@ pub struct Options<'a> {
 // === impl Options ===
 
 impl Options<'_> {
-    /// How the object is to be brought to what is wanted: an update, where nothing is said.
+    /// The strategy for the object; an update, if there is none.
     ///
     /// # Errors
     ///
-    /// It is of a kind that there is not.
+    /// Fails for an unknown strategy, or an unknown condition of `ignoreFields`.
     pub fn strategy(&self) -> Result<Strategy, InvalidSpec> {
         self.update_strategy.map_or(Ok(Strategy::Update), UpdateStrategy::strategy)
     }
@@ -45,7 +45,8 @@ pub fn options<'a>(object: &Identity, configs: &'a [ManifestConfig]) -> Options<
     found
 }
 
-/// Whether the object is the work's, and ends with it. What is only read is not.
+/// Whether the work owns the object, which is then deleted with it. An object that is only read is
+/// not owned.
 pub fn is_owned(object: &Identity, option: Option<&DeleteOption>, strategy: &Strategy) -> bool {
     if *strategy == Strategy::ReadOnly {
         return false;
@@ -58,8 +59,8 @@ pub fn is_owned(object: &Identity, option: Option<&DeleteOption>, strategy: &Str
     }
 }
 
-/// When the work is deleted; none: not at all, as where the time of its completion is unreadable.
-/// Works of a `ReplicaSet` are its own to delete.
+/// When the work is deleted; none for never, also if the time of its completion is unreadable. Only
+/// its `ReplicaSet` deletes a work that belongs to one.
 pub fn end<'l>(
     labels: impl IntoIterator<Item = &'l str>,
     option: Option<&DeleteOption>,
@@ -80,13 +81,13 @@ fn means(pattern: &Identity, object: &Identity) -> bool {
         && matches(&pattern.name, &object.name)
 }
 
-/// Whether `pattern`, in which `*` stands for anything, is `text` from end to end.
+/// Whether `pattern`, in which `*` stands for anything, matches all of `text`.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // What is found first leaves most to what comes after.
+    // The first match leaves most to the later parts.
     for part in parts {
         let Some(at) = rest.find(part) else { return false };
         rest = rest.get(at + part.len()..).unwrap_or_default();

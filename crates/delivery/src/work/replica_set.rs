@@ -18,11 +18,11 @@ use super::kind::PROGRESSING;
 use crate::fields::{is_ending, list, text};
 use crate::rollout::RolloutStrategy;
 
-/// On each work of a set: `<namespace>.<name>` of the set.
+/// Label of each work of a set: `<namespace>.<name>` of the set.
 pub const SET_LABEL: &str = "work.open-cluster-management.io/manifestworkreplicaset";
-/// On each work of a set: which of its Placements it is for.
+/// Label of each work of a set: the Placement for which it is.
 pub const PLACEMENT_LABEL: &str = "work.open-cluster-management.io/placementname";
-/// Characters of a label's value.
+/// Longest value of a label, in characters.
 const LABEL: usize = 63;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -33,10 +33,11 @@ pub struct ReplicaSet {
     pub generation: i64,
     pub is_ending: bool,
     pub labels: Map<String, Json>,
-    /// The spec of each work, as it is written.
+    /// The spec of each work, as written.
     pub template: Arc<Json>,
     pub placements: Vec<PlacementReference>,
-    /// Why its Placements cannot be read, which are none then: nothing is to be concluded of that.
+    /// Why its Placements or its template cannot be read: `placements` and `template` mean nothing
+    /// then.
     pub unreadable: Option<String>,
     /// Its finalizer stays until its works are gone (`cascadeDeletionPolicy: Foreground`).
     pub waits_for_works: bool,
@@ -53,8 +54,8 @@ pub struct PlacementReference {
 // === impl ReplicaSet ===
 
 impl ReplicaSet {
-    /// Whether a rule of its template makes `Progressing` of any object: without one, another
-    /// writer has to say how far a work is.
+    /// Whether a rule of its template sets `Progressing` for any object: without one, another
+    /// writer must report a work's progress.
     pub fn has_progressing_rule(&self) -> bool {
         let is_such = |rule: &Json| text(rule, "/type") == "CEL" && text(rule, "/condition") == PROGRESSING;
         let configs = list(&self.template, "/manifestConfigs").iter();
@@ -65,10 +66,10 @@ impl ReplicaSet {
     ///
     /// # Errors
     ///
-    /// It is no value of a label; the error says what to do.
+    /// Fails if it is not valid for a label; the error says what to do.
     pub fn key(&self) -> Result<String, String> {
         let key = format!("{}.{}", self.namespace, self.name);
-        // Namespaces and names hold nothing that a label may not.
+        // Namespaces and names have no characters that a label may not have.
         if key.len() <= LABEL {
             return Ok(key);
         }
@@ -88,8 +89,8 @@ impl From<Json> for ReplicaSet {
             Ok(placements) => (placements.unwrap_or_default(), None),
             Err(error) => (Vec::new(), Some(format!("placementRefs: {error}"))),
         };
-        // A text says why what should be there could not be read. It is not a set that wants
-        // nothing, whose works go.
+        // A string there says why the value could not be read. The set is not one that wants
+        // nothing, whose works would be deleted.
         if let Some(why) = ["/spec", "/spec/manifestWorkTemplate"].iter().find_map(|at| object.pointer(at)?.as_str()) {
             unreadable = Some(why.to_owned());
         }

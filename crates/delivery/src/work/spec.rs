@@ -1,4 +1,4 @@
-//! `ManifestWork` as it is written, and what it means to the machinery.
+//! `ManifestWork` as written, and its meaning to the machinery.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -40,7 +40,7 @@ pub struct SelectivelyOrphan {
     pub orphaning_rules: Vec<Identity>,
 }
 
-/// Settings for the objects that its identifier means, with `*` in name and namespace.
+/// Settings for the objects that its identifier matches, with `*` in name and namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestConfig {
@@ -82,7 +82,7 @@ pub struct ConditionRule {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// Empty: `Update`.
+    /// Empty for `Update`.
     #[serde(rename = "type")]
     pub kind: String,
     pub server_side_apply: Option<ServerSideApply>,
@@ -139,10 +139,10 @@ pub enum InvalidSpec {
     NoServiceAccount,
 }
 
-/// Characters of a condition's type.
+/// Longest type of a condition, in characters.
 const TYPE: usize = 316;
 
-/// Whether a condition can have that type: a name, after a domain and a slash if it has one.
+/// Whether a condition may have that type: a name, with or without a domain and a slash before it.
 fn is_type(text: &str) -> bool {
     let is_name = |name: &str, is_inner: fn(char) -> bool| {
         let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -159,7 +159,7 @@ fn is_type(text: &str) -> bool {
 impl UpdateStrategy {
     /// # Errors
     ///
-    /// It is of a kind that there is not.
+    /// Fails for an unknown strategy, or an unknown condition of `ignoreFields`.
     pub fn strategy(&self) -> Result<Strategy, InvalidSpec> {
         match self.kind.as_str() {
             "" | "Update" => Ok(Strategy::Update),
@@ -180,7 +180,7 @@ impl UpdateStrategy {
 impl IgnoreField {
     fn ignore(self) -> Result<Ignore, InvalidSpec> {
         let when = match self.condition.as_str() {
-            // As the API defaults it.
+            // The API's default.
             "" | "OnSpokePresent" => When::Present,
             "OnSpokeChange" => When::Changed,
             other => return Err(InvalidSpec::Condition(other.to_owned())),
@@ -192,7 +192,7 @@ impl IgnoreField {
 // === impl FeedbackRule ===
 
 impl FeedbackRule {
-    /// None for a kind that there is not, which upstream passes over.
+    /// None for an unknown kind, which upstream skips.
     pub fn rule(&self) -> Option<feedback::Rule> {
         let named = |path: &JsonPath| feedback::Named {
             name: path.name.clone(),
@@ -210,8 +210,8 @@ impl FeedbackRule {
 // === impl ConditionRule ===
 
 impl ConditionRule {
-    /// A rule for a reserved condition is reported as another condition: ours are not its to make,
-    /// and one that the API does not take would be refused with the whole status.
+    /// A rule for a reserved or invalid condition is reported as another condition: rules may not
+    /// set ours, and the API would refuse an invalid one with the whole status.
     pub fn rule(&self) -> rules::Rule {
         let is_possible = is_type(&self.condition) && !kind::OURS.contains(&self.condition.as_str());
         let source = match self.kind.as_str() {
@@ -238,7 +238,7 @@ impl ConditionRule {
 impl ManifestWorkExecutor {
     /// # Errors
     ///
-    /// It is no `ServiceAccount`, or none is named.
+    /// Fails if it is not a `ServiceAccount`, or none is named.
     pub fn executor(&self) -> Result<Executor, InvalidSpec> {
         if self.subject.kind != "ServiceAccount" {
             return Err(InvalidSpec::Executor);

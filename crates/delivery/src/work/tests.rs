@@ -346,7 +346,7 @@ fn entries() -> impl proptest::strategy::Strategy<Value = Vec<ManifestCondition>
 proptest! {
     #[test]
     fn merging_again_moves_nothing(old in entries(), new in entries()) {
-        // Two manifests of one place and identity cannot be.
+        // Two manifests cannot have the same position and identity.
         let places: std::collections::HashSet<_> = new.iter().map(|one| one.resource_meta.clone()).collect();
         prop_assume!(places.len() == new.len());
         let once = merged(&old, new.clone(), at(0));

@@ -1,4 +1,4 @@
-//! What upstream's rollout handler answered, as data, against ours.
+//! Compares our rollouts with results of upstream's rollout handler, recorded as data.
 
 use delivery::condition::{Condition, Status, set};
 use delivery::rollout::{
@@ -48,7 +48,7 @@ fn cases(table: &str) -> Vec<(String, Json, Json)> {
     cases.iter().map(|case| (text(&case["id"]).to_owned(), case["in"].clone(), case["expect"].clone())).collect()
 }
 
-/// Runs a case, and hands what was found to `look`.
+/// Runs a case, and passes the result to `look`.
 fn run<T>(case: &Json, look: impl FnOnce(Result<Rollout<'_>, InvalidStrategy>) -> T) -> T {
     let strategy: RolloutStrategy = serde_json::from_value(case["strategy"].clone()).expect("a strategy");
     let group = |group: &'_ Json| -> (usize, String, Vec<String>) {

@@ -1,4 +1,4 @@
-//! What upstream's agent answered in its own tests, as data, against ours.
+//! Compares our results with those of upstream's agent in its own tests, recorded as data.
 
 use delivery::condition::Condition;
 use delivery::deletion::untracked;
@@ -66,7 +66,7 @@ fn orphans_are_not_owned() {
     }
 }
 
-/// The case calls the object's name the pattern, and the entry's the name.
+/// The case's `pattern` is the object's name, and its `name` is the entry's.
 #[test]
 fn names_match() {
     for (id, case, expect) in cases("name-match") {
@@ -100,7 +100,7 @@ fn conditions_of_manifests_are_merged() {
         let found = merged(&read::<Vec<_>>(&case["old"]), read(&case["new"]), now);
         let mut plain = found.clone();
         for one in plain.iter_mut().chain(&mut wanted).flat_map(|manifest| &mut manifest.conditions) {
-            // Cases have no clock: only times that were kept are told.
+            // Cases have no clock: only times that were kept are compared.
             one.last_transition_time = one.last_transition_time.filter(|time| *time != now);
         }
         assert_eq!(plain, wanted, "{id}");

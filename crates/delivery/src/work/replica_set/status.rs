@@ -42,7 +42,7 @@ pub struct PlacementSummary {
     pub summary: Summary,
 }
 
-/// How far a Placement is.
+/// The progress of a Placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacementRollout<'a> {
     pub name: &'a str,
@@ -52,11 +52,11 @@ pub struct PlacementRollout<'a> {
     pub groups: usize,
     /// Clusters with a work that has the template, or was given it in this run.
     pub existing: usize,
-    /// Why its rollout strategy cannot be followed: then nothing is done for it.
+    /// Why its rollout strategy cannot be followed: nothing is done for it then.
     pub error: Option<&'a str>,
 }
 
-/// The status of `set` after a run in which its Placements came so far.
+/// The status of `set` after a run with this progress of its Placements.
 pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Work], now: OffsetDateTime) -> SetStatus {
     let mut found = SetStatus { conditions: set.status.conditions.clone(), ..SetStatus::default() };
     let (mut selected, mut succeeded) = (0, 0);
@@ -76,7 +76,7 @@ pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Wor
             summary,
         });
     }
-    // Upstream forgets here that it has reported the error.
+    // Upstream forgets at this point that it has reported the error.
     let error = rollouts.iter().find_map(|rollout| rollout.error);
     let (reason, message) = match (error, found.summary.total) {
         (Some(error), _) => ("NotAsExpected", error),
@@ -90,21 +90,21 @@ pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Wor
     found
 }
 
-/// The status where a Placement that the set names is not there: nothing is done.
+/// The status if a Placement of the set does not exist: nothing is done.
 pub fn not_found(set: &ReplicaSet, now: OffsetDateTime) -> SetStatus {
     let mut found = set.status.clone();
     found.put(VERIFIED, "PlacementDecisionNotFound", "", now);
     found
 }
 
-/// The status where the set cannot be read: nothing is done.
+/// The status if the set cannot be read: nothing is done.
 pub fn unreadable(set: &ReplicaSet, why: &str, now: OffsetDateTime) -> SetStatus {
     let mut found = set.status.clone();
     found.put(VERIFIED, "NotAsExpected", why, now);
     found
 }
 
-/// The status where the set's works could have no label: nothing is done.
+/// The status if the set's key is not valid for a label: nothing is done.
 pub fn invalid_name(set: &ReplicaSet, message: &str, now: OffsetDateTime) -> SetStatus {
     let mut found = set.status.clone();
     found.put(APPLIED, "InvalidManifestWorkName", message, now);
@@ -114,7 +114,7 @@ pub fn invalid_name(set: &ReplicaSet, message: &str, now: OffsetDateTime) -> Set
 // === impl SetStatus ===
 
 impl SetStatus {
-    /// True for the one reason of its type that is good.
+    /// Sets a condition, which is True only for the good reason of its type.
     fn put(&mut self, kind: &str, reason: &str, message: &str, now: OffsetDateTime) {
         let good = if kind == ROLLED_OUT { "Complete" } else { "AsExpected" };
         let status = if reason == good { Status::True } else { Status::False };

@@ -200,7 +200,7 @@ fn placements_that_cannot_be_read_are_not_none() {
     assert_eq!((reasons(&found)[0].as_str(), found.conditions[0].message.as_str()), ("NotAsExpected", why.as_str()));
     let none = ReplicaSet::from(json!({"metadata": {"namespace": "team", "name": "app"}, "spec": {}}));
     assert_eq!((none.placements.len(), none.unreadable), (0, None));
-    // Else its works would go, or get that text as their template.
+    // Otherwise its works would be deleted, or get that text as their template.
     for spec in [json!("cannot be read"), json!({"placementRefs": [], "manifestWorkTemplate": "cannot be read"})] {
         let set = ReplicaSet::from(json!({"metadata": {"namespace": "team", "name": "app"}, "spec": spec}));
         assert_eq!(set.unreadable.as_deref(), Some("cannot be read"));

@@ -24,42 +24,41 @@ pub struct Work {
     pub uid: String,
     pub resource_version: String,
     pub generation: i64,
-    /// When it was created, in RFC 3339 and UTC: texts that sort as the moments do.
+    /// When it was created, in RFC 3339 and UTC: such texts sort by time.
     pub created: String,
-    /// When its spec was written last, by any writer (`metadata.managedFields`); none: unknown.
+    /// When its spec was last written, by any writer (`metadata.managedFields`); none if unknown.
     pub written: Option<OffsetDateTime>,
     pub is_ending: bool,
     pub labels: Map<String, Json>,
     /// Works of one set may share it.
     pub spec: Arc<Json>,
-    /// Whether that is its set's template, as far as it counts ([`differing`]). Only then it has a
-    /// state.
+    /// Whether that is its set's template, by [`differing`]. Only then does it have a state.
     pub is_current: bool,
     pub conditions: Vec<Condition>,
 }
 
-/// What a work is called.
+/// The name of a work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
-    /// It is there.
+    /// That of an existing work.
     Known(&'n str),
-    /// The hub refuses a second one: [`name`].
+    /// That of [`name`]: the hub refuses a second one.
     Only,
-    /// The hub makes one up, as it does for upstream.
+    /// The hub generates it, as it does for upstream.
     MadeUp,
 }
 
-/// What Kubernetes appends to a `generateName` is so long, of these, and what it appends it to is
-/// so long at most (`k8s.io/apiserver/pkg/storage/names`).
+/// Length and alphabet of the suffix that Kubernetes appends to a `generateName`, and the longest
+/// name to which it appends it (`k8s.io/apiserver/pkg/storage/names`).
 const SUFFIX: usize = 5;
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const STEM: usize = 58;
 
-/// The name of the work of a set for a cluster by one of its Placements. It looks like one that the
-/// hub makes up of the set's, and is always the same: of two creates of whichever processes, one is
-/// refused.
+/// The name of the work of a set for a cluster, by one of its Placements. It looks like one that
+/// the hub generates from the set's, and is always the same: if two processes create it, the hub
+/// refuses one.
 pub fn name(set: &ReplicaSet, placement: &str, cluster: &str) -> String {
-    // None of these holds a slash.
+    // None of these contains a slash.
     let digest = digest(&SHA256, format!("{}/{}/{placement}/{cluster}", set.namespace, set.name).as_bytes());
     let letter = |byte: &u8| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]);
     let suffix: String = digest.as_ref().iter().take(SUFFIX).map(letter).collect();
@@ -93,14 +92,14 @@ fn labels(set: &ReplicaSet, key: &str, placement: &str) -> Map<String, Json> {
     labels
 }
 
-/// Whether a work that is there has the template and labels of `set`: then [`patch`] has nothing.
-/// It copies no template.
+/// Whether an existing work has the template and labels of `set`, so that [`patch`] has nothing. It
+/// copies no template.
 pub fn is_so(known: &Work, set: &ReplicaSet, key: &str, placement: &str) -> bool {
     known.is_current && labels(set, key, placement).iter().all(|(name, value)| known.labels.get(name) == Some(value))
 }
 
-/// Whether two specs of works differ: not by what is null, nor by the times of creation that Go
-/// writes in templates, and the metadata that holds nothing else.
+/// Whether two specs of works differ. Null values, the creation times that Go writes in templates,
+/// and metadata that contains nothing else make no difference.
 pub fn differing(a: &Json, b: &Json) -> bool {
     let plain = |spec: &Json| {
         let mut spec = spec.clone();
@@ -122,9 +121,8 @@ fn without_empty_metadata(value: &mut Json) {
     }
 }
 
-/// A JSON merge patch that makes `wanted`, of [`work`], of a work that is there, which the hub
-/// refuses when the work is another one or has changed; none, if it is so. Labels that others put
-/// there stay.
+/// A JSON merge patch that makes an existing work the `wanted` of [`work`]. The hub refuses it if
+/// the work was replaced or has changed. None if nothing differs. Labels of others stay.
 pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
     let labels = wanted.pointer("/metadata/labels").and_then(Json::as_object);
     let is_labelled = labels.into_iter().flatten().all(|(key, value)| known.labels.get(key) == Some(value));
@@ -140,7 +138,7 @@ pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
     Some(patch)
 }
 
-/// RFC 7386: what makes `after` of `before`.
+/// The merge patch (RFC 7386) that turns `before` into `after`.
 fn merge_patch(before: &Json, after: &Json) -> Json {
     let (Json::Object(old), Json::Object(new)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();
@@ -161,7 +159,7 @@ fn merge_patch(before: &Json, after: &Json) -> Json {
     Json::Object(patch)
 }
 
-/// The latest time of an entry that holds the spec. Kubernetes moves it when a value of the entry
+/// The latest time of an entry that has the spec. Kubernetes moves it when a value of the entry
 /// changes.
 fn written(object: &Json) -> Option<OffsetDateTime> {
     let entries = list(object, "/metadata/managedFields").iter();
@@ -174,7 +172,7 @@ fn written(object: &Json) -> Option<OffsetDateTime> {
 // === impl Work ===
 
 impl Work {
-    /// Reads all but its spec, which its set's other works may have too.
+    /// Reads all but its spec, which other works of its set may share.
     pub fn read(object: &Json, spec: Arc<Json>, is_current: bool) -> Self {
         let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
         Self {
@@ -195,18 +193,18 @@ impl Work {
         }
     }
 
-    /// Which of the set's Placements it is for.
+    /// The set's Placement for which it is.
     pub fn placement(&self) -> &str {
         self.labels.get(PLACEMENT_LABEL).and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// Whether its objects were on the member at its generation.
+    /// Whether its objects were applied on the member at its generation.
     pub fn was_applied(&self) -> bool {
         let applied = condition::find(&self.conditions, "Applied");
         applied.is_some_and(|one| one.status == Status::True && one.observed_generation == self.generation)
     }
 
-    /// How far it is with the template.
+    /// Its progress with the template.
     pub fn existing(&self) -> Existing<'_> {
         let (state, since) = rollout::state(self.generation, &self.conditions);
         Existing { cluster: &self.cluster, state, since }
