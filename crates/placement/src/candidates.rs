@@ -1,4 +1,4 @@
-//! The clusters that may be chosen at all: those of the sets that are bound in the namespace.
+//! The candidates: clusters of the sets that are bound in the namespace.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use crate::objects::{ManagedCluster, ManagedClusterSet, Members, SET_LABEL};
 
 #[derive(Debug)]
 pub struct Candidates<'a> {
-    /// Bindings in the namespace whose set there is.
+    /// Number of bindings in the namespace whose set exists.
     pub bindings: usize,
-    /// Names of the sets that are bound and asked for, sorted.
+    /// Names of the sets that are bound and requested, sorted.
     pub sets: Vec<&'a str>,
     /// Clusters of those sets, sorted by name, each once, without those that are being deleted.
     pub clusters: Vec<&'a ManagedCluster>,
@@ -52,7 +52,7 @@ fn members<'a>(clusters: &'a [&'a ManagedCluster], sets: &[&ManagedClusterSet]) 
     };
     let mut found = Vec::with_capacity(clusters.len());
     found.extend(clusters.iter().copied().filter(|cluster| !cluster.is_deleting && is_member(cluster)));
-    // Fast where they are sorted already.
+    // Fast if they are sorted already.
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found.dedup_by(|a, b| a.name == b.name);
     found

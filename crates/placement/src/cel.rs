@@ -1,14 +1,14 @@
 //! The Common Expression Language (CEL), as Kubernetes and Open Cluster Management use it.
 //!
-//! An expression is read once ([`Program::compile`]), and then evaluated over borrowed values.
-//! Nothing in it can run for long: its text, its levels and its comprehensions are bounded before
+//! An expression is parsed once ([`Program::compile`]), and then evaluated over borrowed values. No
+//! expression can run for long: its text, its nesting and its comprehensions are bounded in advance
 //! ([`Limits`]), and each evaluation has a number of steps ([`Meter`]), of which functions take
-//! more the more they go through or make.
+//! more the more they read or create.
 //!
 //! # Why it is written here
 //!
-//! The interpreters that are published bound neither the steps nor the memory of an evaluation, and
-//! copy what they look at. A selector runs over every cluster each time that one of them changes.
+//! Published interpreters bound neither the steps nor the memory of an evaluation, and copy the
+//! values that they read. A selector runs over every cluster each time that one of them changes.
 //!
 //! # What there is
 //!
@@ -19,13 +19,13 @@
 //!
 //! # What is missing
 //!
-//! - names of time zones: UTC and offsets like `+01:00` only. `getHours("Europe/Berlin")` is not
-//!   compiled;
+//! - names of time zones: only UTC and offsets like `+01:00`. `getHours("Europe/Berlin")` does not
+//!   compile;
 //! - protocol buffer messages, enums and wrappers; containers and names that begin with a dot;
 //! - the extensions math, sets, encoders, bindings, two-variable comprehensions; Kubernetes'
 //!   authorizer and JSON patch libraries: Open Cluster Management has none of them;
-//! - types of elements: `[1].all(x, x == "a")` is an error when it is evaluated, not when it is
-//!   compiled. What fails there would have failed or not matched here too;
+//! - types of elements: `[1].all(x, x == "a")` fails when it is evaluated, not when it is compiled.
+//!   An expression that does not compile for that reason upstream fails or does not match here;
 //! - of patterns, RE2's `\Q…\E` and `\B`; its `\pN` classes are the `regex` crate's, whose Unicode
 //!   version may differ.
 
@@ -53,7 +53,7 @@ pub use self::value::Value;
 use self::function::Run;
 use self::syntax::Expr;
 
-/// An expression that was read.
+/// A parsed expression.
 #[derive(Debug)]
 pub struct Program {
     expression: Expr,
@@ -62,30 +62,32 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// Reads `text`, a Placement's expression, which may name `variables`.
+    /// Compiles `text`, a Placement's expression, which may use `variables`.
     ///
     /// # Errors
     ///
-    /// It is no expression, beyond [`Limits`], names what there is not, or gives an operator or a
-    /// function what it can never take.
+    /// Fails if `text` is not an expression, exceeds [`Limits`], uses an unknown name, or gives an
+    /// operator or a function what it can never take.
     pub fn compile(text: &str, variables: &[Variable]) -> Result<Self, Fault> {
         Self::compile_for(Purpose::Placement, text, variables)
     }
 
-    /// Reads `text`, which is for `purpose` and may name `variables`.
+    /// Compiles `text` for `purpose`; it may use `variables`.
     ///
     /// # Errors
     ///
-    /// As [`Self::compile`].
+    /// Fails like [`Self::compile`].
     pub fn compile_for(purpose: Purpose, text: &str, variables: &[Variable]) -> Result<Self, Fault> {
         Ok(Self { expression: parser::parse(purpose, text, variables)? })
     }
 
-    /// The value where `variables` have these values, in the order they were declared in.
+    /// Evaluates the expression with these values of its `variables`, in the order of their
+    /// declaration.
     ///
     /// # Errors
     ///
-    /// The expression has no value, or finding it takes more steps than `meter` has left.
+    /// Fails if the expression has no value, or if evaluating it takes more steps than `meter` has
+    /// left.
     pub fn evaluate<'a>(
         &'a self,
         variables: &[Value<'a>],

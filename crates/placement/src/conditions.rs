@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::prepared::Prepared;
 
-/// Type of the condition that tells which clusters were found.
+/// Type of the condition that says whether enough clusters were found.
 pub const SATISFIED: &str = "PlacementSatisfied";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,23 +16,23 @@ pub struct Condition {
     pub message: String,
 }
 
-/// Of a message, in bytes (`metav1.Condition`).
+/// Longest message, in bytes (`metav1.Condition`).
 const LONGEST: usize = 32_768;
 
 /// Why a Placement cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misconfigured {
-    /// The filter that found it; empty where none did.
+    /// The filter that found it; empty if none did.
     pub plugin: &'static str,
     pub why: String,
 }
 
-/// What a run came to, as far as `PlacementSatisfied` depends on it.
+/// The results of a run on which `PlacementSatisfied` depends.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts<'a> {
-    /// Sets that the Placement asks for.
+    /// Sets that the Placement names.
     pub asked: &'a [String],
-    /// Those of them that are bound, or all that are.
+    /// Those of them that are bound; all bound sets if it names none.
     pub eligible: &'a [&'a str],
     pub bindings: usize,
     pub candidates: usize,
@@ -40,8 +40,8 @@ pub struct Counts<'a> {
     pub unscheduled: usize,
 }
 
-/// `PlacementMisconfigured`. Where it is true, the message says which decisions are kept, if that
-/// is known; where it is false, which fields are ignored.
+/// `PlacementMisconfigured`. If it is true, the message says which decisions are kept, if that is
+/// known; if it is false, which fields are ignored.
 pub fn misconfigured(
     found: Option<&Misconfigured>,
     placement: &Prepared,
@@ -82,13 +82,13 @@ pub fn satisfied(counts: &Counts<'_>) -> Condition {
     Condition { kind: SATISFIED, is_true: reason == "AllDecisionsScheduled", reason, message: cut(message) }
 }
 
-/// The generation that the decisions of a Placement with this status follow, if we wrote them.
+/// The generation of the Placement that its decisions follow, by its status, if we wrote them.
 pub fn decided_generation(status: &Value) -> Option<i64> {
     let mut conditions = status["conditions"].as_array()?.iter();
     conditions.find(|condition| condition["type"] == SATISFIED)?["observedGeneration"].as_i64()
 }
 
-/// A longer one is refused by the hub, and so the whole status.
+/// The hub refuses a longer one, and with it the whole status.
 fn cut(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(LONGEST));
     message

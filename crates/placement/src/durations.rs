@@ -14,7 +14,7 @@ const UNITS: [(&str, i128); 8] = [
     ("s", 1_000_000_000),
 ];
 
-/// A duration as Go writes it: `1h30m`, `-1.5s`, `0`.
+/// Parses a duration as Go writes it: `1h30m`, `-1.5s`, `0`.
 pub fn read(text: &str) -> Option<Span> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let mut rest = unsigned;

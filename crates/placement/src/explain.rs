@@ -1,4 +1,4 @@
-//! Why a Placement has the clusters that it has, as a document for people and programs.
+//! Explains which clusters a Placement has, as a document for people and programs.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,15 @@ use crate::outcome::{Candidate, Filter, Outcome};
 use crate::prepared::Prepared;
 use crate::schedule::schedule;
 
-/// Runs a Placement, and says of each candidate which filter refused it, or each prioritizer's
-/// score and weight; whether it `isChosen` by this run, and whether it `isDecided` by what is
-/// there. Clusters that are decided and are no candidates are filtered by `NotInSets`.
+/// Runs a Placement, and reports for each candidate which filter refused it, or each prioritizer's
+/// score and weight; whether this run chooses it (`isChosen`), and whether the existing decisions
+/// have it (`isDecided`). Decided clusters that are not candidates are filtered by `NotInSets`.
 ///
-/// Of one that cannot be evaluated, it says (`isEvaluated`) no more than the candidates.
+/// For a Placement that cannot be evaluated (`isEvaluated`), it reports only the candidates.
 pub fn explain(input: &Input<'_>) -> Value {
     let outcome = schedule(input);
     let is_evaluated = outcome.groups.is_some();
-    // What was found until then would say that nothing is chosen, which is not so.
+    // The other condition would say that nothing is chosen, which is not so.
     let conditions = if is_evaluated { &outcome.conditions[..] } else { &outcome.conditions[..1] };
     let mut document = document(input.placement, conditions);
     document["isEvaluated"] = is_evaluated.into();
@@ -58,14 +58,15 @@ fn candidates(input: &Input<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
     told
 }
 
-/// The same of one that cannot be read, and why; `decided_generation` is as [`Input`] has it.
+/// The document of a Placement that cannot be read, with the reason; `decided_generation` is that
+/// of [`Input`].
 pub fn unreadable(placement: &Prepared, why: &str, decided_generation: Option<i64>) -> Value {
     let mut document = document(placement, &[of_unreadable(placement, why, decided_generation)]);
     document["isEvaluated"] = false.into();
     document
 }
 
-/// `PlacementMisconfigured` of one that cannot be read.
+/// `PlacementMisconfigured` of a Placement that cannot be read.
 pub fn of_unreadable(placement: &Prepared, why: &str, decided_generation: Option<i64>) -> Condition {
     misconfigured(Some(&Misconfigured { plugin: "", why: why.to_owned() }), placement, decided_generation)
 }

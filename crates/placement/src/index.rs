@@ -1,4 +1,4 @@
-//! Decisions and scores, ready to be asked. Their watches keep these up to date.
+//! Indexes of decisions and scores, which watches keep up to date.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ pub struct Decisions {
     namespaces: Names<Namespace>,
     /// How often decisions name a cluster.
     uses: Names<u64>,
-    /// How many clusters they name so often.
+    /// Number of clusters, by how often decisions name them.
     named: BTreeMap<u64, usize>,
 }
 
@@ -34,7 +34,7 @@ pub struct Scores {
 // === impl Decisions ===
 
 impl Decisions {
-    /// A decision was made or changed. Returns what it was before.
+    /// Adds or replaces a decision. Returns the previous one.
     pub fn put(&mut self, decision: PlacementDecision) -> Option<PlacementDecision> {
         let before = self.remove(&decision.namespace, &decision.name);
         for cluster in &decision.clusters {
@@ -48,7 +48,7 @@ impl Decisions {
         before
     }
 
-    /// A decision is no more. Returns what it was.
+    /// Removes a decision. Returns it.
     pub fn remove(&mut self, namespace: &str, name: &str) -> Option<PlacementDecision> {
         let objects = self.namespaces.get_mut(namespace)?;
         let decision = objects.objects.remove(name)?;
@@ -87,7 +87,7 @@ impl Decisions {
         self.count(count + 1, count);
     }
 
-    /// A cluster was named `before` times, and is `now`.
+    /// Moves a cluster from the count `before` to the count `now`.
     fn count(&mut self, before: u64, now: u64) {
         if now > 0 {
             *self.named.entry(now).or_default() += 1;
@@ -100,7 +100,7 @@ impl Decisions {
         }
     }
 
-    /// The decisions of a Placement, by their names.
+    /// The decisions of a Placement, sorted by name.
     pub fn of(&self, namespace: &str, placement: &str) -> impl Iterator<Item = &PlacementDecision> {
         let objects = self.namespaces.get(namespace);
         let names = objects.and_then(|objects| objects.owned.get(placement)).into_iter().flatten();
@@ -112,7 +112,8 @@ impl Decisions {
         self.uses.get(cluster).copied().unwrap_or(0)
     }
 
-    /// How many clusters they name so often, the most often first.
+    /// How often decisions name clusters, highest first, each with the number of clusters that they
+    /// name so often.
     pub fn most_used(&self) -> impl Iterator<Item = (u64, usize)> {
         self.named.iter().rev().map(|(count, clusters)| (*count, *clusters))
     }
@@ -131,17 +132,17 @@ impl FromIterator<PlacementDecision> for Decisions {
 // === impl Scores ===
 
 impl Scores {
-    /// Scores came or changed. Returns what they were before.
+    /// Adds or replaces scores. Returns the previous ones.
     pub fn put(&mut self, score: AddOnPlacementScore) -> Option<AddOnPlacementScore> {
         let clusters = self.resources.entry(score.resource.clone()).or_default();
         clusters.insert(score.cluster.clone(), score)
     }
 
-    /// Scores are no more. Returns what they were.
+    /// Removes scores. Returns them.
     pub fn remove(&mut self, cluster: &str, resource: &str) -> Option<AddOnPlacementScore> {
         let clusters = self.resources.get_mut(resource)?;
         let before = clusters.remove(cluster);
-        // Agents choose the names of resources: what is empty would stay for ever.
+        // Agents choose the names of resources: empty entries would stay for ever.
         if clusters.is_empty() {
             self.resources.remove(resource);
         }
@@ -152,7 +153,7 @@ impl Scores {
         self.of(resource)?.get(cluster)
     }
 
-    /// Cluster and resource of each.
+    /// Cluster and resource of each score.
     pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
         self.resources
             .iter()

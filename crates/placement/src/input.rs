@@ -1,4 +1,4 @@
-//! What a run looks at.
+//! The input of a run.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use crate::index::{Decisions, Scores};
 use crate::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 use crate::prepared::Prepared;
 
-/// Everything that a choice depends on. Nothing else is asked, no clock either.
+/// Everything on which a choice depends. A run reads nothing else, not even a clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub placement: &'a Prepared,
     pub sets: &'a [&'a ManagedClusterSet],
-    /// Those of other namespaces do not count.
+    /// Bindings of other namespaces do not count.
     pub bindings: &'a [&'a ManagedClusterSetBinding],
-    /// In any order; by name is fastest.
+    /// In any order; sorted by name is fastest.
     pub clusters: &'a [&'a ManagedCluster],
     pub scores: &'a Scores,
     pub decisions: &'a Decisions,
-    /// The generation of the Placement that its present decisions follow, if that is known.
+    /// The generation of the Placement that its existing decisions follow, if that is known.
     pub decided_generation: Option<i64>,
     pub now: OffsetDateTime,
 }
 
-/// The clusters chosen now, and how often that is written: by the Placement's own decisions.
+/// The clusters in the Placement's own existing decisions, and how often each is there.
 #[derive(Debug)]
 pub struct Own<'a> {
     counts: HashMap<&'a str, u64, RandomState>,

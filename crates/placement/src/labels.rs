@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Up to so many are looked through: most differ in their lengths, which are beside each other, so
-/// that hardly any text is read. A tree reads the texts of some on each way down.
+/// Up to this many are searched one by one: most differ in their lengths, which are next to each
+/// other, so that hardly any text is read. A tree reads some texts on each way down.
 const FEW: usize = 16;
 
-/// Names with their values. Of several with one name, the last counts.
+/// Names with their values. If several have one name, the last counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
@@ -25,7 +25,7 @@ impl Labels {
         self.get(name).is_some()
     }
 
-    /// The same with this value of one name, or without that name.
+    /// A copy with this value for `name`, or without `name`.
     #[must_use]
     pub fn with(&self, name: &str, value: Option<&str>) -> Self {
         let others = self.0.iter().filter(|(other, _)| &**other != name).map(|(name, value)| (&**name, &**value));
@@ -66,7 +66,7 @@ impl<'t> FromIterator<&'t String> for Texts {
     }
 }
 
-/// The entry of that name in entries that are sorted by it.
+/// The entry of that name, in entries that are sorted by name.
 pub(crate) fn find<'e, E>(entries: &'e [E], name: impl Fn(&E) -> &str, wanted: &str) -> Option<&'e E> {
     if entries.len() <= FEW {
         return entries.iter().find(|entry| name(entry) == wanted);

@@ -16,7 +16,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(|part| is_label(part, 253))
 }
 
-/// A key of a label: a name, with a subdomain and `/` before it or not.
+/// A label's key: a name, with or without a subdomain and `/` before it.
 pub fn is_qualified(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),

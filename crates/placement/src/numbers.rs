@@ -18,8 +18,8 @@ pub fn float_of_wide(value: i128) -> f64 {
     value as f64
 }
 
-/// The integer towards zero, as Go's `int64(x)` of what fits; the nearest bound otherwise, and 0 of
-/// what is no number.
+/// Truncates towards zero, as Go's `int64(x)` does for values that fit; otherwise the nearest
+/// bound, and 0 for NaN.
 #[expect(clippy::cast_possible_truncation, reason = "truncation is what is asked for")]
 pub fn truncated(value: f64) -> i64 {
     value as i64

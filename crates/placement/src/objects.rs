@@ -1,4 +1,4 @@
-//! Objects of a hub as they are read: what is missing is empty, what is not looked at is left out.
+//! Objects of a hub as they are parsed: a missing field is empty, unused fields are left out.
 
 mod cluster;
 mod placement;
@@ -32,7 +32,7 @@ pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement"
 pub struct PlacementDecision {
     pub namespace: String,
     pub name: String,
-    /// What [`PLACEMENT_LABEL`] says.
+    /// The value of [`PLACEMENT_LABEL`].
     pub placement: Option<String>,
     /// In the order of `status.decisions`.
     pub clusters: Vec<String>,

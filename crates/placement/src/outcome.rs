@@ -1,4 +1,4 @@
-//! What a run finds.
+//! The result of a run.
 
 use std::fmt::Write as _;
 
@@ -15,25 +15,25 @@ pub struct Outcome<'a> {
     pub prioritizers: Vec<Scored<'a>>,
     /// Names of the chosen clusters, best first.
     pub chosen: Vec<&'a str>,
-    /// Clusters that were asked for and are not there.
+    /// Number of requested clusters that were not found.
     pub unscheduled: usize,
-    /// What decisions should say. None: the Placement cannot be evaluated, and keeps the decisions
-    /// that it has.
+    /// What decisions should say. `None` if the Placement cannot be evaluated, and keeps its
+    /// existing decisions.
     pub groups: Option<Vec<Group<'a>>>,
     /// `PlacementMisconfigured` and `PlacementSatisfied`.
     pub conditions: [Condition; 2],
-    /// What makes the event of a changed decision a warning.
+    /// If there are any, the event of a changed decision is a warning.
     pub warnings: Vec<Warning<'a>>,
     /// Steps that predicates took on all clusters.
     pub steps: u64,
-    /// When a toleration of a chosen cluster ends: the result may be another then.
+    /// When a toleration of a decided cluster first ends: the result may differ then.
     pub requeue_at: Option<OffsetDateTime>,
 }
 
 #[derive(Debug)]
 pub struct Candidate<'a> {
     pub cluster: &'a ManagedCluster,
-    /// None: it passed all filters.
+    /// `None` if it passed all filters.
     pub filtered_by: Option<Filter>,
     /// Sum of score × weight; 0 if it was filtered.
     pub total: i64,
@@ -50,16 +50,16 @@ pub enum Filter {
 pub struct Scored<'a> {
     pub name: &'a str,
     pub weight: i32,
-    /// In the order of the candidates. None: it has no score for it.
+    /// In the order of the candidates. `None` for a candidate without a score.
     pub scores: Vec<Option<i64>>,
 }
 
-/// Clusters that are written together.
+/// Clusters of one decision group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// Empty for those that no group of the Placement matches.
+    /// Empty for clusters that no group of the Placement matches.
     pub name: &'a str,
-    /// Sorted, one at least unless it is the only group.
+    /// Sorted; at least one, unless it is the only group.
     pub clusters: Vec<&'a str>,
 }
 
@@ -70,19 +70,19 @@ pub struct Warning<'a> {
     pub message: String,
 }
 
-/// Characters of an event's message, at most.
+/// Most characters of an event's message.
 pub const MESSAGE: usize = 1_000;
 
 // === impl Outcome ===
 
 impl<'a> Outcome<'a> {
-    /// Those that passed all filters, in the order of their names.
+    /// Candidates that passed all filters, sorted by name.
     pub fn feasible(&self) -> impl Iterator<Item = &Candidate<'a>> {
         self.candidates.iter().filter(|candidate| candidate.filtered_by.is_none())
     }
 
-    /// When the first score ends that counts, of clusters that passed all filters: upstream looks
-    /// at it again only when something else changes.
+    /// When the first score in use expires, of clusters that passed all filters: upstream checks it
+    /// again only when something else changes.
     pub fn first_expiry(&self, input: &Input<'_>) -> Option<OffsetDateTime> {
         let scores = input.placement.score_resources().filter_map(|resource| input.scores.of(resource));
         let ends = scores.flat_map(|scores| {
@@ -91,8 +91,8 @@ impl<'a> Outcome<'a> {
         ends.filter(|end| *end >= input.now).min()
     }
 
-    /// The message of the event `ScoreUpdate`: `name:score ` of each that passed all filters, at
-    /// most 1,000 characters of these; `......` for the rest.
+    /// The message of the event `ScoreUpdate`: `name:score ` of each candidate that passed all
+    /// filters, at most 1,000 characters of these; `......` for the rest.
     pub fn score_message(&self) -> String {
         let mut message = String::new();
         for candidate in self.feasible() {

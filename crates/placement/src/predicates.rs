@@ -1,19 +1,18 @@
-//! The first filter: predicates, of which one has to match.
+//! The first filter: predicates, one of which must match.
 
 use crate::cel::{Failure, Host, Meter, Program, Value};
 use crate::index::Scores;
 use crate::objects::ManagedCluster;
 use crate::prepared::Predicate;
 
-/// Steps of one expression on one cluster, as many as upstream lets it cost. What takes more does
-/// not match.
+/// Most steps of one expression on one cluster, as many as upstream lets it cost. An expression
+/// that takes more does not match.
 pub const EVALUATION: u64 = 1_000_000;
-/// Steps of all predicates on all clusters in a run, of which each name that is looked for takes
-/// one: about a third of a second. Upstream has no
-/// such bound, and stands still as long as it takes.
+/// Most steps of all predicates on all clusters in a run: about a third of a second. Each name that
+/// is looked up takes one step. Upstream has no such limit, and stands still as long as it takes.
 pub const RUN: u64 = 10_000_000;
 
-/// A run of the filter, with what it may still do.
+/// A run of the filter, with the steps that it has left.
 #[derive(Debug)]
 pub struct Predicates<'a> {
     any_of: &'a [Predicate],
@@ -32,7 +31,7 @@ impl<'a> Predicates<'a> {
         Self { any_of: predicates, scores, left: RUN }
     }
 
-    /// Steps that were taken until now.
+    /// Steps taken so far.
     pub fn steps(&self) -> u64 {
         RUN - self.left
     }
@@ -52,7 +51,7 @@ impl<'a> Predicates<'a> {
         Ok(has_passed)
     }
 
-    /// Whether each expression is true. An error is not, nor is what is no boolean.
+    /// Whether each expression is true. An error is not, nor is a value other than a boolean.
     fn evaluate(&mut self, programs: &'a [Program], cluster: &'a ManagedCluster) -> Result<bool, TooCostly> {
         for program in programs {
             let steps = EVALUATION.min(self.left);
@@ -61,7 +60,7 @@ impl<'a> Predicates<'a> {
             let is_true = matches!(answer, Ok(Value::Bool(true)));
             let is_exhausted = matches!(answer, Err(Failure::Exhausted));
             self.left -= steps - meter.left();
-            // By the bound of the run, that is: whose turn it was to find out makes no difference.
+            // By the limit of the run, that is: which expression reached it makes no difference.
             if is_exhausted && steps < EVALUATION {
                 return Err(TooCostly);
             }

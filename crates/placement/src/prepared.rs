@@ -1,8 +1,8 @@
 //! A Placement that is ready to be scheduled: selectors and expressions are compiled once, not for
 //! every run.
 //!
-//! What is wrong with it is kept beside the rest: upstream finds it only on the way, and some of it
-//! not at all when there is no cluster to try it on.
+//! Mistakes are kept next to the rest: upstream finds them only during a run, and some not at all
+//! if there is no cluster to try them on.
 
 mod groups;
 mod predicates;
@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use crate::objects::{Metadata, Placement, Toleration};
 
-/// Annotation of a Placement that is not to be scheduled: `true`.
+/// Annotation of a Placement whose scheduling is turned off: `true`.
 pub const DISABLE_ANNOTATION: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
 
-/// Tolerations: all are looked at for each taint.
+/// Most tolerations: all are checked for each taint.
 const TOLERATIONS: usize = 256;
 
 #[derive(Debug)]
@@ -28,17 +28,17 @@ pub struct Prepared {
     pub namespace: String,
     pub name: String,
     pub generation: i64,
-    /// Whether it is to be left as it is: it is being deleted, or scheduling is switched off.
+    /// Whether it must be left as it is: it is being deleted, or its scheduling is turned off.
     pub is_at_rest: bool,
-    /// Empty: all that are bound.
+    /// Empty for all that are bound.
     pub cluster_sets: Vec<String>,
-    /// None: all that fit.
+    /// `None` for all that fit.
     pub number_of_clusters: Option<usize>,
     pub predicates: Result<Vec<Predicate>, String>,
     pub tolerations: Result<Vec<Toleration>, &'static str>,
     pub prioritizers: Result<Vec<Weighted>, String>,
     pub groups: Result<GroupRule, String>,
-    /// Fields that are set and not looked at.
+    /// Fields that are set and ignored.
     pub ignored: Vec<&'static str>,
 }
 
@@ -54,7 +54,7 @@ impl Prepared {
             generation: metadata.generation,
             is_at_rest: is_disabled || metadata.deletion_timestamp.is_some(),
             cluster_sets: spec.cluster_sets.clone(),
-            // Upstream ends with a panic on negative numbers, which its API lets pass.
+            // Upstream panics on negative numbers, which its API accepts.
             number_of_clusters: spec.number_of_clusters.map(|count| usize::try_from(count).unwrap_or(0)),
             predicates: predicates::predicates(&spec.predicates),
             tolerations: tolerations(&spec.tolerations),
@@ -64,13 +64,13 @@ impl Prepared {
         }
     }
 
-    /// Whether it sees whole clusters, and all scores.
+    /// Whether it has expressions, which see whole clusters and all scores.
     pub fn has_expressions(&self) -> bool {
         let predicates = self.predicates.as_deref().unwrap_or_default();
         predicates.iter().any(|predicate| !predicate.expressions.is_empty())
     }
 
-    /// Resources of add-ons' scores that it asks for.
+    /// Resources of the add-ons' scores that it uses.
     pub fn score_resources(&self) -> impl Iterator<Item = &str> {
         let prioritizers = self.prioritizers.as_deref().unwrap_or_default();
         prioritizers.iter().filter_map(|weighted| match &weighted.prioritizer {
@@ -80,11 +80,11 @@ impl Prepared {
     }
 }
 
-/// Of a name, in bytes: decisions have it as a label's value.
+/// Longest name, in bytes: decisions have it as a label's value.
 const LONGEST_NAME: usize = 63;
 
-/// Reads an object, and tells why it cannot be scheduled at all. What cannot be read, though the
-/// kind's schema let it pass, asks for nothing.
+/// Parses an object, and says why it cannot be scheduled at all, if so. An object that cannot be
+/// parsed, though the kind's schema let it pass, becomes a Placement with an empty spec.
 pub fn read(object: &Value) -> (Prepared, Option<String>) {
     match Placement::deserialize(object) {
         Ok(placement) => {
@@ -105,13 +105,13 @@ pub fn read(object: &Value) -> (Prepared, Option<String>) {
     }
 }
 
-/// Whether a Placement is to be left as it is, however it reads.
+/// Whether a Placement must be left as it is, even if it cannot be parsed.
 pub fn is_at_rest(object: &Value) -> bool {
     let metadata = &object["metadata"];
     !metadata["deletionTimestamp"].is_null() || metadata["annotations"][DISABLE_ANNOTATION] == "true"
 }
 
-/// The tolerations, unless one of them says what can mean nothing.
+/// The tolerations, unless one of them is invalid, or there are too many.
 fn tolerations(tolerations: &[Toleration]) -> Result<Vec<Toleration>, &'static str> {
     if tolerations.len() > TOLERATIONS {
         return Err("There are more than 256 tolerations.");
@@ -128,7 +128,7 @@ fn tolerations(tolerations: &[Toleration]) -> Result<Vec<Toleration>, &'static s
     Ok(tolerations.to_vec())
 }
 
-/// Fields that the API has and upstream's scheduler does not read, where they are not the default.
+/// Fields of the API that upstream's scheduler does not read, if they are not the default.
 fn ignored(placement: &Placement) -> Vec<&'static str> {
     let spec = &placement.spec;
     let set = [

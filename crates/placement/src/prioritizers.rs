@@ -1,4 +1,4 @@
-//! Scores of the clusters that are left, −100 to 100 each. Integers are truncated where upstream
+//! Scores of the remaining clusters, −100 to 100 each. Integers are truncated where upstream
 //! truncates them.
 
 mod add_on;
@@ -15,7 +15,7 @@ use crate::prepared::{Prioritizer, Weighted};
 
 const MOST: i64 = 100;
 
-/// The scores of one prioritizer, in the order of `candidates`; those that were filtered have none.
+/// The scores of one prioritizer, in the order of `candidates`; filtered candidates have none.
 pub fn scored<'a>(
     weighted: &'a Weighted,
     candidates: &[Candidate<'a>],
@@ -52,8 +52,9 @@ fn others(cluster: &str, own: &Own<'_>, input: &Input<'_>) -> u64 {
     input.decisions.uses(cluster).saturating_sub(own.count(cluster))
 }
 
-/// The most that decisions of others name any cluster, a candidate or not. Only the own clusters
-/// are asked for one by one: of the others, the most is that of all which is not of own ones alone.
+/// The most often that decisions of others name any cluster, a candidate or not. Only our own
+/// clusters are looked up one by one: for the rest, it is the highest count that clusters other
+/// than our own have.
 fn busiest(own: &Own<'_>, input: &Input<'_>) -> u64 {
     let mut all_of_own: HashMap<u64, usize, RandomState> = HashMap::default();
     let mut most = 0;
@@ -66,7 +67,7 @@ fn busiest(own: &Own<'_>, input: &Input<'_>) -> u64 {
     of_others.map_or(most, |(count, _)| most.max(count))
 }
 
-/// 100 where no other Placement chose the cluster; −100 where most did.
+/// 100 if no other Placement chose the cluster; −100 for the busiest cluster.
 fn balance(count: u64, busiest: u64) -> i64 {
     if count == 0 {
         return MOST;
@@ -75,7 +76,7 @@ fn balance(count: u64, busiest: u64) -> i64 {
     2 * numbers::truncated(numbers::float(MOST) * (0.5 - usage))
 }
 
-/// Between the least and the most that those left have to allocate.
+/// Scores each cluster between the least and the most allocatable amount of the remaining clusters.
 fn allocatable(candidates: &[Candidate<'_>], of: fn(&ManagedCluster) -> Option<f64>) -> Vec<Option<i64>> {
     let left = candidates.iter().filter(|candidate| candidate.filtered_by.is_none());
     let amounts = left.filter_map(|candidate| of(candidate.cluster));

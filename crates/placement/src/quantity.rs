@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::numbers;
 
-/// A decimal number with its suffix worked in: `mantissa` × 10^`scale`, exactly.
+/// A decimal number with its suffix applied: `mantissa` × 10^`scale`, exactly.
 ///
 /// Parts finer than nano are rounded away from zero, as Kubernetes does. The scale is that of the
 /// text, since the nearest double depends on it ([`Quantity::approximate`]).
@@ -18,13 +18,13 @@ pub struct Quantity {
     nanos: i128,
 }
 
-/// The text is no quantity, or one beyond about ±10^29.
+/// The text is not a quantity, or is beyond about ±10^29.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
 pub struct InvalidQuantity;
 
 const NANO: i32 = -9;
-/// Digits of a quantity: more would not fit.
+/// Most digits of a quantity: more would not fit.
 const DIGITS: usize = 30;
 /// 10^0 to 10^30, the nearest double each: multiplying would add errors.
 const POWERS: [f64; 31] = [
@@ -124,7 +124,7 @@ impl Ord for Quantity {
     }
 }
 
-/// What a suffix multiplies by: a factor, and a power of ten.
+/// The meaning of a suffix: a factor, and a power of ten.
 fn factor(suffix: &str) -> Option<(i128, i32)> {
     let decimal = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -142,7 +142,7 @@ fn power(exponent: i32) -> Option<i128> {
     10_i128.checked_pow(u32::try_from(exponent).ok()?)
 }
 
-/// `mantissa` without its last `digits`, away from zero.
+/// `mantissa` without its last `digits`, rounded away from zero.
 fn rounded(mantissa: i128, digits: i32) -> i128 {
     let Some(one) = power(digits) else { return mantissa.signum() };
     mantissa / one + if mantissa % one == 0 { 0 } else { mantissa.signum() }

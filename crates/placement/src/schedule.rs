@@ -13,10 +13,10 @@ use crate::prioritizers::scored;
 use crate::slices::{SLICE, groups};
 use crate::taints::{Tolerance, earlier, tolerance};
 
-/// Decisions of a Placement: each is written, and named in the Placement's status.
+/// Most decisions of a Placement: each is written, and named in the Placement's status.
 const MOST_OBJECTS: usize = 1000;
 
-/// What a run has found so far.
+/// The results of a run so far.
 struct Run<'i, 'a> {
     input: &'i Input<'a>,
     own: Own<'a>,
@@ -25,14 +25,14 @@ struct Run<'i, 'a> {
     warnings: Vec<Warning<'a>>,
     chosen: Vec<&'a ManagedCluster>,
     unscheduled: usize,
-    /// Of predicates.
+    /// Steps that predicates took.
     steps: u64,
 }
 
-/// Which clusters `input`'s Placement chooses, and why.
+/// Chooses the clusters of `input`'s Placement, and says why.
 ///
-/// The result depends on nothing but the input, and not on the order of its lists. It ignores
-/// whether the Placement is [at rest](crate::Prepared::is_at_rest).
+/// The result depends only on the input, and not on the order of its lists. It ignores whether the
+/// Placement is [at rest](crate::Prepared::is_at_rest).
 pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     let Candidates { bindings, sets, clusters, unreadable } = candidates(input);
     let candidates = clusters.into_iter().map(|cluster| Candidate { cluster, filtered_by: None, total: 0 }).collect();
@@ -48,8 +48,7 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     };
     let unreadable = unreadable.map_or(Ok(()), |why| Err(Misconfigured { plugin: "", why }));
     let ran = unreadable.and_then(|()| run.run());
-    // Upstream groups whatever was chosen, so what is wrong with groups is reported before the
-    // rest.
+    // Upstream groups whatever was chosen, so mistakes in groups are reported before the rest.
     let rule = input.placement.groups.as_ref().map_err(|why| Misconfigured { plugin: "", why: why.clone() });
     let requeue_at = if ran.is_ok() { run.first_end() } else { None };
     let grouped = rule.and_then(|rule| ran.map(|()| rule)).and_then(|rule| grouped(&run.chosen, rule));
@@ -88,8 +87,8 @@ fn grouped<'a>(chosen: &[&'a ManagedCluster], rule: &'a GroupRule) -> Result<Vec
 // === impl Run ===
 
 impl Run<'_, '_> {
-    /// The steps in upstream's order: what is wrong with a step is found only when it is reached,
-    /// and with a filter only when there is a cluster for it.
+    /// The steps in upstream's order: a mistake in a step is found only when the step is reached,
+    /// and in a filter only when there is a cluster for it.
     fn run(&mut self) -> Result<(), Misconfigured> {
         self.filter_by_predicates()?;
         self.filter_by_taints()?;
@@ -145,11 +144,11 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The best of those left; of equals, the first by name.
+    /// Chooses the best of the remaining clusters; of equal ones, the first by name.
     fn choose(&mut self) {
         let left = self.candidates.iter().filter(|candidate| candidate.filtered_by.is_none());
         let mut left: Vec<&Candidate<'_>> = left.collect();
-        // They are in the order of their names, and this keeps it.
+        // They are sorted by name, and this sort is stable.
         left.sort_by_key(|candidate| Reverse(candidate.total));
         let asked = self.input.placement.number_of_clusters;
         left.truncate(asked.unwrap_or(usize::MAX));
@@ -157,8 +156,8 @@ impl Run<'_, '_> {
         self.unscheduled = asked.unwrap_or(0).saturating_sub(self.chosen.len());
     }
 
-    /// The first end of a toleration of the clusters chosen until now. One that is chosen only now
-    /// is looked at in the next run, which its decision brings about.
+    /// The first end of a toleration of the clusters that are decided already. A cluster that is
+    /// chosen only now is checked in the next run, which its decision causes.
     fn first_end(&self) -> Option<time::OffsetDateTime> {
         let Ok(tolerations) = &self.input.placement.tolerations else { return None };
         let tainted = self.input.clusters.iter().filter(|cluster| !cluster.taints.is_empty());

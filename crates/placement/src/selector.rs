@@ -1,4 +1,4 @@
-//! Label selectors as Kubernetes has them, over labels and over claims.
+//! Kubernetes' label selectors, over labels and over claims.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::labels::{Labels, Texts};
 use crate::names;
 
-/// As it is written. Everything in it has to hold; an empty one selects everything.
+/// As written. All of it must hold; an empty one selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
@@ -24,7 +24,7 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
-/// Ready to match.
+/// A compiled selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
     rules: Vec<Rule>,
@@ -37,7 +37,7 @@ enum Rule {
         key: String,
         values: Texts,
     },
-    /// What has no such label matches.
+    /// Also matches if there is no such label.
     NotIn {
         key: String,
         values: Texts,
@@ -66,7 +66,7 @@ pub enum InvalidSelector {
 impl Selector {
     /// # Errors
     ///
-    /// The API would not take the selector.
+    /// Fails if the API would refuse the selector.
     pub fn compile(selector: &LabelSelector) -> Result<Self, InvalidSelector> {
         let equal = |(key, value): (&String, &String)| rule(key, "In", std::slice::from_ref(value));
         let labels = selector.match_labels.iter().map(equal);
@@ -74,11 +74,11 @@ impl Selector {
         Ok(Self { rules: rules?, is_nothing: false })
     }
 
-    /// Of requirements alone, as claims have them.
+    /// Compiles requirements only, as claims have them.
     ///
     /// # Errors
     ///
-    /// The API would not take them.
+    /// Fails if the API would refuse them.
     pub fn of_expressions(requirements: &[Requirement]) -> Result<Self, InvalidSelector> {
         let rules: Result<_, _> = expressions(requirements).collect();
         Ok(Self { rules: rules?, is_nothing: false })
@@ -88,7 +88,7 @@ impl Selector {
         Self { rules: Vec::new(), is_nothing: true }
     }
 
-    /// Names that are looked for.
+    /// Number of names that are looked up.
     pub fn rules(&self) -> usize {
         self.rules.len()
     }

@@ -1,17 +1,17 @@
-//! Decision groups, as `PlacementDecision` objects and as the Placement's status tells them.
+//! Decision groups, as `PlacementDecision` objects and as listed in the Placement's status.
 
 use crate::objects::{ManagedCluster, PLACEMENT_LABEL};
 use crate::outcome::Group;
 use crate::prepared::GroupRule;
 
-/// Clusters of one object.
+/// Most clusters of one object.
 pub const SLICE: usize = 100;
 /// Label of decisions: the name of their group, which may be empty.
 pub const GROUP_NAME_LABEL: &str = "cluster.open-cluster-management.io/decision-group-name";
 /// Label of decisions: the position of their group, from 0.
 pub const GROUP_INDEX_LABEL: &str = "cluster.open-cluster-management.io/decision-group-index";
 
-/// A `PlacementDecision` as it should be. It belongs to its Placement, which is its controller.
+/// The wanted state of a `PlacementDecision`. It belongs to its Placement, which is its controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionObject<'o> {
     /// `<placement>-decision-<n>`, counted from 1 over all groups.
@@ -33,8 +33,8 @@ pub struct GroupStatus<'o> {
     pub cluster_count: usize,
 }
 
-/// The groups of the chosen clusters: each of the rule's takes what it matches of what is left,
-/// the last the rest. There is always one.
+/// The groups of the chosen clusters: each of the rule's takes the remaining clusters that it
+/// matches, the last takes the rest. There is always one.
 pub(crate) fn groups<'a>(chosen: &[&'a ManagedCluster], rule: &'a GroupRule) -> Vec<Group<'a>> {
     let size = rule.size.within(chosen.len()).unwrap_or(chosen.len());
     let mut rest: Vec<&ManagedCluster> = chosen.to_vec();
@@ -56,7 +56,7 @@ fn split<'a>(name: &'a str, clusters: &[&'a ManagedCluster], size: usize) -> imp
     clusters.chunks(size.max(1)).map(move |part| Group { name, clusters: names(part) })
 }
 
-/// The objects of `groups`: slices of each, one at least.
+/// The objects of `groups`: slices of each, at least one.
 pub fn objects<'o>(placement: &str, groups: &'o [Group<'o>]) -> Vec<DecisionObject<'o>> {
     let mut objects: Vec<DecisionObject<'o>> = Vec::new();
     for (group_index, group) in groups.iter().enumerate() {

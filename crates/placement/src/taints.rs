@@ -7,14 +7,14 @@ use crate::objects::{ManagedCluster, Taint, Toleration};
 /// Whether a cluster is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tolerance {
-    /// At least until then; without a time, until something changes.
+    /// At least until this time; without a time, until something changes.
     Until(Option<OffsetDateTime>),
     No,
 }
 
 /// Whether all taints of `cluster` are tolerated at `now`.
 ///
-/// `PreferNoSelect` always is; `NoSelectIfNew` is where the cluster is chosen already.
+/// `PreferNoSelect` always is; `NoSelectIfNew` is if the cluster is chosen already.
 pub fn tolerance(
     cluster: &ManagedCluster,
     tolerations: &[Toleration],
@@ -37,7 +37,7 @@ pub fn tolerance(
     Tolerance::Until(first_end)
 }
 
-/// The earlier of two ends; none is never.
+/// The earlier of two ends; `None` is never.
 pub fn earlier(a: Option<OffsetDateTime>, b: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -1,5 +1,5 @@
-//! An object for repeated look-ups: packed, so that a look-up reads few places of memory. The maps
-//! of `serde_json` are trees of texts, which are read on the way down.
+//! An object for repeated look-ups: packed, so that a look-up reads few places of memory. A look-up
+//! in `serde_json`'s maps reads the texts of a tree on the way down.
 
 use serde_json::{Number, Value as Json};
 
@@ -13,7 +13,7 @@ pub enum Tree {
     Number(Number),
     Text(Box<str>),
     List(Box<[Tree]>),
-    /// By name.
+    /// Sorted by name.
     Map(Box<[Entry]>),
 }
 
@@ -22,7 +22,7 @@ pub type Entry = (Box<str>, Tree);
 // === impl Tree ===
 
 impl Tree {
-    /// Those of a map; what is none has none.
+    /// The entries of a map; any other value has none.
     pub fn entries(&self) -> &[Entry] {
         if let Self::Map(entries) = self { entries } else { &[] }
     }

@@ -1,4 +1,4 @@
-//! Types of operators: what cannot be right for any values is a fault before evaluation.
+//! Types of operators: an operation that can succeed for no values is a fault before evaluation.
 
 use super::syntax::{Expr, Operator};
 use super::types::Type;
@@ -7,7 +7,7 @@ use super::types::Type;
 const ORDERED: [Type; 8] =
     [Type::Bool, Type::Int, Type::Uint, Type::Double, Type::Text, Type::Bytes, Type::Timestamp, Type::Duration];
 
-/// What `+` makes of two types.
+/// The left and right type of `+`, and that of the sum.
 const SUMS: [[Type; 3]; 9] = [
     [Type::Int, Type::Int, Type::Int],
     [Type::Uint, Type::Uint, Type::Uint],

@@ -13,12 +13,12 @@ use super::types::Type;
 use super::value::{Map, Value};
 use crate::tree::{self, Entry, Tree};
 
-/// Levels of a value, see [`Value::depth`]: more than any object of Kubernetes has.
+/// Deepest value, see [`Value::depth`]: more levels than any object of Kubernetes has.
 const DEEPEST: usize = 200;
-/// Parameters of a function, at most.
+/// Most parameters of a function.
 const ARGUMENTS: usize = 4;
 
-/// What a chain of fields leads to.
+/// The value to which a chain of fields leads.
 enum Within<'a> {
     Map(&'a [Entry]),
     Other(&'a Tree),
@@ -84,7 +84,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// The value that something is selected of: mostly a map within the input.
+    /// The value from which something is selected: mostly a map within the input.
     fn whole(&mut self, expression: &'a Expr) -> Answer<'a> {
         match self.within_input(expression)? {
             Some(Within::Map(entries)) => Ok(Value::Map(Map::Tree(entries))),
@@ -93,8 +93,8 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// Where a chain of fields leads to, from a variable. None: it is no such chain, and nothing
-    /// was paid.
+    /// Follows a chain of fields from a variable. `None` if `expression` is not such a chain; then
+    /// nothing was charged.
     fn within_input(&mut self, expression: &'a Expr) -> Result<Option<Within<'a>>, Failure> {
         match &expression.node {
             Node::Variable(at) => {
@@ -116,7 +116,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// `&&` of the parts, or `||`: one part that is `decisive` decides, whatever the others are.
+    /// `&&` of the parts, or `||`: one `decisive` part decides, whatever the others are.
     fn logical(&mut self, parts: &'a [Expr], decisive: bool) -> Answer<'a> {
         let mut failure = None;
         for part in parts {
@@ -206,7 +206,7 @@ impl<'a> Run<'_, 'a> {
         let mut values: [Value<'a>; ARGUMENTS] = [Value::Null, Value::Null, Value::Null, Value::Null];
         for (value, argument) in values.iter_mut().zip(arguments) {
             *value = self.value(argument)?;
-            // Few functions look at less than all of a text.
+            // Few functions read less than all of a text.
             match value {
                 Value::Text(text) => self.meter.traverse(text.len())?,
                 Value::Bytes(bytes) => self.meter.traverse(bytes.len())?,
@@ -229,7 +229,7 @@ impl<'a> Run<'_, 'a> {
                 if !left.is_comparable(right) {
                     return Err(Failure::no_overload());
                 }
-                // What is no number is neither less nor greater.
+                // NaN is neither less nor greater.
                 left.order(right, self.meter)?.is_some_and(|order| match operator {
                     Operator::Less => order.is_lt(),
                     Operator::LessOrEqual => order.is_le(),
@@ -270,7 +270,7 @@ fn missing(index: &Value<'_>) -> Failure {
     }
 }
 
-/// A position in a list. Negative ones are none: they lead nowhere.
+/// A position in a list. A negative one is beyond any list: it leads nowhere.
 fn position(index: &Value<'_>) -> Result<usize, Failure> {
     let whole = match index {
         Value::Int(at) => Some(*at),

@@ -1,4 +1,4 @@
-//! Functions: what they take and give, and the evaluation that they are called in.
+//! Functions: their parameters and results, and the evaluation in which they run.
 
 use super::meter::{Failure, Meter};
 use super::patterns::Pattern;
@@ -7,7 +7,7 @@ use super::value::Value;
 
 pub type Answer<'a> = Result<Value<'a>, Failure>;
 
-/// What expressions may ask of their surroundings.
+/// Data that expressions may request from outside.
 pub trait Host<'a> {
     /// Names and values of the `AddOnPlacementScore` `resource` of `cluster`, if there is one.
     fn scores(&self, cluster: &str, resource: &str) -> Option<Vec<(&'a str, i64)>>;
@@ -18,9 +18,9 @@ pub struct Run<'m, 'a> {
     pub variables: &'m [Value<'a>],
     pub host: &'m dyn Host<'a>,
     pub meter: &'m mut Meter,
-    /// Variables of the comprehensions around, from the outermost.
+    /// Variables of the enclosing comprehensions, outermost first.
     pub locals: Vec<Value<'a>>,
-    /// The pattern of the call that is made, if it was a constant.
+    /// The pattern of the current call, if it was a constant.
     pub regex: Option<&'a Pattern>,
 }
 
@@ -30,7 +30,7 @@ type Function = for<'m, 'a> fn(&mut Run<'m, 'a>, &[Value<'a>]) -> Answer<'a>;
 #[derive(Debug)]
 pub struct Overload {
     pub name: &'static str,
-    /// The first parameter stands before the name: `a.f(b)`.
+    /// Whether the first parameter precedes the name: `a.f(b)`.
     pub is_member: bool,
     parameters: &'static [Type],
     pub result: Type,
@@ -48,7 +48,7 @@ pub const fn method(name: &'static str, parameters: &'static [Type], result: Typ
 // === impl Overload ===
 
 impl Overload {
-    /// Whether its parameters are these.
+    /// Whether its parameters are exactly these.
     pub fn is_for(&self, parameters: &[Type]) -> bool {
         self.parameters == parameters
     }

@@ -1,4 +1,4 @@
-//! Text of an expression to tokens.
+//! Splits the text of an expression into tokens.
 
 use super::syntax::{Fault, Limits};
 use super::token::{Kind, MARKS, Token, number, quoted};
@@ -19,7 +19,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
     Ok(found)
 }
 
-/// Past spaces and comments.
+/// The position after spaces and comments.
 fn skipped(text: &str, mut at: usize) -> usize {
     loop {
         let rest = text.get(at..).unwrap_or_default();

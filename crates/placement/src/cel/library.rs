@@ -1,4 +1,4 @@
-//! Functions: what they are called, what they take, what they give.
+//! Functions: their names, parameters and results.
 
 mod cidr;
 mod conversions;
@@ -52,17 +52,17 @@ fn all(purpose: Purpose) -> impl Iterator<Item = &'static Overload> {
     LIBRARIES.into_iter().flatten().chain(own)
 }
 
-/// Whether there is a function of this name that is no method.
+/// Whether there is a function of this name that is not a method.
 pub fn is_function(purpose: Purpose, name: &str) -> bool {
     all(purpose).any(|overload| overload.name == name && !overload.is_member)
 }
 
-/// Refuses an unknown zone of a time in a call of one of `overloads`. The expression would never
-/// match, and take a Placement's clusters away.
+/// Refuses an unknown time zone in a call of one of `overloads`. The expression would never match,
+/// and a Placement would lose its clusters.
 ///
 /// # Errors
 ///
-/// The call may take a zone, and `text` is none.
+/// Fails if the call may take a time zone, and `text` is none.
 pub fn check_zone(overloads: &[&Overload], text: &str) -> Result<(), String> {
     let takes_zone = overloads.iter().any(|known| known.is_for(&[Type::Timestamp, Type::Text]));
     if !takes_zone || time::offset(text).is_some() {
@@ -71,11 +71,11 @@ pub fn check_zone(overloads: &[&Overload], text: &str) -> Result<(), String> {
     Err(format!("unknown time zone '{text}': write UTC, or an offset such as '+01:00'"))
 }
 
-/// The overloads that may fit what is known of the arguments.
+/// The overloads that may fit the known types of the arguments.
 ///
 /// # Errors
 ///
-/// There is no such function, or none that takes these.
+/// Fails if there is no such function, or none that takes these types.
 pub fn overloads(
     purpose: Purpose,
     name: &str,

@@ -1,9 +1,9 @@
-//! How much an evaluation may do, and what it ends with.
+//! The steps that an evaluation may take, and the reasons why it has no value.
 
 use std::borrow::Cow;
 
-/// Work that is left. A step is about what one node of an expression takes to evaluate; what
-/// functions go through is charged by its size.
+/// The steps that are left. A step is about what one node of an expression takes to evaluate;
+/// functions are charged by the size of what they read.
 #[derive(Debug)]
 pub struct Meter {
     left: u64,
@@ -12,13 +12,13 @@ pub struct Meter {
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The expression's own error: `&&`, `||`, `all` and `exists` may get over it.
+    /// The expression's own error: `&&`, `||`, `all` and `exists` may ignore it.
     Error(Cow<'static, str>),
-    /// No work is left: nothing gets over it.
+    /// No steps are left: nothing ignores this.
     Exhausted,
 }
 
-/// Bytes that are gone through in a step.
+/// Bytes that are read or written in a step.
 const STRIDE: usize = 8;
 
 // === impl Meter ===
@@ -38,7 +38,7 @@ impl Meter {
         left.map(|_| ()).ok_or(Failure::Exhausted)
     }
 
-    /// For going through or making so many bytes.
+    /// Charges for reading or creating `bytes` bytes.
     pub fn traverse(&mut self, bytes: usize) -> Result<(), Failure> {
         self.charge(bytes / STRIDE)
     }

@@ -1,4 +1,4 @@
-//! Tokens to an expression. Names are resolved on the way: what is not known is a fault.
+//! Parses tokens into an expression, and resolves names on the way: an unknown name is a fault.
 
 mod calls;
 mod primary;
@@ -18,16 +18,16 @@ pub struct Parser<'t> {
     tokens: Vec<Token>,
     next: usize,
     variables: &'t [Variable],
-    /// Variables of the comprehensions around here, from the outermost.
+    /// Variables of the enclosing comprehensions, outermost first.
     locals: Vec<Box<str>>,
     depth: usize,
-    /// Constant patterns so far.
+    /// Number of constant patterns so far.
     patterns: usize,
 }
 
 type Parsed = Result<Expr, Fault>;
 
-/// Operators between two operands, those that bind least first.
+/// Operators between two operands, weakest binding first.
 const BINARY: [&[(&str, Operator)]; 3] = [
     &[
         ("<", Operator::Less),
@@ -42,7 +42,7 @@ const BINARY: [&[(&str, Operator)]; 3] = [
     &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Remainder)],
 ];
 
-/// The expression that is `text`, whole.
+/// Parses all of `text` as one expression.
 pub fn parse(purpose: Purpose, text: &str, variables: &[Variable]) -> Parsed {
     let tokens = tokens(text)?;
     let mut parser = Parser { purpose, tokens, next: 0, variables, locals: Vec::new(), depth: 0, patterns: 0 };
@@ -141,7 +141,7 @@ impl Parser<'_> {
         if count % 2 == 0 { Ok(operand) } else { self.built(node(Box::new(operand)), kind) }
     }
 
-    /// Whether a sign and a number come: one literal.
+    /// Whether a sign and a number follow, which are one literal.
     fn is_negative_number(&self) -> bool {
         let next = self.tokens.get(self.next + 1).map(|token| &token.kind);
         self.is_at("-") && matches!(next, Some(Kind::Int(_) | Kind::Double(_)))
@@ -179,7 +179,7 @@ impl Parser<'_> {
         self.built(Node::Select { of: Box::new(of), field, is_optional }, kind)
     }
 
-    /// An expression of `node`, unless it nests too deep.
+    /// An expression of `node`, unless it is nested too deeply.
     fn built(&self, node: Node, kind: Type) -> Parsed {
         let depth = 1 + below(&node);
         if depth > Limits::DEPTH {
@@ -236,7 +236,7 @@ impl Parser<'_> {
     }
 }
 
-/// Levels below a node.
+/// Number of levels below a node.
 fn below(node: &Node) -> usize {
     let most = |parts: &[Expr]| parts.iter().map(|part| part.depth).max().unwrap_or(0);
     let element = |element: &Element| element.value.depth;

@@ -1,23 +1,23 @@
-//! Regular expressions as RE2 means them. Matching takes time in proportion to the text.
+//! Regular expressions with RE2's meaning. Matching takes time in proportion to the text.
 
 use regex::{Regex, RegexBuilder};
 
-/// Bytes of a pattern.
+/// Longest pattern, in bytes.
 const PATTERN: usize = 1024;
-/// Bytes of a compiled pattern, which also bounds the time that compiling takes. The least of these
-/// that it fits in is its size: the crate does not tell it.
+/// Limits of a compiled pattern, in bytes, which also bound the time that compiling takes. The
+/// least that it fits in counts as its size, which the crate does not report.
 const SIZES: [usize; 6] = [256, 1024, 4 * 1024, 8 * 1024, 16 * 1024, 32 * 1024];
-/// Of one that is compiled for each evaluation: few, since each takes its time.
+/// Limits of a pattern that is compiled for each evaluation: few, because each attempt takes time.
 const SMALL: [usize; 2] = [1024, 16 * 1024];
-/// Bytes of text and of compiled pattern, multiplied, that are matched in a step. What matches
-/// takes up to some 50 ns for a byte and a KiB, where its states do not repeat.
+/// Bytes of text times bytes of compiled pattern that are matched in a step. Matching takes up to
+/// about 50 ns for one byte of text and one KiB of pattern, if its states do not repeat.
 const MATCHING: usize = 512;
-/// Bytes that matching may keep of what it has seen.
+/// Most bytes that matching may cache.
 const CACHE: usize = 1024 * 1024;
-/// Levels of brackets in a pattern.
+/// Deepest nesting of brackets in a pattern.
 const DEPTH: u32 = 50;
 
-/// RE2's classes are of ASCII; the crate's are of Unicode.
+/// RE2's classes are ASCII; the crate's are Unicode.
 const CLASSES: [(char, &str); 8] = [
     ('d', "[0-9]"),
     ('D', "[^0-9]"),
@@ -29,7 +29,7 @@ const CLASSES: [(char, &str); 8] = [
     ('C', r"(?s:.)"),
 ];
 
-/// A pattern that was compiled.
+/// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
     pub regex: Regex,
@@ -47,20 +47,20 @@ impl Pattern {
     }
 }
 
-/// A pattern that is compiled once.
+/// Compiles a pattern that is compiled once.
 ///
 /// # Errors
 ///
-/// It is no regular expression, or too large a one.
+/// Fails if it is not a regular expression, or too large.
 pub fn compiled(pattern: &str) -> Result<Pattern, String> {
     within(pattern, &SIZES)
 }
 
-/// A pattern that is compiled for each evaluation.
+/// Compiles a pattern that is compiled for each evaluation.
 ///
 /// # Errors
 ///
-/// It is no regular expression, or too large a one for that.
+/// Fails if it is not a regular expression, or too large for that.
 pub fn compiled_small(pattern: &str) -> Result<Pattern, String> {
     within(pattern, &SMALL)
 }
@@ -80,7 +80,7 @@ fn within(pattern: &str, sizes: &[usize]) -> Result<Pattern, String> {
             Ok(regex) => return Ok(Pattern { regex, size: *size }),
             Err(error) => why = error.to_string().replace('\n', " "),
         }
-        // A syntax error stays one, whatever the size.
+        // A syntax error stays one, with any size.
         if !why.contains("size limit") {
             break;
         }
@@ -88,8 +88,8 @@ fn within(pattern: &str, sizes: &[usize]) -> Result<Pattern, String> {
     Err(format!("error parsing regexp: {why}"))
 }
 
-/// Folding the cases of a range goes through all its characters before any limit of size is looked
-/// at: a millisecond for a pattern of eight bytes.
+/// Whether a pattern folds case beyond ASCII. Folding the case of a range visits all its characters
+/// before any size limit is checked: a millisecond for a pattern of eight bytes.
 fn folds_beyond_ascii(pattern: &str) -> bool {
     let mut groups = pattern.split("(?").skip(1);
     let flags = |group: &str| group.chars().take_while(char::is_ascii_alphabetic).any(|flag| flag == 'i');

@@ -1,4 +1,4 @@
-//! What an expression is made of once it is read, and how reading fails.
+//! The parts of a parsed expression, and faults of parsing.
 
 use std::fmt;
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use super::patterns::Pattern;
 use super::types::Type;
 use super::value::Value;
 
-/// Bounds on an expression before anything of it is evaluated.
+/// Limits of an expression, checked before any evaluation.
 pub struct Limits;
 
 /// An expression that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// In bytes of the text.
+    /// Position in the text, in bytes.
     pub at: usize,
     pub why: String,
 }
@@ -23,9 +23,9 @@ pub struct Fault {
 #[derive(Debug)]
 pub struct Expr {
     pub node: Node,
-    /// As far as it is known without evaluating.
+    /// The type, as far as it is known without evaluation.
     pub kind: Type,
-    /// Levels below this one, itself included.
+    /// Number of levels, including this one.
     pub depth: usize,
 }
 
@@ -34,7 +34,7 @@ pub enum Node {
     Constant(Constant),
     /// One of the variables that the caller gives, by position.
     Variable(usize),
-    /// A variable of a comprehension around this, counted from the outermost.
+    /// A variable of an enclosing comprehension, counted from the outermost.
     Local(usize),
     Select {
         of: Box<Expr>,
@@ -69,7 +69,7 @@ pub enum Node {
     Fold(Box<Fold>),
 }
 
-/// Of a list, or the value of a map's entry: an optional one that is empty is left out.
+/// An element of a list, or the value of a map's entry: an optional one that is empty is left out.
 #[derive(Debug)]
 pub struct Element {
     pub value: Expr,
@@ -81,9 +81,9 @@ pub struct Element {
 pub struct Fold {
     pub rule: Rule,
     pub over: Expr,
-    /// Where the variable is while this runs.
+    /// Position of the variable among the locals while this runs.
     pub local: usize,
-    /// Of `map` with three arguments.
+    /// The condition of `map` with three arguments.
     pub condition: Option<Expr>,
     pub body: Expr,
 }
@@ -133,15 +133,15 @@ pub enum Operator {
 // === impl Limits ===
 
 impl Limits {
-    /// Bytes of an expression.
+    /// Longest expression, in bytes.
     pub const TEXT: usize = 16 * 1024;
-    /// Brackets, arguments and conditions within each other.
+    /// Deepest nesting of brackets, arguments and conditions.
     pub const NESTING: usize = 32;
-    /// Operators and members that follow each other, those levels included: `a.b.c + d` has four.
+    /// Most levels, including operators and members in a row: `a.b.c + d` has four.
     pub const DEPTH: usize = 96;
-    /// Comprehensions within each other.
+    /// Deepest nesting of comprehensions.
     pub const FOLDS: usize = 6;
-    /// Patterns that are constants: they are compiled with the expression.
+    /// Most constant patterns, which are compiled with the expression.
     pub const PATTERNS: usize = 16;
 }
 
@@ -156,7 +156,7 @@ impl Fault {
         Self { at, why: format!("Syntax error: {why}") }
     }
 
-    /// With line and column of `text`, and the line itself, as cel-go tells it.
+    /// The fault with its line and column in `text`, and the line itself, as cel-go writes it.
     pub fn within(&self, text: &str) -> String {
         let before = text.get(..self.at.min(text.len())).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -187,7 +187,7 @@ impl<'a> From<&'a Constant> for Value<'a> {
 // === impl Operator ===
 
 impl Operator {
-    /// As cel-go names the function behind it.
+    /// cel-go's name of the function behind it.
     pub fn function(self) -> &'static str {
         match self {
             Self::Add => "_+_",

@@ -47,7 +47,7 @@ fn found(text: &str, steps: u64) -> Found {
         };
         (found, meter.left())
     };
-    // However the object is kept.
+    // Both forms of the object give the same result.
     let (packed, plain) = (found(Value::from(&Tree::from(cluster.clone()))), found(Value::from(&cluster)));
     assert_eq!(packed, plain, "{text}");
     plain.0
@@ -59,17 +59,17 @@ fn each(texts: &[&str], is_it: impl Fn(&Found) -> bool, wanted: impl Debug) {
     assert!(wrong.is_empty(), "not {wanted:?}: {wrong:#?}");
 }
 
-/// Each is true.
+/// Asserts that each is true.
 pub fn holds(texts: &[&str]) {
     each(texts, |found| *found == Found::Bool(true), "true");
 }
 
-/// Each compiles, and has no value.
+/// Asserts that each compiles, and has no value.
 pub fn fails(texts: &[&str]) {
     each(texts, |found| matches!(found, Found::Failure(Failure::Error(_))), "an error");
 }
 
-/// None compiles.
+/// Asserts that none compiles.
 pub fn refused(texts: &[&str]) {
     each(texts, |found| matches!(found, Found::Fault(_)), "refused");
 }
@@ -223,7 +223,7 @@ fn no_expression_is_deeper_or_longer_than_the_limits() {
     ] {
         assert!(matches!(found(&text, STEPS), Found::Fault(_)), "{text:.60}");
     }
-    // What is just within them is evaluated on a small stack.
+    // Expressions just within the limits are evaluated on a small stack.
     holds(&[
         &format!("!{}true", "!".repeat(999)),
         &format!("true{}", " && true".repeat(1_000)),

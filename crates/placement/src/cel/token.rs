@@ -1,12 +1,12 @@
-//! What the text of an expression is read as first: tokens, of which literals (numbers, strings,
-//! bytes) have a syntax of their own (CEL's language definition, "Lexical analysis").
+//! The tokens of an expression's text. Literals (numbers, strings, bytes) have a syntax of their
+//! own (CEL's language definition, "Lexical analysis").
 
 use super::syntax::Fault;
 
 /// A token and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
-    /// In bytes of the text.
+    /// Position in the text, in bytes.
     pub at: usize,
     pub kind: Kind,
 }
@@ -25,7 +25,7 @@ pub enum Kind {
     End,
 }
 
-/// Longer ones first: the first that fits is taken.
+/// Longer ones first: the first that matches is taken.
 pub const MARKS: [&str; 27] = [
     "&&", "||", "==", "!=", "<=", ">=", "[?", ".?", "{?", "(", ")", "[", "]", "{", "}", "<", ">", "!", "?", ":", ",",
     ".", "+", "-", "*", "/", "%",
@@ -98,7 +98,8 @@ pub fn quoted(rest: &str, at: usize) -> Result<Option<(Kind, usize)>, Fault> {
     Ok(Some((Kind::Text(text.into()), end)))
 }
 
-/// Bytes before the closing quote. Only three quotes may hold a line's end.
+/// Length of the content before the closing quote, in bytes. Only triple quotes may contain a line
+/// break.
 fn content_length(content: &str, quote: &str, is_raw: bool) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in content.char_indices() {
@@ -129,7 +130,7 @@ fn unescaped(content: &str, is_bytes: bool, at: usize) -> Result<Vec<u8>, Fault>
     Ok(out)
 }
 
-/// Writes what the escape at the start of `rest` means; returns what is behind it.
+/// Writes the meaning of the escape at the start of `rest`; returns the text after it.
 fn escape<'t>(rest: &'t str, is_bytes: bool, out: &mut Vec<u8>) -> Option<&'t str> {
     let letter = rest.chars().next()?;
     let after = &rest[letter.len_utf8()..];

@@ -1,4 +1,4 @@
-//! Types of values, as far as they are told apart: elements of lists and maps are not.
+//! Types of values. Lists and maps are not distinguished by their elements.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ const NAMED: [Type; 18] = [
 // === impl Type ===
 
 impl Type {
-    /// Of its name alone: those with a dot in their names are no single word.
+    /// The type of this name. Names with a dot are not a single word, and are not found.
     pub fn named(name: &str) -> Option<Self> {
         NAMED.into_iter().find(|kind| kind.name() == name)
     }
@@ -82,7 +82,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of `other` may turn out to be one of this.
+    /// Whether a value of `other` may turn out to be of this type.
     pub fn accepts(self, other: Self) -> bool {
         self == Self::Dyn || other == Self::Dyn || self == other
     }
@@ -91,7 +91,7 @@ impl Type {
         matches!(self, Self::Int | Self::Uint | Self::Double)
     }
 
-    /// The type of what is of this one or of `other`.
+    /// The type of a value that is of this type or of `other`.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         if self == other { self } else { Self::Dyn }

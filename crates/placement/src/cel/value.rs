@@ -1,4 +1,4 @@
-//! Values while an expression is evaluated. What comes from the input is borrowed from it.
+//! Values during an evaluation. Those of the input are borrowed from it.
 
 mod compare;
 mod url;
@@ -45,7 +45,7 @@ pub enum Value<'a> {
 pub struct Format {
     pub name: &'static str,
     pub is_valid: fn(&str) -> bool,
-    /// What to say of others.
+    /// The message for texts of another format.
     pub why: &'static str,
 }
 
@@ -115,9 +115,9 @@ impl Value<'_> {
         Self::Optional(value.map(Rc::new))
     }
 
-    /// Levels of lists, maps and optionals that were built around each other: what goes through a
-    /// value, and its end too, takes a frame of the stack for each. The reader of the input bounds
-    /// those of the input.
+    /// Number of levels of lists, maps and optionals that the evaluation built around each other:
+    /// walking a value, and dropping it too, takes a stack frame for each. The parser of the input
+    /// bounds the levels of the input.
     pub fn depth(&self) -> usize {
         match self {
             Self::List(List::Built(_, depth)) | Self::Map(Map::Built(_, depth)) => *depth,
@@ -127,7 +127,7 @@ impl Value<'_> {
         }
     }
 
-    /// Of a length, which always fits.
+    /// A length, which always fits.
     pub fn size(size: usize) -> Self {
         Self::Int(i64::try_from(size).unwrap_or(i64::MAX))
     }
@@ -226,7 +226,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a field, which is a key that is a string.
+    /// The value of a field, that is, of a key that is a string.
     pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         match self {
             Self::Json(entries) => Ok(entries.get(name).map(Value::from)),

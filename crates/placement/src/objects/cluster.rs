@@ -9,18 +9,19 @@ use crate::labels::Labels;
 use crate::quantity::Quantity;
 use crate::tree::Tree;
 
-/// A cluster: what predicates, taints and prioritizers ask for, and the object for expressions.
+/// A cluster: the fields that predicates, taints and prioritizers use, and the object for
+/// expressions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Json")]
 pub struct ManagedCluster {
     pub name: String,
     pub labels: Labels,
-    /// `status.clusterClaims`; of several with one name, the last counts.
+    /// `status.clusterClaims`; if several have one name, the last counts.
     pub claims: Labels,
     pub taints: Vec<Taint>,
-    /// Cores, if the status has both the allocatable ones and the capacity.
+    /// Allocatable cores, if the status has the capacity too.
     pub cpu: Option<f64>,
-    /// Bytes, likewise.
+    /// Allocatable bytes, likewise.
     pub memory: Option<f64>,
     pub is_deleting: bool,
     object: Tree,
@@ -32,23 +33,23 @@ pub struct Taint {
     pub value: String,
     /// `NoSelect`, `PreferNoSelect` or `NoSelectIfNew`.
     pub effect: String,
-    /// None: so long ago that no toleration with an end lasts.
+    /// `None` counts as so long ago that no toleration with an end lasts.
     pub time_added: Option<OffsetDateTime>,
 }
 
 // === impl ManagedCluster ===
 
 impl ManagedCluster {
-    /// The whole object, with the fields that upstream's type always has: expressions may ask for
-    /// them by `has`.
+    /// The whole object, with the fields that upstream's type always has: expressions may test them
+    /// with `has`.
     pub fn object(&self) -> &Tree {
         &self.object
     }
 }
 
 impl From<Json> for ManagedCluster {
-    /// No expression sees the writers of fields (`metadata.managedFields`): a caller need not ask
-    /// for them.
+    /// Expressions do not see the managers of fields (`metadata.managedFields`): a caller need not
+    /// request them.
     fn from(mut object: Json) -> Self {
         if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
             metadata.remove("managedFields");
@@ -80,7 +81,7 @@ impl Taint {
     }
 }
 
-/// What `resource` there is to allocate, if its capacity is reported too.
+/// The allocatable amount of `resource`, if its capacity is reported too.
 fn allocatable(object: &Json, resource: &str) -> Option<f64> {
     let quantity = |of: &str| -> Option<f64> {
         let found = object.pointer(&format!("/status/{of}/{resource}"))?;
@@ -90,7 +91,7 @@ fn allocatable(object: &Json, resource: &str) -> Option<f64> {
     quantity("capacity").and_then(|_| quantity("allocatable"))
 }
 
-/// `object` with what Go's type writes even when it is empty.
+/// `object` with the fields that Go's type writes even when they are empty.
 fn whole(mut object: Json) -> Json {
     if !object.is_object() {
         object = json!({});

@@ -1,4 +1,4 @@
-//! `Placement` (`cluster.open-cluster-management.io/v1beta1`), as far as it is looked at.
+//! `Placement` (`cluster.open-cluster-management.io/v1beta1`), as far as it is read.
 
 use std::collections::BTreeMap;
 
@@ -27,20 +27,20 @@ pub struct Metadata {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PlacementSpec {
-    /// Empty: all that are bound.
+    /// Empty for all that are bound.
     pub cluster_sets: Vec<String>,
-    /// None: all that fit.
+    /// `None` for all that fit.
     pub number_of_clusters: Option<i64>,
-    /// A cluster has to match one, if there are any.
+    /// A cluster must match one, if there are any.
     pub predicates: Vec<ClusterPredicate>,
     pub prioritizer_policy: PrioritizerPolicy,
-    /// Not looked at, as upstream.
+    /// Ignored, as upstream.
     pub spread_policy: SpreadPolicy,
     pub tolerations: Vec<Toleration>,
     pub decision_strategy: DecisionStrategy,
-    /// Not looked at, as upstream; `ClusterName` by default.
+    /// Ignored, as upstream; `ClusterName` by default.
     pub sort_by: String,
-    /// Not looked at, as upstream; `1m` by default.
+    /// Ignored, as upstream; `1m` by default.
     pub score_rate_limit: String,
 }
 
@@ -50,7 +50,7 @@ pub struct ClusterPredicate {
     pub required_cluster_selector: ClusterSelector,
 }
 
-/// All three have to match.
+/// All three must match.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterSelector {
@@ -74,7 +74,7 @@ pub struct CelSelector {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PrioritizerPolicy {
-    /// `Additive`, which is meant by nothing, or `Exact`.
+    /// `Additive`, also if empty, or `Exact`.
     pub mode: String,
     pub configurations: Vec<PrioritizerConfig>,
 }
@@ -83,7 +83,7 @@ pub struct PrioritizerPolicy {
 #[serde(default, rename_all = "camelCase")]
 pub struct PrioritizerConfig {
     pub score_coordinate: Option<ScoreCoordinate>,
-    /// −10 to 10 by the API, which sets 1 where there is none.
+    /// −10 to 10 by the API, which defaults to 1.
     pub weight: i32,
 }
 
@@ -113,14 +113,14 @@ pub struct SpreadPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Toleration {
-    /// Empty: every key.
+    /// Empty for every key.
     pub key: String,
-    /// `Equal`, which is meant by nothing, or `Exists`.
+    /// `Equal`, also if empty, or `Exists`.
     pub operator: String,
     pub value: String,
-    /// Empty: every effect.
+    /// Empty for every effect.
     pub effect: String,
-    /// From the taint's `timeAdded` on; none: for ever.
+    /// From the taint's `timeAdded` on; `None` for ever.
     pub toleration_seconds: Option<i64>,
 }
 
@@ -134,7 +134,7 @@ pub struct DecisionStrategy {
 #[serde(default, rename_all = "camelCase")]
 pub struct GroupStrategy {
     pub decision_groups: Vec<DecisionGroup>,
-    /// A count, or a share like `25%` of all that are chosen.
+    /// A count, or a share like `25%` of all chosen clusters.
     pub clusters_per_decision_group: IntOrString,
 }
 
@@ -142,7 +142,7 @@ pub struct GroupStrategy {
 #[serde(default, rename_all = "camelCase")]
 pub struct DecisionGroup {
     pub group_name: String,
-    /// Without expressions.
+    /// Its expressions are not used.
     pub group_cluster_selector: ClusterSelector,
 }
 

@@ -9,11 +9,11 @@ use super::{list, moment, text};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Json")]
 pub struct AddOnPlacementScore {
-    /// Its namespace.
+    /// The object's namespace.
     pub cluster: String,
-    /// Its name.
+    /// The object's name.
     pub resource: String,
-    /// In the object's order: expressions see it.
+    /// In the object's order, which expressions see.
     pub scores: Vec<ScoreItem>,
     /// Positions in `scores`, by name, then in the object's order: the API bounds neither.
     by_name: Box<[usize]>,
@@ -23,14 +23,14 @@ pub struct AddOnPlacementScore {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoreItem {
     pub name: String,
-    /// −100 to 100 by the API; others are taken as they are.
+    /// −100 to 100 by the API; other values are used as they are.
     pub value: i64,
 }
 
 // === impl AddOnPlacementScore ===
 
 impl AddOnPlacementScore {
-    /// The score `name`. Of several of one name, the last counts.
+    /// The score `name`. If several have the name, the last counts.
     pub fn value(&self, name: &str) -> Option<i64> {
         let item = |at: &usize| self.scores.get(*at);
         let end = self.by_name.partition_point(|at| item(at).is_some_and(|item| item.name.as_str() <= name));

@@ -23,11 +23,11 @@ pub enum Members {
     /// Clusters whose label [`SET_LABEL`] is the set's name.
     Labelled,
     Selected(Selector),
-    /// Unknown, and this is why.
+    /// Unknown, and why.
     Unreadable(String),
 }
 
-/// A set that may be used in a namespace. Its name is the set's.
+/// Allows a namespace to use a set. Its name is the set's.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Json")]
 pub struct ManagedClusterSetBinding {
@@ -59,7 +59,7 @@ impl From<Json> for ManagedClusterSet {
     }
 }
 
-/// No selector selects nothing, an empty one everything, as in Kubernetes.
+/// A missing selector selects nothing, an empty one everything, as in Kubernetes.
 fn selected(selector: Option<&Json>) -> Members {
     let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
         return Members::Selected(Selector::nothing());

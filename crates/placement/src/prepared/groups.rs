@@ -4,13 +4,13 @@ use crate::numbers;
 use crate::objects::{GroupStrategy, IntOrString, ManagedCluster};
 use crate::selector::{InvalidSelector, Selector};
 
-/// Groups, and names that they look for: all are looked for in each cluster.
+/// Most groups and requirements of groups: all are checked for each cluster.
 const MOST: usize = 1000;
 
 #[derive(Debug)]
 pub struct GroupRule {
     pub size: Size,
-    /// In the order in which they take what they match.
+    /// In the order in which they take the clusters that they match.
     pub groups: Vec<DecisionGroup>,
 }
 
@@ -21,11 +21,11 @@ pub struct DecisionGroup {
     claims: Selector,
 }
 
-/// Clusters of a group, at most.
+/// Most clusters of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Size {
     Count(i64),
-    /// Of all that are chosen.
+    /// Of all chosen clusters.
     Percent(f64),
 }
 
@@ -34,8 +34,8 @@ pub enum Size {
 impl GroupRule {
     /// # Errors
     ///
-    /// The size is neither a count nor a percentage, or a selector cannot be used; there are more
-    /// than 1,000 groups and requirements.
+    /// Fails if the size is neither a count nor a percentage, a selector cannot be used, or there
+    /// are more than 1,000 groups and requirements.
     pub fn compile(strategy: &GroupStrategy) -> Result<Self, String> {
         let size = Size::read(&strategy.clusters_per_decision_group)?;
         let mut groups = Vec::new();
@@ -68,7 +68,7 @@ impl DecisionGroup {
 impl Size {
     /// # Errors
     ///
-    /// It is neither a count nor a percentage.
+    /// Fails if it is neither a count nor a percentage.
     pub fn read(value: &IntOrString) -> Result<Self, String> {
         match value {
             IntOrString::Int(count) => Ok(Self::Count(*count)),
@@ -80,8 +80,8 @@ impl Size {
         }
     }
 
-    /// Of `total`, percentages rounded up. None is no limit: what is not above 0, or is above the
-    /// total.
+    /// The size for `total` clusters, percentages rounded up. `None` for no limit: the size is not
+    /// above 0, or is above the total.
     pub fn within(self, total: usize) -> Option<usize> {
         let wanted = match self {
             Self::Count(count) => count,

@@ -1,10 +1,10 @@
-//! Predicates: labels, claims and expressions of one, all of which have to match.
+//! Predicates: labels, claims and expressions of each, all of which must match.
 
 use crate::cel::{Program, Type, Variable};
 use crate::objects::ClusterPredicate;
 use crate::selector::Selector;
 
-/// What expressions see.
+/// The variables of expressions.
 pub const VARIABLES: [Variable; 1] = [("managedCluster", Type::Map)];
 
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub struct Predicate {
     pub expressions: Vec<Program>,
 }
 
-/// Bytes of all expressions of a Placement: reading them takes time, too.
+/// Most bytes of all expressions of a Placement: parsing them takes time, too.
 const EXPRESSIONS: usize = 64 * 1024;
 
 /// All predicates, unless one cannot be used.
 ///
 /// # Errors
 ///
-/// As [`Predicate::compile`]; or the expressions are too long altogether.
+/// Fails like [`Predicate::compile`], or if the expressions are too long altogether.
 pub fn predicates(predicates: &[ClusterPredicate]) -> Result<Vec<Predicate>, String> {
     let of = |predicate: &ClusterPredicate| -> usize {
         predicate.required_cluster_selector.cel_selector.cel_expressions.iter().map(String::len).sum()
@@ -37,8 +37,8 @@ pub fn predicates(predicates: &[ClusterPredicate]) -> Result<Vec<Predicate>, Str
 impl Predicate {
     /// # Errors
     ///
-    /// A selector or an expression cannot be used; the text is upstream's, but for what is wrong
-    /// with the syntax of an expression.
+    /// Fails if a selector or an expression cannot be used; the text is upstream's, except for
+    /// syntax errors of expressions.
     pub fn compile(predicate: &ClusterPredicate) -> Result<Self, String> {
         let selector = &predicate.required_cluster_selector;
         let wrong = |error: crate::selector::InvalidSelector| error.to_string();
@@ -52,7 +52,7 @@ impl Predicate {
             expressions: selector.cel_selector.cel_expressions.iter().map(program).collect::<Result<_, _>>()?,
         })
     }
-    /// Steps of a look at a cluster, without those of expressions.
+    /// Steps of checking one cluster, without those of expressions.
     pub fn steps(&self) -> u64 {
         u64::try_from(1 + self.labels.rules() + self.claims.rules()).unwrap_or(u64::MAX)
     }

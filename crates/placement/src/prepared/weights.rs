@@ -20,17 +20,18 @@ pub enum Prioritizer {
     AddOn { resource: String, score: String },
 }
 
-/// Configurations of a policy. Each keeps a score of every candidate.
+/// Most configurations of a policy. Each keeps a score of every candidate.
 const MOST: usize = 64;
 
 /// The prioritizers of a policy.
 ///
-/// Coordinates that are the same replace each other. Those of add-ons never are: upstream compares
-/// where they are in memory, so that one that is named twice counts twice.
+/// Equal coordinates replace each other, except those of add-ons: upstream compares their addresses
+/// in memory, so that a coordinate that is named twice counts twice.
 ///
 /// # Errors
 ///
-/// A mode or a coordinate is unknown, or missing; there are more than 64 configurations.
+/// Fails if a mode or a coordinate is unknown or missing, or if there are more than 64
+/// configurations.
 pub fn prioritizers(policy: &PrioritizerPolicy) -> Result<Vec<Weighted>, String> {
     let built_in = |name: &str| (ScoreCoordinate { kind: "BuiltIn".into(), built_in: name.into(), add_on: None }, 1);
     let mut weights = match policy.mode.as_str() {

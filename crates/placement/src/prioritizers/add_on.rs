@@ -1,4 +1,4 @@
-//! Scores that add-ons tell.
+//! Scores from add-ons.
 
 use super::each;
 use crate::input::Input;
@@ -15,7 +15,8 @@ pub struct AddOn<'a> {
 // === impl AddOn ===
 
 impl<'a> AddOn<'a> {
-    /// What is stored, as it is; 0 where nothing is, and where it is too old, which is warned of.
+    /// The stored value, as it is; 0 if there is none or it has expired. Expired values, and those
+    /// outside of −100 to 100, add a warning.
     pub fn scores(
         &self,
         candidates: &[Candidate<'a>],
@@ -45,7 +46,7 @@ impl<'a> AddOn<'a> {
         scores
     }
 
-    /// As many names as a message may have.
+    /// Adds the score's name, as long as a message has room for it.
     fn note(&self, names: &mut String, score: &AddOnPlacementScore) {
         let length = names.len() + score.cluster.len() + self.resource.len();
         if length < MESSAGE {

@@ -1,4 +1,4 @@
-//! What a choice among many clusters takes from the heap.
+//! Heap allocations of a choice among many clusters.
 
 use std::hint::black_box;
 
@@ -39,7 +39,7 @@ fn world(third: &Json) -> World {
     }))
 }
 
-/// Of one choice.
+/// Allocations of one choice.
 fn allocations(world: &World) -> u64 {
     let info = allocation_counter::measure(|| world.run(|outcome| _ = black_box(outcome.chosen.len())));
     assert_eq!(world.run(|outcome| outcome.chosen.len()), 300);

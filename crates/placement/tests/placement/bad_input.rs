@@ -1,4 +1,4 @@
-//! A clear condition, and decisions that stay as they are.
+//! Bad input gets a clear condition, and decisions stay as they are.
 
 use placement::conditions::Condition;
 use placement::objects::{ManagedCluster, ManagedClusterSetBinding};
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::world::World;
 
-/// Three clusters, of which the first is chosen now.
+/// Three clusters, the first of which is chosen now.
 #[expect(clippy::needless_pass_by_value, reason = "cases are written where they are used")]
 fn world(spec: Json) -> World {
     let cluster = |name: &str| json!({"name": name, "labels": {"env": "prod"}});
@@ -19,7 +19,7 @@ fn world(spec: Json) -> World {
     }))
 }
 
-/// Runs it; asserts that its decisions stay. Returns the message.
+/// Runs it; asserts that its decisions stay, and returns the message.
 #[expect(clippy::needless_pass_by_value, reason = "cases are written where they are used")]
 fn misconfigured(spec: Json) -> String {
     world(spec.clone()).run(|outcome| {
@@ -114,7 +114,7 @@ fn an_expression_that_costs_too_much_stops_nothing() {
     // On three clusters it does not match.
     assert_eq!(chosen(expression(&folds(6))), [""; 0]);
     assert_eq!(chosen(expression(&folds(3))).len(), 3);
-    // On a hundred, it is too much for all: nobody is withdrawn for it.
+    // On a hundred, it is too much for the run: no cluster is withdrawn for it.
     let mut many = world(expression(&folds(6)));
     let cluster = |at: usize| ManagedCluster::from(json!({"metadata": {"name": format!("c{at}")}}));
     many.clusters = (0..100).map(cluster).collect();
@@ -253,7 +253,7 @@ fn one_that_would_keep_everybody_busy_is_misconfigured() {
     let groups: Vec<_> = (0..1001).map(|at| json!({"groupName": format!("g{at}")})).collect();
     let message = misconfigured(json!({"decisionStrategy": {"groupStrategy": {"decisionGroups": groups}}}));
     assert!(message.contains("decisionGroups have more than 1000 requirements"), "{message}");
-    // Nothing that any cluster has, so that each predicate is looked at for each cluster.
+    // No cluster has these labels, so that each predicate is checked for each cluster.
     let predicates: Vec<_> = (0..6000)
         .map(|at| json!({"requiredClusterSelector": {"labelSelector": {"matchLabels": {format!("n{at}"): "x"}}}}))
         .collect();

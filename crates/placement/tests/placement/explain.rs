@@ -1,4 +1,4 @@
-//! What is told of a run.
+//! The explanation of a run.
 
 use placement::explain::explain;
 use serde_json::{Value as Json, json};

@@ -1,8 +1,8 @@
-//! Whole runs: what upstream's scheduler answered (`tests/vectors`, as data), bad input, and what
-//! holds for any input.
+//! Whole runs: results of upstream's scheduler (`tests/vectors`, as data), bad input, and
+//! properties of any input.
 //!
 //! Of the vectors, `*-table-*` are the tables of upstream's unit tests; `*-random-*` are random
-//! inputs that its controller was run on.
+//! inputs with which its controller was run.
 
 mod allocations;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Properties that hold for any input.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn case() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Everything that a run found, but for what it borrowed.
+/// Everything that a run found, except what it borrowed.
 fn found(world: &World) -> String {
     world.run(|outcome| {
         let candidates: Vec<_> =
@@ -102,7 +102,7 @@ fn told(world: &World) -> String {
     world.run(|outcome| format!("{:?}", outcome.groups))
 }
 
-/// Replaces the Placement's decisions by what it chooses.
+/// Replaces the Placement's decisions with what it chooses.
 fn write(world: &mut World) {
     let told: Vec<PlacementDecision> = world.run(|outcome| {
         let groups = outcome.groups.as_deref().unwrap_or_default();
@@ -172,7 +172,8 @@ proptest! {
         })?;
     }
 
-    /// Who is taken out for being no longer chosen never comes back, so it ends.
+    /// A cluster that is removed because it is no longer chosen never comes back, so the runs
+    /// settle.
     #[test]
     fn runs_that_see_their_own_result_settle_where_steady_is_no_reason_to_leave(case in case()) {
         let mut world = World::new(&case);

@@ -9,7 +9,7 @@ use crate::world::{World, moment, text, texts};
 
 const FIRST: &str = include_str!("../vectors/ocm-random-placement-1.json");
 const THIRD: &str = include_str!("../vectors/ocm-random-placement-3.json");
-/// Runs after which one that moves will never stop.
+/// A Placement that still moves after this many runs will never settle.
 const ROUNDS: usize = 20;
 
 fn all() -> Vec<Json> {
@@ -42,7 +42,7 @@ fn status(outcome: &Outcome<'_>, placement: &str) -> Json {
     statuses(groups, &objects).iter().map(entry).collect()
 }
 
-/// To the letter, but for what a parser expects: that is the parser's own.
+/// Compares texts exactly, except for the tokens that a parser expects: those are the parser's own.
 fn assert_conditions(conditions: &[Condition], expect: &Json, id: &str) {
     let wanted = expect.as_array().expect("conditions");
     assert_eq!(conditions.len(), wanted.len(), "{id}");
@@ -129,7 +129,7 @@ fn runs_that_see_their_own_result_settle_as_upstream_does() {
             continue;
         }
         assert!(is_still, "{id} does not settle");
-        // Of labels, where an index is a text.
+        // From labels, where an index is a text.
         for object in before.as_array_mut().expect("objects") {
             object["groupIndex"] = object["groupIndex"].to_string().into();
         }

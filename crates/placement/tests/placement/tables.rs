@@ -21,7 +21,7 @@ impl<'a> Host<'a> for NoScores {
     }
 }
 
-/// Names of those that no filter up to `last` took, sorted. None, where the filters fail.
+/// Names of candidates that no filter up to `last` refused, sorted. None, where the filters fail.
 pub fn left<'o>(outcome: &'o Outcome<'_>, last: Filter) -> Vec<&'o str> {
     let is_left = |filter: Option<Filter>| filter.is_none() || (last == Filter::Predicate && filter != Some(last));
     let names = outcome.candidates.iter().filter(|one| is_left(one.filtered_by)).map(|one| one.cluster.name.as_str());
@@ -134,8 +134,8 @@ fn a_selector_matches() {
     }
 }
 
-/// Upstream ran these with so small a budget that three expressions are too much and two are not.
-/// Ours counts otherwise: this is its budget that says the same.
+/// Upstream ran these with so small a budget that three expressions exceed it and two do not. Ours
+/// counts differently: this budget gives the same results.
 #[test]
 fn expressions_match_within_a_budget() {
     for (id, case, expect) in cases(FILTERS, "cel") {

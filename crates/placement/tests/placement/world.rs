@@ -1,4 +1,4 @@
-//! Inputs of the vectors as objects of a hub.
+//! Turns the vectors' inputs into objects of a hub.
 
 use placement::index::{Decisions, Scores};
 use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, PlacementDecision};
@@ -87,7 +87,7 @@ pub fn decision(short: &Json) -> PlacementDecision {
 // === impl World ===
 
 impl World {
-    /// Of a case's inputs. Without sets of its own, everything is bound.
+    /// From a case's inputs. Without sets of its own, everything is bound.
     pub fn new(case: &Json) -> Self {
         let short = &case["placement"];
         let namespace = short["namespace"].as_str().unwrap_or("team");
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Runs it, and hands the outcome to `look`.
+    /// Runs it, and passes the outcome to `look`.
     pub fn run<T>(&self, look: impl FnOnce(&Outcome<'_>) -> T) -> T {
         self.run_with(|input| look(&schedule(input)))
     }

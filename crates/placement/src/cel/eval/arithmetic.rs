@@ -1,4 +1,4 @@
-//! `+ - * / %`. Integers that do not fit are errors, never others.
+//! `+ - * / %`. Integers that overflow are errors, and never wrap.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub fn negated<'a>(value: &Value<'a>) -> Answer<'a> {
     }
 }
 
-/// Of integers of one kind: the types have no trait for it.
+/// The operations of one integer type, as a macro: the types have no common trait for them.
 macro_rules! integers {
     ($name:ident, $integer:ty, $value:path) => {
         fn $name<'a>(operator: Operator, a: $integer, b: $integer) -> Answer<'a> {

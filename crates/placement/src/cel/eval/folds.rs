@@ -44,7 +44,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// `all` and `exists`: one element that is `decisive` decides, whatever others fail.
+    /// `all` and `exists`: one `decisive` element decides, whatever failures others have.
     fn quantified(&mut self, elements: &List<'a>, fold: &'a Fold, decisive: bool) -> Answer<'a> {
         let mut failure = None;
         for element in elements.iter() {

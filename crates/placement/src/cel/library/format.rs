@@ -61,7 +61,7 @@ fn named<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     Ok(Value::optional(FORMATS.iter().find(|known| *known.name == **name).map(Value::Format)))
 }
 
-/// Nothing if the text is of the format, else a list of what is wrong.
+/// Empty if the text has the format, else a list of what is wrong.
 fn validate<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Format(format), Value::Text(text)] = arguments else { return Err(Failure::no_overload()) };
     run.meter.charge(text.len())?;
@@ -69,7 +69,7 @@ fn validate<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     Ok(Value::optional(wrong))
 }
 
-/// Names that a controller makes end in `-`: what follows makes them whole.
+/// Prefixes of generated names end in `-`: a suffix completes them.
 fn is_prefix(text: &str, is_whole: impl Fn(&str) -> bool) -> bool {
     text.strip_suffix('-').map_or_else(|| is_whole(text), |start| is_whole(&format!("{start}a")))
 }

@@ -16,15 +16,15 @@ pub const PLACEMENT: &[Overload] = &[
 
 pub const CONDITIONS: &[Overload] = &[function("hasConditions", &[Dyn], Bool, has_conditions)];
 
-/// Whether a status has a list `conditions` that is not empty. What is no map has none.
+/// Whether a status has a list `conditions` that is not empty. A value other than a map has none.
 fn has_conditions<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Map(status)] = arguments else { return Ok(Value::Bool(false)) };
     let conditions = status.field("conditions", run.meter)?;
     Ok(Value::Bool(matches!(conditions, Some(Value::List(list)) if list.len() > 0)))
 }
 
-/// `managedCluster.scores("resource")`: a list of `{name, value}`. There being no such resource is
-/// an error, as upstream.
+/// `managedCluster.scores("resource")`: a list of `{name, value}`. A missing resource is an error,
+/// as upstream.
 fn scores<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Map(cluster), Value::Text(resource)] = arguments else { return Err(Failure::no_overload()) };
     let no_name = || Failure::error("failed to get cluster name");
@@ -38,7 +38,7 @@ fn scores<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     Ok(Value::list(found.into_iter().map(item).collect()))
 }
 
-/// Numbers become doubles, as Go's `encoding/json` makes of them.
+/// Numbers become doubles, as in Go's `encoding/json`.
 fn parse<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Text(text)] = arguments else { return Err(Failure::no_overload()) };
     run.meter.charge(text.len())?;

@@ -18,7 +18,7 @@ pub const OVERLOADS: &[Overload] = &[
     method("findAll", &[Text, Text, Int], List, find_all),
 ];
 
-/// Steps that compiling a pattern takes, which is no constant.
+/// Steps charged for compiling a pattern that is not a constant.
 const COMPILING: usize = 5_000;
 
 enum Compiled<'a> {
@@ -75,7 +75,7 @@ fn find_all<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     };
     let compiled = compiled(run, pattern)?;
     let (mut found, mut from, mut end) = (Vec::new(), 0, None);
-    // Each search may go through all that is left of the text, so each is charged for that.
+    // Each search may read the whole rest of the text, so each is charged for that.
     while found.len() < limit && from <= text.len() {
         run.meter.charge(compiled.steps(&text[from..]))?;
         let Some(next) = compiled.regex.find_at(text, from) else { break };
@@ -83,7 +83,7 @@ fn find_all<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         if next.is_empty() {
             from += text[from..].chars().next().map_or(1, char::len_utf8);
         }
-        // An empty match right behind another is none, as in Go.
+        // An empty match right behind another does not count, as in Go.
         if !next.is_empty() || end != Some(next.end()) {
             found.push(Value::text(next.as_str()));
         }

@@ -30,7 +30,7 @@ fn made<'a>(arguments: &[Value<'a>]) -> Answer<'a> {
     version.ok_or_else(|| Failure::error("no semantic version"))
 }
 
-/// A version of more bytes is none: comparing two takes time in proportion to their length.
+/// Longest version, in bytes: comparing two takes time in proportion to their length.
 const LONGEST: usize = 256;
 
 fn read(arguments: &[Value<'_>]) -> Result<Option<Version>, Failure> {

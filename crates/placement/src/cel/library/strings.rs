@@ -67,7 +67,7 @@ fn last_index_of<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'
         _ => return Err(Failure::no_overload()),
     };
     run.meter.traverse(text.len())?;
-    // What is found begins at `until` or before.
+    // A match begins at `until` or before.
     let end = match until {
         Some(until) => (byte(text, until)? + part.len()).min(text.len()),
         None => text.len(),
@@ -107,7 +107,7 @@ fn split<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     Ok(Value::list(parts))
 }
 
-/// Each code point by itself; from the `limit`th on, the rest.
+/// Each code point alone; the `limit`th part is the rest.
 fn letters(text: &str, limit: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -171,7 +171,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Where the code point at `position` begins; the end is a position too.
+/// The byte at which the code point at `position` begins; the end is a position too.
 fn byte(text: &str, position: i64) -> Result<usize, Failure> {
     let out = || Failure::error(format!("index out of range: {position}"));
     let position = usize::try_from(position).map_err(|_| out())?;

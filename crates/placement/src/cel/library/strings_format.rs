@@ -10,7 +10,7 @@ use crate::numbers;
 
 pub const OVERLOADS: &[Overload] = &[method("format", &[Text, List], Text, format)];
 
-/// Digits behind the point, at most.
+/// Most digits after the point.
 const PRECISION: usize = 100;
 
 fn format<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
@@ -79,7 +79,7 @@ fn written(
     written.map_err(|_| Failure::error("cannot format"))
 }
 
-/// The exponent has a sign and two digits, as Go writes it.
+/// Writes the exponent with a sign and two digits, as Go does.
 fn exponent(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     match text.split_once('e') {

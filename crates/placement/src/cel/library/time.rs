@@ -1,5 +1,5 @@
-//! Timestamps and durations (CEL's standard definitions). Zones are UTC or an offset: `+01:00`.
-//! Another that is written in an expression is refused with it ([`super::check_zone`]).
+//! Timestamps and durations (CEL's standard definitions). Zones are UTC or an offset: `+01:00`. An
+//! expression with any other literal zone is refused ([`super::check_zone`]).
 
 use ::time::format_description::well_known::Rfc3339;
 use ::time::{Duration as Span, OffsetDateTime, UtcOffset};
@@ -51,7 +51,7 @@ fn timestamp<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         [Value::Int(seconds)] => OffsetDateTime::from_unix_timestamp(*seconds).ok(),
         _ => None,
     };
-    // At the ends of the calendar, a moment has no name in another zone.
+    // At the ends of the calendar, a time cannot be written in another zone.
     let found = found.and_then(|at| at.checked_to_offset(UtcOffset::UTC)).map(Value::Timestamp);
     found.ok_or_else(|| Failure::error("cannot convert to timestamp"))
 }
@@ -60,7 +60,7 @@ fn duration<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let found = match arguments {
         [Value::Duration(duration)] => Some(*duration),
         [Value::Text(text)] => durations::read(text),
-        // As many as Go's have nanoseconds for.
+        // At most as many seconds as Go's nanoseconds can hold.
         [Value::Int(seconds)] => seconds.checked_mul(1_000_000_000).map(Span::nanoseconds),
         _ => None,
     };
@@ -80,7 +80,7 @@ fn part<'a>(arguments: &[Value<'a>], of: impl Fn(OffsetDateTime) -> i64) -> Answ
     Ok(Value::Int(of(at)))
 }
 
-/// None: an unknown zone.
+/// `None` for an unknown zone.
 pub fn offset(zone: &str) -> Option<UtcOffset> {
     if matches!(zone, "UTC" | "Z" | "") {
         return Some(UtcOffset::UTC);
@@ -141,7 +141,8 @@ mod tests {
         ]);
     }
 
-    /// As text of an object it is an error there; as text of the expression it is one of that.
+    /// A bad zone in the text of an object is an error of the evaluation; one in the text of the
+    /// expression is a fault of the expression.
     #[test]
     fn a_zone_that_is_written_there_is_one() {
         refused(&[

@@ -35,7 +35,7 @@ fn part<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>], of: fn(&Url) -> &str
     Ok(Value::text(text))
 }
 
-/// Names and the lists of their values, in the order in which names come first.
+/// Names and the lists of their values, in the order in which the names first occur.
 fn query<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Url(url)] = arguments else { return Err(Failure::no_overload()) };
     let mut found: Vec<(String, Vec<Value<'a>>)> = Vec::new();

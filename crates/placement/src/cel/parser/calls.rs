@@ -11,7 +11,7 @@ use crate::cel::types::Type;
 const MATCHING: [&str; 3] = ["matches", "find", "findAll"];
 
 impl Parser<'_> {
-    /// `name(`, of which the bracket is read.
+    /// A call `name(`, whose bracket is already read.
     pub(super) fn function(&mut self, name: &str, at: usize) -> Parsed {
         if name == "has" {
             return self.has(at);
@@ -25,7 +25,7 @@ impl Parser<'_> {
         self.call(name, false, arguments, at)
     }
 
-    /// `of.name(`, of which the bracket is read.
+    /// A call `of.name(`, whose bracket is already read.
     pub(super) fn method(&mut self, of: Expr, name: &str, at: usize) -> Parsed {
         if let Some(rule) = rule(name)
             && self.is_variable()
@@ -78,7 +78,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a name and a comma come: a macro's variable.
+    /// Whether a name and a comma follow: a macro's variable.
     fn is_variable(&self) -> bool {
         let after = self.tokens.get(self.next + 1).map(|token| &token.kind);
         matches!((self.peek(), after), (Kind::Name(_), Some(Kind::Mark(","))))

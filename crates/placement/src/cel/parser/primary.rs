@@ -1,4 +1,4 @@
-//! What an expression begins with: literals, names, brackets.
+//! The beginnings of expressions: literals, names, brackets.
 
 use super::{Parsed, Parser};
 use crate::cel::library;
@@ -7,7 +7,7 @@ use crate::cel::token::Kind;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 
-/// Words that are kept for languages around CEL.
+/// Words that are reserved for languages that embed CEL.
 const RESERVED: [&str; 16] = [
     "as",
     "break",
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Some(Expr { node, kind, depth: 1 })
     }
 
-    /// The name of a function with a dot in it, if `name` begins one here.
+    /// The name of a function with a dot, if `name` begins one here.
     fn qualified(&self, name: &str) -> Option<String> {
         let kind = |ahead: usize| self.tokens.get(self.next + ahead).map(|token| &token.kind);
         let (Some(Kind::Mark(".")), Some(Kind::Name(last)), Some(Kind::Mark("("))) = (kind(0), kind(1), kind(2)) else {

@@ -1,5 +1,4 @@
-//! Which values are equal, and which comes first (CEL's language definition, "Equality" and
-//! "Ordering").
+//! Equality and order of values (CEL's language definition, "Equality" and "Ordering").
 
 use std::cmp::Ordering;
 
@@ -8,8 +7,8 @@ use crate::cel::meter::{Failure, Meter};
 use crate::numbers;
 
 impl Value<'_> {
-    /// Whether two values are the same. Numbers are compared by value whatever their types; values
-    /// of other types are never equal to each other.
+    /// Whether two values are equal. Numbers are compared by value, whatever their types; other
+    /// values of different types are never equal.
     pub fn equals(&self, other: &Self, meter: &mut Meter) -> Result<bool, Failure> {
         meter.charge(1)?;
         Ok(match (self, other) {
@@ -42,7 +41,7 @@ impl Value<'_> {
         })
     }
 
-    /// The order of two values of one type, or of two numbers; `None`: they have none.
+    /// The order of two values of one type, or of two numbers; `None` if they have none.
     pub fn order(&self, other: &Self, meter: &mut Meter) -> Result<Option<Ordering>, Failure> {
         Ok(match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -95,8 +94,8 @@ fn maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The order of two numbers. Nothing is lost on the way: an integer is not made a double unless
-/// the double is no integer or too large for one.
+/// The order of two numbers, without loss: an integer is converted to a double only if the other
+/// number is a double that is not an integer, or too large for one.
 fn numbers_of(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),

@@ -5,7 +5,7 @@ pub struct Url {
     pub scheme: String,
     pub host: String,
     pub path: String,
-    /// As it stands in the URL, without `?`.
+    /// As in the URL, without `?`.
     pub query: String,
 }
 
@@ -17,7 +17,7 @@ impl Url {
         self.scheme.len() + self.host.len() + self.path.len() + self.query.len()
     }
 
-    /// None: it is no URL.
+    /// `None` if `text` is not a URL.
     pub fn read(text: &str) -> Option<Self> {
         if text.bytes().any(|byte| byte.is_ascii_control()) {
             return None;
@@ -74,7 +74,7 @@ fn are_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// What may not stand in a path is escaped; what is already stays.
+/// Escapes what may not be in a path; existing escapes stay.
 fn escaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
