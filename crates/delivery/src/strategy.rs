@@ -1,11 +1,11 @@
 //! Brings an object to the wanted state: at most one request, by a strategy.
 //!
-//! | strategy | there is none | there is one |
+//! | strategy | no object | existing object |
 //! |---|---|---|
-//! | [`Strategy::Update`] | created | replaced where it differs; labels and owners are joined |
+//! | [`Strategy::Update`] | created | replaced where it differs; labels and owners are merged |
 //! | [`Strategy::CreateOnly`] | created | only our owner reference |
 //! | [`Strategy::ServerSideApply`] | applied | applied, unless it is known that it was |
-//! | [`Strategy::ReadOnly`] | | only read; an owner reference of ours is taken off |
+//! | [`Strategy::ReadOnly`] | | only read; our owner reference is removed |
 
 mod carried;
 mod compare;

@@ -91,7 +91,7 @@ pub enum Malformed {
     Http(#[from] httparse::Error),
     #[error(transparent)]
     Status(#[from] InvalidStatusCode),
-    /// It can be parsed, but no tunnel-server answers like this.
+    /// No tunnel-server answers like this.
     #[error("{0}")]
     Unexpected(String),
 }
