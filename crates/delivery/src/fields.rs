@@ -70,7 +70,7 @@ pub fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// The object; a `Secret` without its data. Many read statuses who may not read the member's
+/// The object; a `Secret` without its data. Many users read statuses who may not read the member's
 /// Secrets.
 pub fn visible(object: &Json) -> Cow<'_, Json> {
     if (text(object, "/apiVersion"), text(object, "/kind")) != ("v1", "Secret") {

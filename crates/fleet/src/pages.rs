@@ -98,9 +98,9 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
 /// cluster-gateway narrows (`virtualcluster_client.go`). It removes the labels of its own group
 /// before it selects: no selector can ask for them, and a selector that excludes them matches all.
 ///
-/// A matching `ManagedCluster` counts for nothing. It stands for a Secret of the same name that
-/// does not match: a user who may label the `ManagedCluster` would choose where commands for the
-/// Secret's cluster go.
+/// A matching `ManagedCluster` counts for nothing: it would stand for a Secret of the same name
+/// that does not match, and a user who may label the `ManagedCluster` would choose where commands
+/// for the Secret's cluster go.
 async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");

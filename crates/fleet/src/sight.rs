@@ -1,6 +1,6 @@
 //! Lists and watches a member's objects of one kind, by name and version only.
 //!
-//! A member may send anything, for any time. kube holds each object of a response, including
+//! A member may send anything, of any length. kube holds each object of a response, including
 //! unknown fields: 16 MiB become 2 GiB. This module holds nothing but the response itself.
 
 mod wire;

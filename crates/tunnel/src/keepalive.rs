@@ -2,8 +2,8 @@
 //!
 //! Any received byte counts as a sign of life. PINGs are sent after silence, now and then to
 //! measure the round trip, and when the window needs a sample or an open went unanswered. The side
-//! that only receives also sends one after silence of its own, because the other side would receive
-//! nothing while its own PINGs wait behind bulk data. (RFC 9113 §6.7.)
+//! that only receives also sends one after it has been silent itself: the other side's own PINGs
+//! may wait behind its bulk data, and meanwhile it would receive nothing. (RFC 9113 §6.7.)
 
 use std::pin::Pin;
 use std::sync::Arc;

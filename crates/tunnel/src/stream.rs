@@ -45,8 +45,8 @@ pub struct Stream {
 }
 
 /// Gets the number of a stream's unread bytes, in steps, so that it costs next to nothing: less
-/// than 64 KiB counts as nothing. Called on the thread that moves the link's frames, or that uses or
-/// drops the stream.
+/// than 64 KiB counts as nothing. Called on the thread that moves the link's frames, or that uses
+/// or drops the stream.
 pub trait UnreadObserver: fmt::Debug + Send + Sync {
     fn unread(&self, bytes: usize);
 }

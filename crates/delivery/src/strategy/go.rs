@@ -1,5 +1,5 @@
-//! Upstream's hash of an object: MD5 of its print by Go's `%v`. Upstream's agent and this program,
-//! if one follows the other, thus agree on what was applied.
+//! Upstream's hash of an object: MD5 of the object as Go's `%v` prints it. Upstream's agent and
+//! this program, if one follows the other, thus agree on what was applied.
 
 use std::fmt::Write as _;
 

@@ -89,8 +89,8 @@ impl From<Json> for ReplicaSet {
             Ok(placements) => (placements.unwrap_or_default(), None),
             Err(error) => (Vec::new(), Some(format!("placementRefs: {error}"))),
         };
-        // A string there says why the value could not be read. The set is not one that wants
-        // nothing, whose works would be deleted.
+        // A string there says why the value could not be read. Such a set must not count as one
+        // that wants nothing: its works would be deleted.
         if let Some(why) = ["/spec", "/spec/manifestWorkTemplate"].iter().find_map(|at| object.pointer(at)?.as_str()) {
             unreadable = Some(why.to_owned());
         }

@@ -99,9 +99,9 @@ where
             Ok(parsed) => parsed,
             Err(message) => return answer(respond, malformed(message)),
         };
-        // h2 limits the streams that are open. This limit includes those that were reset while a
-        // handler still has them: a peer that opens and resets as fast as it can must not have more
-        // handlers running than it may have streams.
+        // h2 limits the streams that are open. The limit here also counts those that were reset
+        // while a handler still has them: a peer that opens and resets as fast as it can must not
+        // have more handlers running than it may have streams.
         let Some(open) = Open::of(&self.serving.0.open, self.settings.max_streams as usize) else {
             respond.send_reset(h2::Reason::REFUSED_STREAM);
             return;
