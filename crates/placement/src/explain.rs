@@ -1,4 +1,4 @@
-//! Explains which clusters a Placement has, as a document for people and programs.
+//! Explains why a Placement has the clusters that it has, as a document for people and programs.
 
 use std::collections::HashSet;
 

@@ -157,7 +157,8 @@ impl Link {
             Ok(answer) => answer.into_parts(),
             Err(NoAnswer::Failed(error)) => return Err(not_opened(&error)),
             Err(error @ NoAnswer::Interim) => {
-                // Interim answers cost all streams of the link, for as long as a caller waits.
+                // Endless interim answers would burden the link, and so all of its streams, for as
+                // long as a caller waits.
                 self.close();
                 return Err(OpenError::Lost(error.to_string()));
             }

@@ -53,8 +53,8 @@ impl Settings {
     /// Most bytes that TLS below a link may hold. rustls's own limit of 64 KiB is a few bytes less
     /// than a frame and its records' heads, and the rest would be sent by itself.
     pub const TLS_BUFFER: usize = 128 * 1024;
-    /// Most headers of one request or answer, as h2 counts them. A `CONNECT` needs a few hundred
-    /// bytes.
+    /// Largest header list of one request or answer, as h2 counts it. A `CONNECT` needs a few
+    /// hundred bytes.
     pub(crate) const HEADER_LIST: u32 = 16 * 1024;
     /// Most streams that are remembered after we reset them, for their frames in flight. As many as
     /// a link may have: a frontend that goes away resets all of its own at once.

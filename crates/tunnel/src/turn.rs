@@ -57,7 +57,7 @@ impl Turn {
     /// Call this before a read. Returns whether the turn is over, so that nothing may be read.
     pub fn check_over(&mut self) -> bool {
         let (number, is_full) = (self.turns.number(), self.is_full());
-        // Before there is a driver, only the start of the link waits for the peer's first frames.
+        // Before there is a driver, the start of the link waits only for the peer's first frames.
         let is_next = number != self.number || (number == 0 && is_full);
         if is_next {
             (self.number, self.frames, self.heads) = (number, 0, 0);

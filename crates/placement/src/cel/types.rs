@@ -52,7 +52,8 @@ const NAMED: [Type; 18] = [
 // === impl Type ===
 
 impl Type {
-    /// The type of this name. Names with a dot are not a single word, and are not found.
+    /// The type of this name. The parser passes a single word, so types with a dot in their name
+    /// are not found.
     pub fn named(name: &str) -> Option<Self> {
         NAMED.into_iter().find(|kind| kind.name() == name)
     }

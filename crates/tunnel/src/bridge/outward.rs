@@ -20,7 +20,7 @@ pub(super) struct Outward {
     waiting: Bytes,
     /// Size of the next buffer; grows with the traffic.
     size: usize,
-    /// Checks a socket that is not read for want of room.
+    /// Checks on a socket that is not read because the stream has no room.
     look: Option<Look>,
     /// The socket has broken: what it brought is still passed on, but no end follows.
     cut: bool,

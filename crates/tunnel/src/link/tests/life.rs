@@ -39,7 +39,7 @@ async fn closing_resets_the_streams_at_both_ends() {
     within(SOON, "the other end", pair.served).await.unwrap().unwrap();
 }
 
-/// It would cost the caller as long as it waits, on a link that many callers share.
+/// Otherwise it would burden a link that many callers share, for as long as the caller waits.
 #[tokio::test]
 async fn a_peer_that_answers_a_dial_by_interim_answers_alone_loses_its_link() {
     let (near, far) = duplex(256 * 1024);
