@@ -41,10 +41,22 @@ impl Feed {
         self.seen.is_empty()
     }
 
-    /// Takes a list, which says all there is at `version`.
-    pub fn list(&mut self, version: u64, uids: impl IntoIterator<Item = String>) {
-        self.seen.extend(uids);
-        self.last = version;
+    /// Takes a list: the objects (uid, version) that there are at `version`. They never change, so
+    /// each that is not newer than the last event has to have been seen. An error names those that
+    /// were not: a list may not hide what a stream lost.
+    pub fn list(&mut self, version: u64, objects: impl IntoIterator<Item = (String, u64)>) -> Result<(), String> {
+        let last = std::mem::replace(&mut self.last, version);
+        let mut lost = Vec::new();
+        for (uid, created) in objects {
+            if created <= last && !self.seen.contains(&uid) {
+                lost.push(format!("{uid} of version {created}"));
+            }
+            self.seen.insert(uid);
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(format!("a list has what no stream told until version {last}: {}", lost.join(", ")))
     }
 
     /// Takes bytes of the stream. An error: what no reader may be told.
@@ -120,7 +132,7 @@ mod tests {
     #[test]
     fn changes_in_pieces_over_several_streams() {
         let mut feed = Feed::default();
-        feed.list(5, ["a".to_owned()]);
+        feed.list(5, [("a".to_owned(), 4)]).unwrap();
         let both = [event("ADDED", "b", 6), event("ADDED", "c", 8)].concat();
         let (first, cut) = both.split_at(both.len() - 3);
         assert_eq!(feed.take(first), Ok(Next::Read));
@@ -139,6 +151,17 @@ mod tests {
         feed.take(&event("ADDED", "a", 1)).unwrap();
         feed.take(&event("ADDED", "c", 3)).unwrap(); // b, of version 2, is lost
         assert_eq!(feed.missing(&objects(&["a", "b", "c"])), ["name-b"]);
+    }
+
+    #[test]
+    fn a_list_hides_no_change_that_was_lost() {
+        let mut feed = Feed::default();
+        feed.take(&event("ADDED", "a", 1)).unwrap();
+        feed.take(&event("BOOKMARK", "", 3)).unwrap(); // b, of version 2, is lost
+        let all = [("a", 1), ("b", 2), ("c", 4)].map(|(uid, version)| (uid.to_owned(), version));
+        let lost = feed.list(5, all.clone()).unwrap_err();
+        assert!(lost.contains("b of version 2") && !lost.contains("c of"), "{lost}");
+        assert_eq!((feed.list(5, all), feed.last()), (Ok(()), 5), "it is told once");
     }
 
     #[test]

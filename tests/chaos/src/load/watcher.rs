@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{AGAIN, Route, Shared, text};
@@ -28,7 +29,10 @@ pub(super) async fn run(shared: &Shared, route: &Route, feed: &Arc<Mutex<Feed>>,
         if !listed {
             let Ok((version, items)) = route.written().await else { continue };
             shared.report.counts.watch_lists.add();
-            feed.lock().list(version, items.iter().map(|item| text(item, "uid")));
+            let items = items.iter().map(|item| (text(item, "uid"), self::version(item)));
+            if let Err(what) = feed.lock().list(version, items) {
+                shared.report.violation(&format!("a watcher of {}", route.name), &what);
+            }
             listed = true;
         }
         match open(route, feed, seconds).await {
@@ -43,6 +47,11 @@ pub(super) async fn run(shared: &Shared, route: &Route, feed: &Arc<Mutex<Feed>>,
             Opened::Not => {}
         }
     }
+}
+
+/// The version of an object. One that is no number is older than any, so that it is noticed.
+fn version(item: &Value) -> u64 {
+    text(item, "resourceVersion").parse().unwrap_or_default()
 }
 
 enum Opened {
