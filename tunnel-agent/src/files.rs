@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// Limit of a token.
+/// Limit of a token's file, in bytes: a longer one is malformed.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
 /// Trust and certificate of the dialling side, which need not exist at the start.

@@ -31,8 +31,8 @@ use crate::targets::Targets;
 const MOST_STREAMS: usize = 10_000;
 /// Limit of concurrent dials: destinations that do not answer must not accumulate sockets.
 const MOST_DIALS: usize = 512;
-/// Time for the answer's way back to the server, whose timeout of the same length starts slightly
-/// earlier.
+/// Part of the dial timeout that is kept for the answer's way back to the server, whose own dial
+/// timeout is as long and starts slightly earlier.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Serves the streams of all links.

@@ -325,8 +325,8 @@ impl Joining {
         Ok(Requests::new(client))
     }
 
-    /// A client of the member. If a feature needs it, it is retried: the kubeconfig, or the pod's
-    /// token, may appear a moment late.
+    /// A client of the member. Tries until there is one if the Secret or the account needs it,
+    /// because the kubeconfig, or the pod's token, may appear a moment late.
     async fn needed_member(&self) -> Option<Requests> {
         let is_needed = self.config.state_secret.is_some() || self.config.credential.is_some();
         let (mut failures, mut complaints) = (0, Complaints::default());

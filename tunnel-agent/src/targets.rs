@@ -1,10 +1,10 @@
 //! Which destinations the agent connects to: its own API server, and those that the operator
 //! allowed.
 //!
-//! Servers and their clients do not influence this decision. A name is resolved once, here, and the
-//! agent dials the checked addresses (CVE-2020-8562). Loopback, link-local addresses and metadata
-//! services of clouds need a rule about them: `0.0.0.0/0`, or a name whose owner lets it point
-//! there, is not enough.
+//! The agent alone decides: servers and their clients have no influence. A name is resolved once,
+//! here, and the agent dials the checked addresses (CVE-2020-8562). Loopback, link-local addresses
+//! and metadata services of clouds need a rule about them: `0.0.0.0/0`, or a name whose owner lets
+//! it point there, is not enough.
 
 mod rule;
 mod special;

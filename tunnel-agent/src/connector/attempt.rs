@@ -21,7 +21,7 @@ use super::backoff::Kind;
 use super::{CONNECT_TIMEOUT, Connector, Server};
 use crate::credentials::{CredentialsError, Identity};
 
-/// A server's answer, and the credential's generation of the link.
+/// A server's answer, and the generation of the link's credential.
 pub(super) struct NewLink {
     pub registered: Registered<Transport>,
     /// Generation of the credential.

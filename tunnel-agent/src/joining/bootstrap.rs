@@ -19,7 +19,7 @@ use super::{JoinError, Joining, cluster};
 /// tomorrow.
 const LOOK: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(15)) };
 
-/// The hub, as a program uses it that asks to join.
+/// The hub, for a program that asks to join.
 pub struct Bootstrap<'a> {
     joining: &'a Joining,
     hub: Requests,

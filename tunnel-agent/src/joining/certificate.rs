@@ -73,7 +73,8 @@ impl Certificate {
         })
     }
 
-    /// Whether it has expired. If it is not valid yet, our clock is wrong: the hub's decides.
+    /// Whether it has expired. One that is not valid yet counts as valid: our clock is wrong then,
+    /// and the hub's decides.
     pub fn is_over_at(&self, now: SystemTime) -> bool {
         self.not_after <= now
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 /// Default duration of the Lease, in seconds (its kind's default).
 const DEFAULT_LEASE: u64 = 60;
-/// Limits of the interval of renewals, for any value in the object.
+/// Limits of the interval of renewals, in seconds, for any value in the object.
 const SHORTEST_LEASE: u64 = 1;
 const LONGEST_LEASE: u64 = 3_600;
 /// Limits of the time between two reads.

@@ -226,7 +226,8 @@ impl<'a> Keeping<'a> {
     }
 }
 
-/// Since when the hub has not known the certificate, after this answer. No answer changes nothing.
+/// Since when the hub has not known the certificate, after this answer. Silence and server errors
+/// say nothing about that: `since` stays.
 fn since_when(answer: &Result<Value, RequestError>, since: Option<Instant>, now: Instant) -> Option<Instant> {
     match answer {
         Err(RequestError::Answer { code: 401, .. }) => since.or(Some(now)),

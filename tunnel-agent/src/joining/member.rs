@@ -20,7 +20,7 @@ const MOST_PAGES: usize = 50;
 const SELDOM: Duration = Duration::from_mins(1);
 /// Timeout for all pages.
 const NODES_WITHIN: Duration = Duration::from_secs(30);
-/// The resources of nodes that are reported, and no others: drivers add resources for each device.
+/// The resources of nodes that are reported, and no others: drivers add one for each device.
 const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
 
 /// Facts that change rarely, and when they were read.

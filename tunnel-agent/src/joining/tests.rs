@@ -46,7 +46,7 @@ async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made
     });
     let agent = stub.run(Member::Unknown, None);
     eventually(SOON, || stub.asked().len() == 1).await;
-    // Neither its next attempt, nor the next process.
+    // Neither its next attempt nor the next process creates a second one.
     agent.kill().await;
     let _agent = stub.run(Member::Unknown, None);
     eventually(SOON, || stub.state().request().unwrap().is_some()).await;

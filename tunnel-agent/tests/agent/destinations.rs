@@ -72,7 +72,7 @@ async fn each_failure_is_told_as_what_it_is() {
 async fn names_that_exist_and_names_that_do_not_are_refused_alike() {
     let fixture = Fixture::new();
     let server = fixture.server(&["one"]).await;
-    // Addresses of a documentation network are allowed, and no name here is in it.
+    // Addresses of a documentation network are allowed, to which no name here resolves.
     let agent = fixture.agent(&[&server], &["--allow=192.0.2.0/24"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);

@@ -69,7 +69,7 @@ impl FakeServer {
         Self { address, state, task }
     }
 
-    /// Answers registrations in this way from now on; none welcomes.
+    /// Answers registrations with `refusal` from now on; welcomes them if it is none.
     pub fn refuse(&self, refusal: Option<(StatusCode, Option<Duration>)>) {
         *self.state.refusal.lock() = refusal;
     }

@@ -39,7 +39,7 @@ struct Run {
     connector: Arc<Connector>,
     serving: Serving,
     number: Arc<Number>,
-    /// None if the link is not kept, and its events are not reported.
+    /// None if the link is not kept: then its events are not reported.
     id: Option<u64>,
     reporter: mpsc::Sender<Event>,
     ended: CancellationToken,

@@ -30,7 +30,7 @@ impl Rest {
         self.in_vain = self.in_vain.saturating_add(1);
     }
 
-    /// A link led to a server that lacked one, or one of this address is gone: the next look may be
+    /// A link led to a server that wanted it, or one of this address is gone: the next look may be
     /// at once.
     pub(super) fn end(&mut self) {
         *self = Self { servers: self.servers, ..Self::default() };

@@ -13,7 +13,7 @@ use crate::joining::{JoinError, Joining};
 /// See the module.
 #[derive(Default)]
 pub struct Announcing {
-    /// Since when, or since the last attempt.
+    /// Since when the hub has not known the cluster, or since the last attempt to announce it.
     since: Option<Instant>,
     complaints: Complaints,
 }

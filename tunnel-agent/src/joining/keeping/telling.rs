@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_mins(1);
 // === impl Keeping ===
 
 impl Keeping<'_> {
-    /// Reports the member to the hub after each read of the cluster.
+    /// Reports the member's status to the hub after each read of the cluster.
     pub(super) async fn tell(&self) -> Infallible {
         let (mut troubles, mut known) = (Troubles::default(), Known::default());
         let mut cluster = self.cluster.subscribe();

@@ -177,7 +177,7 @@ async fn a_token_that_could_not_be_written_is_the_one_that_is_written_next() {
     assert_eq!((*tries.lock(), issued), (3, 1));
 }
 
-/// The hub's users declare in this way that they want no token.
+/// Users of the hub delete the account there when they want no token.
 #[tokio::test]
 async fn a_secret_whose_account_was_deleted_on_the_hub_is_not_filled_again() {
     let (stub, member) = (Stub::start().await, member(0).await);

@@ -246,7 +246,7 @@ pub fn is_bootstraps(request: &Recorded) -> bool {
     !is_agents(request)
 }
 
-/// The content of a file, for a comparison.
+/// The content of a file. Empty if it cannot be read.
 pub fn contents(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
