@@ -18,7 +18,7 @@ const KEPT_OUT: [&str; 9] = [
     "kubernetes.io",
     "k8s.io",
     "x-k8s.io",
-    // The contract of cluster Secrets, the source labels, and KubeVela's.
+    // The contract of cluster Secrets, the choice of the sources to read, and KubeVela's.
     "oam.dev",
     // Tools that treat an object with their label as theirs, and delete it when they do not know
     // it: Argo CD, Rancher's and Flux's controllers, Helm, kapp.

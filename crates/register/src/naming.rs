@@ -15,7 +15,7 @@ const NAME: &str = "name";
 /// [`Default`] takes the name alone, and reserves none.
 ///
 /// Names of namespaces contain no dot, so `{namespace}.{name}` makes different names for different
-/// objects. With another separator, two objects may get one name; the first keeps it.
+/// objects. With another template, two objects may get one name; the first keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,

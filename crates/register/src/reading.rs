@@ -68,7 +68,7 @@ impl From<Waiting> for Reading {
 
 impl Waiting {
     /// Whether this ends an earlier registration of the object. An object that is merely missing
-    /// may come back: to replace a credential, people delete and recreate it.
+    /// may come back: a credential that is replaced is deleted and recreated.
     pub fn ends(self) -> bool {
         matches!(self, Self::NotAccepted | Self::Leaving)
     }

@@ -111,7 +111,8 @@ pub struct Answering {
     healthy: usize,
     /// Of the untold, those that have ever answered.
     known: usize,
-    /// Of the known, those that are not silent, or whose silence is not older than this one's.
+    /// Of the known, those that are not silent, or whose silence did not begin more than [`FRESH`]
+    /// periods before this one's.
     judged: usize,
     /// Of these, those that answered recently, or since this one fell silent.
     witnesses: usize,

@@ -21,8 +21,8 @@ pub enum Mode {
     /// From the hub, unless an agent has applied something for this hub.
     Push,
     /// The same, but takes over what an agent applied, once for each time that a person asks for
-    /// it: the number differs each time. None: it is unknown whether that was carried out. It
-    /// serves no purpose that a hub and an agent overwrite each other.
+    /// it: the number differs each time. Only once, because a hub and an agent that overwrite each
+    /// other serve no purpose. None: it is unknown whether that was carried out.
     Adopt(Option<NonZeroU64>),
 }
 

@@ -9,7 +9,7 @@ const NAMESPACES: &str = "open-cluster-management";
 /// Upstream's duration, for a Lease without one.
 const DEFAULT_SECONDS: i32 = 137;
 
-/// Above upstream's duration: a Lease with a longer one was created to keep us out.
+/// Limit above upstream's duration: a Lease that exceeds it was created to keep us out.
 const MOST_SECONDS: i32 = 3600;
 
 /// A Lease of theirs.

@@ -60,8 +60,9 @@ pub fn of(cluster: &Value) -> Standing {
     }
 }
 
-/// Whether an administrator has ever decided. Admission guards the annotation, which is the hub's.
-/// The condition is in a status that the agent may write. So neither alone is enough.
+/// Whether the cluster was ever judged, by an administrator or automatically. Admission guards the
+/// annotation, which is the hub's. The condition is in a status that the agent may write. So
+/// neither alone is enough.
 fn was_judged(cluster: &Value) -> bool {
     condition::find(cluster, HUB_ACCEPTED).is_some() || was_automatic(cluster)
 }
