@@ -55,7 +55,7 @@ impl Chromium {
         let profile = format!("--user-data-dir={}", home.display());
         let mut child = Command::new("sh")
             .args(["-c", script, program, "--headless=new", "--remote-debugging-pipe", &profile])
-            // In a container, /dev/shm is too small, and root has no sandbox.
+            // In a container, /dev/shm is too small. The sandbox does not run as root.
             .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars"])
             .args(["--disable-background-networking", "--disable-component-update", "--no-proxy-server", "about:blank"])
             .env("HOME", home)

@@ -63,7 +63,7 @@ pub fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -
     trouble.when(format!("{name} is registered, but the gateway could not use it")).remedied(remedy)
 }
 
-/// Whether the host means this machine, and only on this machine. k3d writes `0.0.0.0`, Docker
+/// Whether the host leads to the member only from this machine. k3d writes `0.0.0.0`, Docker
 /// Desktop writes `kubernetes.docker.internal`.
 fn is_local(host: &str) -> bool {
     let names = ["localhost", "kubernetes.docker.internal"];
