@@ -28,7 +28,6 @@ use crate::{Budget, Gauge, Stream};
 /// The socket's error, [`io::ErrorKind::ConnectionReset`] if the stream was reset or its link lost,
 /// or [`io::ErrorKind::QuotaExceeded`] if [`Gauge::end`] ended it. By then the stream has been
 /// reset and the socket aborted.
-/// and the socket aborted.
 pub fn bridge<S: Socket>(
     stream: Stream,
     socket: S,

@@ -54,10 +54,12 @@ impl Turn {
         Self { turns, number: 0, passing: Passing::behind(behind), frames: 0, heads: 0 }
     }
 
-    /// Call this before a read. Returns whether the turn is over, so that nothing may be read.
+    /// Call this before a read. Returns whether the turn is over: then nothing may be read before
+    /// the next.
     pub fn check_over(&mut self) -> bool {
         let (number, is_full) = (self.turns.number(), self.is_full());
-        // Before there is a driver, the start of the link waits only for the peer's first frames.
+        // At 0 there is no driver yet to end turns: a full one refuses one read, and the next read
+        // begins another. The start of the link waits only for the peer's first frames.
         let is_next = number != self.number || (number == 0 && is_full);
         if is_next {
             (self.number, self.frames, self.heads) = (number, 0, 0);
