@@ -7,8 +7,8 @@ use super::status::{FeedbackValue, FieldValue, ManifestCondition};
 use crate::condition::{self, Condition};
 use crate::feedback::Feedback;
 
-/// Most bytes of all values of a work, and of all messages: a status is part of one object, and the
-/// hub limits an object's size.
+/// Most bytes of all values of a work, and as many of all its messages: a status is part of one
+/// object, and the hub limits an object's size.
 pub const TOLD: usize = 256 * 1024;
 
 /// The room that is left in the status of one work.

@@ -47,7 +47,7 @@ impl Pattern {
     }
 }
 
-/// Compiles a pattern that is compiled once.
+/// Compiles a constant pattern, once, with its expression.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn compiled(pattern: &str) -> Result<Pattern, String> {
     within(pattern, &SIZES)
 }
 
-/// Compiles a pattern that is compiled for each evaluation.
+/// Compiles a pattern that is not a constant, for each evaluation.
 ///
 /// # Errors
 ///
