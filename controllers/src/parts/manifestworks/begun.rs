@@ -27,13 +27,14 @@ pub struct Begun {
     pub outcomes: Vec<Option<Kept>>,
     /// The objects of a complete work that the outcomes belong to, as a number.
     read: Option<u64>,
-    /// Objects that are not listed, but exist and are ours. Usually none is.
+    /// Results of the search for objects that are not listed: those that exist and are ours.
+    /// Usually there are none.
     pub unlisted: Answers<Tracked>,
     /// Objects that changed after they were processed: for the pass after this one.
     pub later: HashSet<Identity>,
     /// For objects to remove: why they may not be removed. Usually they may be.
     pub reviewed: Answers<String>,
-    /// The removed objects that stay. Usually they are gone.
+    /// Results of removals: the objects that stay. Usually they are gone.
     pub removed: Answers<Removed>,
     /// The memory it takes between two slots.
     charge: Option<Charge>,

@@ -214,7 +214,7 @@ impl Part {
     }
 
     /// Called when the work's cluster is unreachable. Ends the work without the cluster if that has
-    /// been gone for long, and returns whether it did.
+    /// been gone, or being deleted, for [`LEFT`], and returns whether it did.
     pub(super) async fn goes_without(&self, work: &mut Work, memory: &mut Memory) -> Result<bool, Failure> {
         let is_leaving = self.is_leaving(work);
         if !is_due(&mut memory.left, is_leaving, Instant::now()) {

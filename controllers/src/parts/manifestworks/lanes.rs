@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Slow clusters hold at most this fraction of the shared capacity.
+/// Slow clusters hold at most one part in this many of the shared capacity.
 const SLOW_SHARE: usize = 4;
 /// Weight of a slow use; a quick use subtracts 1.
 const WEIGHT: u8 = 2;
@@ -16,7 +16,7 @@ const WEIGHT: u8 = 2;
 const NARROW: u8 = 4;
 /// From this slowness on, it is known to be slow.
 const SLOW: u8 = 6;
-/// Limit of the slowness: this many quick uses in a row, and fewer, make any cluster quick again.
+/// Limit of the slowness: fewer quick uses in a row than this make any cluster quick again.
 const MOST: u8 = 8;
 
 /// The capacity of all clusters. Clones share it.

@@ -24,7 +24,7 @@ use crate::term::{MayWrite, NotLeading, within_at_most};
 
 /// Limit of an answer in bytes: that of the longest request that an API server accepts.
 const LARGEST: usize = 3 << 20;
-/// Characters that paths contain unescaped.
+/// Characters to escape in paths.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 const MERGE: &str = "application/merge-patch+json";
 const PATCH: &str = "application/json-patch+json";
@@ -219,7 +219,7 @@ impl Member {
         let sees_admission = method != Method::GET;
         let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
         let _held = self.lane.enter().await;
-        // Here, because the term may have ended while others were asked.
+        // Only now, because the term may have ended during the wait for other requests.
         let within = self.within(what_for)?;
         let answer = timeout(within, fleet::answer(&self.sender, request, LARGEST)).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));

@@ -271,8 +271,8 @@ impl Look<'_> {
         Ok(remembered)
     }
 
-    /// Whether fields besides the manifest can only come from the member itself, and none are left
-    /// to others.
+    /// Whether all that the object has besides the manifest is the member's doing: no fields are
+    /// left to others (`ignoreFields`).
     fn is_all_compared(&self) -> bool {
         !matches!(&self.strategy, Strategy::ServerSideApply(config) if !config.ignore.is_empty())
     }

@@ -374,7 +374,8 @@ impl Pass<'_> {
         Ok(staying)
     }
 
-    /// Sets the objects to follow from now on; `held`, if it keeps them.
+    /// Sets the objects to follow from now on: also `held`, the `AppliedManifestWork`, if it lists
+    /// them.
     pub(super) fn see(
         &self,
         done: &Done<'_>,

@@ -22,8 +22,8 @@ impl Pass<'_> {
     /// Reads the objects that the work's status lists: nobody applies what its spec wants by now.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
-        // As in upstream: before the work was applied, there is nothing to report. Also if the
-        // status of its manifests is missing, because the hub did not accept a status of that size.
+        // As in upstream: before the work was applied, there is nothing to report. Nor is there if
+        // the status of its manifests is missing, because the hub did not accept one of that size.
         if condition::find(&before.conditions, kind::APPLIED).is_none() || before.resource_status.manifests.is_empty() {
             self.make_room(memory, &[]);
             self.see(&Done { manifests: &[], outcomes: Vec::new() }, memory, None, &[]);

@@ -14,9 +14,10 @@ const ALL: usize = 64;
 const OF_ONE: usize = 2;
 /// A response that takes longer is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Concurrent responses that are larger than [`Room::SMALL`]. With 16 MiB each, all together hold
-/// at most 128 MiB, and each half as much again while it arrives. Besides its bytes, nothing of a
-/// response is held, whatever content the member sends ([`fleet::Sight`]).
+/// Concurrent responses that are larger than [`Room::SMALL`]. With 16 MiB of each of these, all
+/// responses together, small ones included, hold at most 128 MiB, and each half as much again while
+/// it arrives. Besides its bytes, nothing of a response is held, whatever content the member sends
+/// ([`fleet::Sight`]).
 const LARGE: usize = 4;
 const LARGE_OF_ONE: usize = 1;
 /// Concurrent long lines of watches: with 3 MiB each, all together hold at most 24 MiB, in the same
