@@ -114,7 +114,7 @@ const SLOT_AGAIN: Duration = Duration::from_secs(1);
 const NO_SLOT: Duration = Duration::from_mins(1);
 /// Wait after a definition was created, until it is served.
 const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration::from_mins(1));
-/// [`Failure::Defined`] in a row that are not worth reporting.
+/// Most failures [`Failure::Defined`] in a row that are not worth reporting.
 const PATIENCE: u32 = 5;
 
 struct Part {

@@ -169,8 +169,8 @@ impl Deployer {
         outcome
     }
 
-    /// Writes the status, if it has changed: at once; otherwise returns when it may be written
-    /// again.
+    /// Writes a changed status at once, or returns when it may be written: [`PAUSE`] after the last
+    /// write.
     async fn tell(&self, key: &Key, report: Option<Report>) -> Result<Option<OffsetDateTime>, Failure> {
         let Some(report) = report else { return Ok(None) };
         self.metrics.replica_sets.settle(key, report.state);
