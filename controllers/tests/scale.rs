@@ -1,5 +1,5 @@
-//! Many clusters at once, by a real hub: how soon they are registered, and that nothing is written
-//! twice. `TEST_CLUSTERS=10000` measures what is promised, of a release build; figures go to
+//! Many clusters at once, on a real hub: how soon they are registered, and that nothing is written
+//! twice. `TEST_CLUSTERS=10000` with a release build measures what is promised; the figures go to
 //! `target/hub-tests/controllers-scale.txt`.
 
 use std::net::TcpStream;
@@ -20,25 +20,25 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
-/// Registered in the gate.
+/// The number in the gate.
 const CLUSTERS: usize = 500;
-/// As many as a controller writes at a time.
+/// As many concurrent writes as a controller makes.
 const AT_ONCE: usize = 16;
 const LIMIT: Duration = Duration::from_mins(3);
-/// Of the program at its peak, in KiB.
+/// The limit of the program's peak memory, in KiB.
 const MEMORY: u64 = 120 << 10;
 /// Rotations of one cluster that are timed.
 const ROTATIONS: usize = 50;
 const SOURCES: &str = "scale-fleet";
 const WRITTEN: &str = "scale-clusters";
 
-/// The program, as a process.
+/// The program as a process.
 struct Program {
     child: Child,
     port: u16,
 }
 
-/// What a step took: of the clock, of a core, and writes.
+/// A step's duration, CPU time, and number of writes.
 #[derive(Debug)]
 struct Step {
     #[allow(dead_code, reason = "told")]
@@ -80,7 +80,7 @@ fn many_clusters_are_registered_once() -> Result<()> {
     ensure!(again.writes == 0, "a restart writes: {again:?}");
     let before = program.cpu()?;
     runtime.block_on(touch(&sources, clusters))?;
-    // One more change comes after all of those.
+    // One more change follows all of those.
     runtime.block_on(change(&sources, 0, "the-last"))?;
     wait::until_true("the last change to be written", LIMIT, || Ok(program.metric("secret_writes_total", "")? >= 1))?;
     let touched = program.cpu()?.saturating_sub(before);
@@ -96,14 +96,14 @@ fn many_clusters_are_registered_once() -> Result<()> {
     Ok(())
 }
 
-/// The hub goes away and comes back while the program runs, and is away when it starts: nobody is
-/// unregistered, nothing is written, and then a change counts and so does an end.
+/// The hub goes away and comes back while one program runs and another starts: no cluster is
+/// unregistered, nothing is written, and afterwards a change and a deletion take effect.
 fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<Secret>, clusters: usize) -> Result<()> {
     ensure!(hub_names(hub)?.len() == clusters);
     let writes = program.metric("secret_writes_total", "")?;
     hub.server.stop()?;
     wait::until_true("that the source cannot be read", LIMIT, || Ok(program.metric("source_available", "")? == 0))?;
-    // One more starts while nobody answers.
+    // Another program starts while the hub is down.
     let other = Program::start(&hub.server.kubectl().kubeconfig)?;
     hub.server.start_again()?;
     hub.server.wait_ready()?;
@@ -121,7 +121,7 @@ fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<S
     wait::until_true("the end", LIMIT, || Ok(hub_names(hub)?.len() == clusters - 1))
 }
 
-/// Of clusters.
+/// The names of the clusters' Secrets.
 fn hub_names(hub: &Hub) -> Result<Vec<String>> {
     hub.server.names(&format!("secrets -n {WRITTEN} -l cluster.core.oam.dev/source"))
 }
@@ -149,7 +149,7 @@ async fn create(sources: &Api<Secret>, clusters: usize) -> Result<()> {
     made.buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Writes all of them without changing what they say.
+/// Writes all sources without changing their content.
 async fn touch(sources: &Api<Secret>, clusters: usize) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"touched": "yes"}}});
     let patch = &patch;
@@ -166,7 +166,7 @@ async fn change(sources: &Api<Secret>, number: usize, token: &str) -> Result<()>
     Ok(())
 }
 
-/// From a source's write to its cluster's: the median and the longest.
+/// From the write of a source to that of its cluster: the median and the longest.
 async fn rotate(sources: &Api<Secret>, written: &Api<Secret>) -> Result<String> {
     let mut took = Vec::new();
     for number in 0..ROTATIONS {
@@ -217,7 +217,7 @@ impl Program {
         Ok(Step { took, cpu: self.cpu()?.saturating_sub(already), writes: self.metric("secret_writes_total", "")? })
     }
 
-    /// The sum of the series of our own that have such labels.
+    /// The sum of the series of one of our metrics with these labels.
     fn metric(&self, name: &str, labels: &str) -> Result<u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         std::io::Write::write_all(
@@ -229,7 +229,7 @@ impl Program {
         Ok(kit::exposition::sum(&answer, &format!("cluster_gateway_controllers_{name}"), labels))
     }
 
-    /// What it used of a core, in user and kernel (`proc_pid_stat(5)`, in hundredths of a second).
+    /// Its CPU time in user and kernel mode (`proc_pid_stat(5)`, in hundredths of a second).
     fn cpu(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let (_, fields) = stat.rsplit_once(") ").context("a stat line")?;
@@ -237,7 +237,7 @@ impl Program {
         Ok(Duration::from_millis(10 * ticks))
     }
 
-    /// At its peak, in KiB.
+    /// Its peak memory, in KiB.
     fn memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("a peak")?;
@@ -247,7 +247,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // One that ended by itself is no more.
+        // It fails for a program that has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -19,23 +19,23 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Running, SOON, apply, condition, namespace, test};
 
-/// Where the gateway of the testbed has its clusters.
+/// The namespace of the clusters that the testbed's gateway serves.
 const CLUSTERS: &str = "vela-system";
-/// Where the `ServiceAccounts` are on the member.
+/// The member's namespace for the `ServiceAccounts`.
 pub const PLACE: &str = "open-cluster-management-agent-addon";
 pub const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 const FINALIZER: &str = "cluster.core.oam.dev/managed-serviceaccount";
 pub const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
 const ENABLE: &str = "--enable=managed-serviceaccount";
-/// One test at a time: none waits for the end of another's Lease.
+/// Tests run one at a time, so that none waits for another's Lease to expire.
 const ALONE_HERE: &str = "--leader-elect=false";
-/// Upstream's module, and where its definition is; the hub has the other kinds.
+/// Upstream's module, and the path of its definition there; the hub has the other kinds.
 const DEFINITION: [&str; 2] = [
     "open-cluster-management.io/managed-serviceaccount",
     "config/crd/bases/authentication.open-cluster-management.io_managedserviceaccounts.yaml",
 ];
 
-/// Controllers of one test fill the accounts of all: one test at a time.
+/// Controllers of one test fill the accounts of all tests, so only one test runs at a time.
 pub const ALONE: &str = "ManagedServiceAccounts";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -66,13 +66,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Upstream's own definition.
+/// Installs upstream's own definition.
 pub fn prepare(testbed: &Testbed) -> Result<()> {
     let [module, path] = DEFINITION;
     testbed.hub.server.apply_text(&tools::account_file(module, path)?)
 }
 
-/// Registers the member as `cluster` by hand.
+/// Registers the member as `cluster`, with a Secret written by hand.
 fn register(testbed: &Testbed, cluster: &str) -> Result<()> {
     apply(testbed, &[namespace(cluster)])?;
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))
@@ -85,17 +85,17 @@ pub fn account(cluster: &str, name: &str) -> Value {
     })
 }
 
-/// Controllers with this part alone.
+/// Starts controllers with this part only.
 fn start(testbed: &Testbed) -> Result<Running> {
     Running::start(testbed, CLUSTERS, &[ENABLE, ALONE_HERE])
 }
 
-/// An object of the hub; null: there is none.
+/// Reads an object of the hub; null if it does not exist.
 fn read(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<Value> {
     testbed.hub.server.read(&format!("{kind} {name} -n {cluster}"))
 }
 
-/// Waits until a `ManagedServiceAccount` says that it has its token; returns it and its Secret.
+/// Waits until a `ManagedServiceAccount` reports its token; returns the account and its Secret.
 pub fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Value)> {
     wait::until(&format!("{cluster}/{name} to be filled"), SOON, || {
         let account = read(testbed, KIND, cluster, name)?;
@@ -106,7 +106,7 @@ pub fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value
     })
 }
 
-/// Waits until its condition says why not.
+/// Waits until the account's condition reports a failure; returns its message.
 fn failed_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<String> {
     wait::until(&format!("{cluster}/{name} to fail"), SOON, || {
         let account = read(testbed, KIND, cluster, name)?;
@@ -122,7 +122,7 @@ fn gone(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<()> 
     })
 }
 
-/// The ServiceAccount on the member; null: there is none.
+/// Reads the ServiceAccount on the member; null if it does not exist.
 fn on_member(testbed: &Testbed, name: &str) -> Result<Value> {
     testbed.member.server.read(&format!("serviceaccount {name} -n {PLACE}"))
 }
@@ -135,8 +135,8 @@ fn claims(token: &str) -> Result<Value> {
     Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).context("a JWT")?)?)?)
 }
 
-/// A token for the ServiceAccount `uid` that was issued so many seconds ago, for that many, by
-/// nobody.
+/// A forged token for the ServiceAccount `uid`, issued `ago` seconds ago and valid for `life`
+/// seconds.
 fn forged(name: &str, uid: &Value, ago: i64, life: i64) -> String {
     let issued = Timestamp::now().as_second() - ago;
     let claims = json!({"iat": issued, "exp": issued + life, "sub": format!("system:serviceaccount:{PLACE}:{name}"),
@@ -144,7 +144,7 @@ fn forged(name: &str, uid: &Value, ago: i64, life: i64) -> String {
     format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }
 
-/// Puts another token into a Secret, as somebody would who may.
+/// Replaces the token in a Secret, as any user with that right could.
 fn put_token(testbed: &Testbed, cluster: &str, name: &str, token: &str) -> Result<()> {
     let patch = json!({"data": {"token": STANDARD.encode(token)}});
     testbed.hub.server.patch(&format!("secret {name} -n {cluster}"), &patch).map(drop)

@@ -1,5 +1,5 @@
-//! Argo CD's cluster Secrets, with the rights that the chart grants: kubectl, with what stands in
-//! them, reaches a real member.
+//! Argo CD's cluster Secrets, with the rights that the chart grants: kubectl reaches a real member
+//! with the fields of such a Secret.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::rights::used::{events, none_idle};
 use crate::rights::{grant, is_refused_to, rendered, started_without};
 
 const WRITES: &str = "cluster_gateway_argocd_secret_writes_total";
-/// Each has a Secret here, and each end of one counts.
+/// Each accepted `ManagedCluster` gets a Secret here, and each removal counts towards the limit.
 pub const ALONE: &str = "accepted ManagedClusters";
 const ACCOUNT: &str = "cluster-gateway-argocd";
-/// Of the controllers whose rights are looked at.
+/// The namespace of the controllers whose rights are audited.
 const ARGO: &str = "audited-argocd";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -44,7 +44,7 @@ struct Place<'t> {
 has_part!(Place);
 
 impl<'t> Place<'t> {
-    /// With a ServiceAccount that may read everything of `CLUSTER`.
+    /// Starts with a ServiceAccount that may read everything of `CLUSTER`.
     fn start(testbed: &'t Testbed, name: &'static str, more: &str) -> Result<Self> {
         let alone = turns::alone(&[ALONE]);
         let namespace = format!("{name}-argocd");
@@ -73,12 +73,12 @@ impl<'t> Place<'t> {
         crate::fixture::wait_gone(self.testbed, &self.namespace, &format!("cluster-gateway-{cluster}"))
     }
 
-    /// Of what is in Argo CD's namespace.
+    /// Patches an object in Argo CD's namespace.
     fn patch(&self, what: &str, patch: &Value) -> Result<()> {
         self.part.patch(&format!("{what} -n {}", self.namespace), patch)
     }
 
-    /// kubectl with what Argo CD would take of a Secret.
+    /// kubectl with the fields that Argo CD reads from a Secret.
     fn kubectl(&self, secret: &Value) -> Result<Kubectl> {
         let config: Value = serde_json::from_str(&text(secret, "config")?)?;
         ensure!(config["tlsClientConfig"]["insecure"] == false, "nobody verifies the server");
@@ -126,16 +126,16 @@ fn reached(testbed: &Testbed) -> Result<()> {
     let pods = place.kubectl(&secret)?.ok("get pods -A -o name")?;
     let direct = testbed.member.server.kubectl().ok("get pods -A -o name")?;
     ensure!(pods == direct, "{pods} instead of {direct}");
-    // No more than the account may: Argo CD has no right of the controllers'.
+    // Argo CD gets the account's rights only, not the controllers'.
     ensure!(place.kubectl(&secret)?.ok("create namespace argo-x").is_err(), "it may write");
-    // Its account is made anew: the token is another one, and works.
+    // The account is recreated: the Secret gets another token, which works.
     let (first, name) = (token(&secret)?, format!("cluster-gateway-{CLUSTER}"));
     place.delete(&format!("serviceaccount {ACCOUNT} -n {}", place.namespace))?;
     apply(testbed, &[account(&place.namespace)])?;
     wait::until_true("another token", SOON, || Ok(token(&place.secret(&name)?)? != first))?;
     let secret = place.secret(&name)?;
     ensure!(place.kubectl(&secret)?.ok("get pods -A -o name")? == direct, "the new token does not work");
-    // A restart takes the token that is there, and writes nothing.
+    // After a restart the controllers keep the token and write nothing.
     place.running.restart()?;
     let kept = || place.running.metric("cluster_gateway_argocd_secrets", "");
     wait::until_true("that it is as it should be", SOON, || Ok(kept()? > 0.5))?;
@@ -146,7 +146,7 @@ fn reached(testbed: &Testbed) -> Result<()> {
     );
     ensure!(place.secret(&name)?["metadata"]["resourceVersion"] == secret["metadata"]["resourceVersion"]);
     forged(&mut place, &name)?;
-    // One that nobody has accepted is none of the fleet.
+    // A cluster that is not accepted is not part of the fleet.
     ensure!(place.secret("cluster-gateway-argo-stranger").is_err(), "a stranger has a Secret");
     place.patch("managedcluster argo-stranger", &json!({"spec": {"hubAcceptsClient": true}}))?;
     place.wait_secret("argo-stranger")?;
@@ -155,7 +155,7 @@ fn reached(testbed: &Testbed) -> Result<()> {
     place.end(&[CLUSTER, "argo-stranger"])
 }
 
-/// A token that nobody issued is replaced, however young it says that it is.
+/// A token that the hub did not issue is replaced, even if its claims say that it is fresh.
 fn forged(place: &mut Place<'_>, name: &str) -> Result<()> {
     place.running.stop()?;
     let account = place.json(&format!("serviceaccount {ACCOUNT} -n {}", place.namespace))?;
@@ -189,14 +189,14 @@ fn ours(testbed: &Testbed) -> Result<()> {
     );
     place.wait_secret("argo-free")?;
     ensure!(place.secret("cluster-gateway-argo-taken")? == before, "a person's Secret is touched");
-    // What others add stays, what is ours is put back.
+    // Fields that others add stay; our fields are restored.
     let edit = json!({"stringData": {"project": "blue", "server": "https://elsewhere"}});
     place.patch("secret cluster-gateway-argo-free", &edit)?;
     wait::until_true("that it is put back", SOON, || {
         Ok(text(&place.secret("cluster-gateway-argo-free")?, "server")?.ends_with("/argo-free/proxy"))
     })?;
     ensure!(text(&place.secret("cluster-gateway-argo-free")?, "project")? == "blue", "what others add is gone");
-    // So is the label that it is watched by, too.
+    // The label by which the controllers watch it is restored, too.
     let relabelled = json!({"metadata": {"labels": {"cluster.core.oam.dev/argocd-cluster": null}}});
     place.patch("secret cluster-gateway-argo-free", &relabelled)?;
     let is_labelled = || {
@@ -206,7 +206,7 @@ fn ours(testbed: &Testbed) -> Result<()> {
     wait::until_true("that its label is put back", SOON, is_labelled)?;
     place.delete(&format!("secret cluster-gateway-argo-free -n {}", place.namespace))?;
     place.wait_secret("argo-free")?;
-    // It is a person's own that is in the way: without it, ours is written.
+    // A person's Secret holds the name; once it is deleted, ours is written.
     place.delete(&format!("secret cluster-gateway-argo-taken -n {}", place.namespace))?;
     place.patch("managedcluster argo-taken", &json!({"metadata": {"labels": {"a": "b"}}}))?;
     let ours = || Ok(text(&place.wait_secret("argo-taken")?, "server")?.ends_with("/argo-taken/proxy"));
@@ -224,7 +224,8 @@ fn gone(testbed: &Testbed) -> Result<()> {
     clusters.iter().try_for_each(|name| place.wait_secret(name).map(drop))?;
     place.delete("managedcluster argo-gone1")?;
     place.wait_gone("argo-gone1")?;
-    // Not by one list that lacks it: nobody saw its end.
+    // A cluster that is missing from one list keeps its Secret: the controllers did not see its
+    // deletion.
     place.running.stop()?;
     place.delete("managedcluster argo-gone2")?;
     place.running.restart_stopped()?;
@@ -238,7 +239,7 @@ fn gone(testbed: &Testbed) -> Result<()> {
     for name in ["argo-gone1", "argo-gone3", "argo-gone4"] {
         place.secret(&format!("cluster-gateway-{name}"))?;
     }
-    // One that is back is no part of a crowd.
+    // A cluster that is back no longer counts towards the held removals.
     apply(testbed, &[cluster("argo-gone1", true)])?;
     place.wait_gone("argo-gone3")?;
     place.wait_gone("argo-gone4")?;
@@ -250,14 +251,15 @@ fn used(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, ARGO, "")?;
     apply(testbed, &[cluster("argo-less", true)])?;
     let first = token(&place.wait_secret("argo-less")?)?;
-    // A Secret is patched, and one removed whose cluster is accepted no more.
+    // The part patches a Secret, and deletes the Secret of a cluster that is no longer accepted.
     place.patch("secret cluster-gateway-argo-less", &json!({"stringData": {"server": "https://elsewhere"}}))?;
     wait::until_true("that it is put back", SOON, || {
         Ok(text(&place.secret("cluster-gateway-argo-less")?, "server")?.ends_with("/argo-less/proxy"))
     })?;
     stray(&place)?;
     place.wait_gone("argo-less-gone")?;
-    // A token is reviewed by who finds it, and issued for an account that is another one.
+    // After a restart the part reviews the token that it finds, and requests another one for a
+    // recreated account.
     place.running.restart()?;
     let kept = || place.running.metric("cluster_gateway_argocd_secrets", "");
     wait::until_true("that it is as it should be", SOON, || Ok(kept()? > 0.5))?;
@@ -281,7 +283,7 @@ fn used(testbed: &Testbed) -> Result<()> {
     place.end(&["argo-less", "argo-less-gone"])
 }
 
-/// A Secret of ours, whose cluster nobody has accepted.
+/// Creates a Secret of ours for a cluster that is not accepted.
 fn stray(place: &Place<'_>) -> Result<()> {
     let left = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway-argo-less-gone", "namespace": place.namespace,

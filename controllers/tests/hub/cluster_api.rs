@@ -1,4 +1,4 @@
-//! Clusters of Cluster API: reachable with their kubeconfig, through every rotation, gone with
+//! Clusters of Cluster API: reachable with their kubeconfig, through each rotation, and gone with
 //! their object.
 
 mod manager;
@@ -18,15 +18,15 @@ use tokio::time::Instant;
 
 use crate::fixture::{Fixture, Running, SOON, apply, member_kubeconfig, namespace, secret_field, test};
 
-/// Where the testbed's gateway reads clusters.
+/// The namespace in which the testbed's gateway reads clusters.
 const CLUSTERS: &str = "vela-system";
 const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
-/// A machine that does nothing else takes a tenth of this.
+/// An idle machine takes a tenth of this.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// A removal waits for others of the same moment first (`register::removals`).
+/// A removal first waits for other removals at the same time (`register::removals`).
 const ENDED: Duration = AT_ONCE.saturating_add(Duration::from_millis(700));
 
-/// Controllers that write where the testbed's gateway reads take turns by one Lease.
+/// Controllers that write to the namespace of the testbed's gateway take turns by one Lease.
 const ALONE: &str = "vela-system";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -36,7 +36,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Until it is dropped, no other controllers of these tests write there.
+/// Until it is dropped, no other controllers of these tests write to that namespace.
 fn alone() -> Alone {
     turns::alone(&[ALONE])
 }
@@ -49,7 +49,7 @@ fn cluster(namespace: &str, name: &str) -> Value {
     })
 }
 
-/// As `KubeadmControlPlane` writes it.
+/// The kubeconfig Secret as `KubeadmControlPlane` writes it.
 fn kubeconfig(testbed: &Testbed, namespace: &str, name: &str, token: &str) -> Result<Value> {
     let cluster = testbed.hub.server.read(&format!("clusters.cluster.x-k8s.io {name} -n {namespace}"))?;
     let uid = &cluster["metadata"]["uid"];
@@ -104,7 +104,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     controllers.stop()
 }
 
-/// Makes a cluster. Returns how long after its kubeconfig its member answered.
+/// Creates a cluster. Returns the time from its kubeconfig to the first answer of its member.
 fn born(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Result<Duration> {
     apply(testbed, &[cluster(fleet, name)])?;
     wait::until_true("that it waits for a kubeconfig", SOON, || {
@@ -118,7 +118,7 @@ fn born(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Re
     Ok(written.elapsed())
 }
 
-/// While it is paused, what there is stays, and nothing else is done.
+/// While the cluster is paused, its registration stays and nothing is written.
 fn paused(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Result<()> {
     let (server, line) = (&testbed.hub.server, format!("clusters.cluster.x-k8s.io {name} -n {fleet}"));
     let version = || secret_field(testbed, CLUSTERS, name, "/metadata/resourceVersion");
@@ -135,8 +135,8 @@ fn paused(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> 
     controllers.wait_state(&format!("{fleet}/{name}"), "registered").map(drop)
 }
 
-/// The Secret is deleted and made anew: the watch that is open goes on, and what comes after it is
-/// sent with the new credential. Returns how long after its Secret.
+/// The kubeconfig Secret is deleted and recreated: the open watch continues, and later requests use
+/// the new credential. Returns the time from the new Secret to its use.
 fn rotation(testbed: &Testbed, fleet: &str, name: &str, second: &str) -> Result<Duration> {
     let path =
         format!("{}/api/v1/namespaces/default/configmaps?watch=true&labelSelector={second}", Testbed::proxy_path(name));
@@ -166,7 +166,7 @@ fn rotation(testbed: &Testbed, fleet: &str, name: &str, second: &str) -> Result<
     Ok(took)
 }
 
-/// Returns how long after the cluster its watch ended.
+/// Deletes the cluster. Returns the time until its watch ended.
 fn deletion(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Result<Duration> {
     let path = format!("{}/api/v1/namespaces/default/configmaps?watch=true", Testbed::proxy_path(name));
     let mut watch = testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?;

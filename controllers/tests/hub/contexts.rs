@@ -33,7 +33,7 @@ fn printed(kubeconfig: &Path, flags: &[&str]) -> Result<Output> {
     Ok(Command::new(PROGRAM).args(["kubeconfig", &kubeconfig]).args(flags).output()?)
 }
 
-/// A file with what is printed.
+/// Writes the printed kubeconfig to a file.
 fn written(testbed: &Testbed, name: &str, kubeconfig: &Path, flags: &[&str]) -> Result<PathBuf> {
     let output = printed(kubeconfig, flags)?;
     ensure!(output.status.success(), "{flags:?}: {output:?}");
@@ -42,7 +42,7 @@ fn written(testbed: &Testbed, name: &str, kubeconfig: &Path, flags: &[&str]) -> 
     Ok(file)
 }
 
-/// kubectl with the program in its PATH, as the contexts' user needs it.
+/// kubectl with the program in its PATH, which the contexts' exec user needs.
 fn kubectl(testbed: &Testbed, kubeconfig: &Path, words: &[&str]) -> Result<String> {
     let directory = Path::new(PROGRAM).parent().map(Path::display).expect("a directory");
     let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
@@ -71,7 +71,7 @@ fn dialects(testbed: &Testbed) -> Result<()> {
         ensure!(uid == name, "{dialect}: {uid} is another cluster's");
     }
     karmada(testbed, &nobody, &[CLUSTER, &token, &format!("--gateway-url=https://{}", gateway.address()), &ca])?;
-    // Through the hub, of whose address and CA the kubeconfig tells.
+    // Through the hub, whose address and CA come from the kubeconfig.
     let file = written(testbed, "hub", &nobody, &[CLUSTER, &token])?;
     let uid = kubectl(testbed, &file, &["get", "namespaces", "default", "-o", "jsonpath={.metadata.uid}"])?;
     ensure!(uid == name, "{uid} is another cluster's");
@@ -83,7 +83,7 @@ fn dialects(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Another right is reviewed there, and the member sees the caller.
+/// This dialect reviews another right, and the member sees the caller.
 fn karmada(testbed: &Testbed, nobody: &Path, flags: &[&str]) -> Result<()> {
     let file = written(testbed, "karmada", nobody, &[flags, &["--dialect=karmada"]].concat())?;
     let version = ["get", "--raw", "/version"];
@@ -101,7 +101,7 @@ fn karmada(testbed: &Testbed, nobody: &Path, flags: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The commands of the page, as they stand.
+/// The commands of the page, unchanged.
 fn page(testbed: &Testbed) -> Result<()> {
     let berlin = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member("berlin", &berlin)?;

@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::program::Program;
 
-/// What must be seen on a hub within a second is given more on a machine that does other things.
+/// The limit for what takes a hub less than a second, longer because the machine may be busy.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// Requests that a client has under way at a time.
+/// Concurrent requests of a client.
 const AT_ONCE: usize = 16;
 
 /// A namespace that holds clusters, and the controllers that write there.
@@ -50,7 +50,7 @@ pub fn definition(group: &str, kind: &str, version: &str, scope: &str) -> Value 
     })
 }
 
-/// Upstream's `ClusterProfile`, for whoever needs it.
+/// Installs upstream's `ClusterProfile`.
 pub fn profile_kind(testbed: &Testbed) -> Result<()> {
     testbed
         .hub
@@ -58,7 +58,7 @@ pub fn profile_kind(testbed: &Testbed) -> Result<()> {
         .apply_text(&tools::inventory_file("config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")?)
 }
 
-/// A kubeconfig of the member, whose user may do everything there.
+/// A kubeconfig of the member for the user of `token`.
 pub fn member_kubeconfig(testbed: &Testbed, token: &str) -> String {
     let authority = std::fs::read(testbed.member.server.authority_file()).expect("a file of this testbed");
     kubeconfig(&testbed.member.server.url(), &authority, &json!({"token": token}))
@@ -76,7 +76,7 @@ pub fn kubeconfig(url: &str, authority: &[u8], user: &Value) -> String {
     .to_string()
 }
 
-/// A Secret that is chosen by its label.
+/// A Secret that the default label selector matches.
 pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -85,8 +85,8 @@ pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value
     })
 }
 
-/// Creates so many Secrets in `fleet`, called `no-…`, whose kubeconfigs are refused: many at a
-/// time.
+/// Creates `count` Secrets in `fleet`, called `no-…`, whose kubeconfigs are refused; sends many
+/// requests at a time.
 pub fn create_refused(testbed: &Testbed, fleet: &str, count: u32) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -108,7 +108,7 @@ pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
     testbed.hub.server.apply(objects)
 }
 
-/// For the commands of a block, of which some wait.
+/// Time for the commands of a block; some of them wait.
 const SCRIPT: Duration = Duration::from_mins(5);
 
 /// Runs the commands of a page as the hub's administrator, with its kubectl; returns what they
@@ -117,7 +117,7 @@ pub fn script(testbed: &Testbed, directory: &Path, script: &str) -> Result<Strin
     testbed.hub.server.kubectl().shell(script)?.directory(directory).limit(SCRIPT).run()?.success()
 }
 
-/// Figures that are looked at by whoever runs a test by hand.
+/// Prints figures for those who run a test by hand.
 #[expect(clippy::print_stderr, reason = "they are no outcome")]
 pub fn print(figures: &str) {
     eprintln!("{figures}");
@@ -127,8 +127,8 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A field of a Secret by its JSON pointer, empty if it has none, or an error if there is no such
-/// Secret.
+/// A field of a Secret by its JSON pointer: empty if the Secret has no such field, an error if
+/// there is no such Secret.
 pub fn secret_field(testbed: &Testbed, namespace: &str, name: &str, pointer: &str) -> Result<String> {
     let secret = testbed.hub.server.read(&format!("secret {name} -n {namespace}"))?;
     ensure!(!secret.is_null(), "no Secret {namespace}/{name}");
@@ -144,7 +144,7 @@ pub fn wait_gone(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
     wait_end(&testbed.hub.server, &format!("secret {name} -n {namespace}"))
 }
 
-/// Waits until there is no such object, or none that the line chooses.
+/// Waits until the object, or the last one that the line selects, is gone.
 pub fn wait_end(server: &ApiServer, line: &str) -> Result<()> {
     wait_end_within(server, line, SOON)
 }
@@ -153,8 +153,8 @@ pub fn wait_end_within(server: &ApiServer, line: &str, limit: Duration) -> Resul
     wait::until_true(&format!("the end of {line}"), limit, || Ok(server.names(line)?.is_empty()))
 }
 
-/// Kind, name and version of all that the line chooses, of which there is something: another
-/// version with each write.
+/// Kind, name and version of all objects that the line selects, which must be at least one. Each
+/// write changes the version.
 pub fn versions(server: &ApiServer, line: &str) -> Result<Vec<String>> {
     let version = |object: &Value| {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -176,7 +176,7 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
-/// The condition of this type; null: there is none.
+/// The condition of this type; null if there is none.
 pub fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
     let all = status["conditions"].as_array().into_iter().flatten();
     all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
@@ -206,7 +206,8 @@ pub fn prepared() -> Result<Testbed> {
     Ok(testbed)
 }
 
-/// Of controllers that write into `namespace`. What stands twice counts as it stands here.
+/// Arguments of controllers that write into `namespace`. Flags that `more` repeats have the value
+/// from here.
 pub fn arguments(namespace: &str, kubeconfig: &Path, more: &[&str]) -> Vec<String> {
     let mut arguments = vec![
         "cluster-gateway-controllers".to_owned(),
@@ -222,7 +223,8 @@ pub fn arguments(namespace: &str, kubeconfig: &Path, more: &[&str]) -> Vec<Strin
 // === impl Running ===
 
 impl Running {
-    /// Controllers that write into `namespace`, which is created unless it is there.
+    /// Starts controllers that write into `namespace`, and creates the namespace if it does not
+    /// exist.
     pub fn start(testbed: &Testbed, namespace: &str, more: &[&str]) -> Result<Self> {
         apply(testbed, &[self::namespace(namespace)])?;
         Self::as_user(namespace, &testbed.hub.server.kubectl().kubeconfig, more)
@@ -235,30 +237,30 @@ impl Running {
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
     }
 
-    /// Another replica of them, as a process of its own.
+    /// Starts another replica as a separate process.
     pub fn process(&self, testbed: &Testbed, name: &str) -> Result<Program> {
         Program::start(testbed, name, &self.arguments)
     }
 
-    /// Another replica of them.
+    /// Starts another replica.
     pub fn replica(&self) -> Result<Self> {
         let controllers = Some(Controllers::start(&self.arguments)?);
         Ok(Self { namespace: self.namespace.clone(), controllers, arguments: self.arguments.clone() })
     }
 
-    /// Ends them.
+    /// Stops the controllers.
     pub fn stop(&mut self) -> Result<()> {
         self.controllers.take().context("they run")?.stop()
     }
 
-    /// Ends them, and starts others.
+    /// Stops the controllers and starts others.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         self.controllers = Some(Controllers::start(&self.arguments)?);
         Ok(())
     }
 
-    /// Starts them again after their end.
+    /// Starts the controllers again after they were stopped.
     pub fn restart_stopped(&mut self) -> Result<()> {
         self.controllers = Some(Controllers::start(&self.arguments)?);
         Ok(())
@@ -285,7 +287,7 @@ impl Running {
         Ok(kit::exposition::sum(&self.get("/metrics")?, name, labels))
     }
 
-    /// What is told of an object whose reference ends in `object`.
+    /// The report of an object whose reference ends in `object`.
     pub fn report(&self, object: &str) -> Result<Value> {
         let reports: Vec<Value> = serde_json::from_str(&self.get("/debug/sources?format=json")?)?;
         let found = reports.into_iter().find(|report| report["object"].as_str().is_some_and(|it| it.ends_with(object)));

@@ -1,8 +1,8 @@
 //! Placement, sets of works, their delivery and the clusters' availability together, as the chart
 //! installs them: a fleet of three members without agents.
 //!
-//! The first two members are API servers and nothing more, of which the first is killed; on the
-//! third, which takes its place, pods run.
+//! The first two members are API servers only, and the first of them is killed. The third takes its
+//! place and runs pods.
 
 mod loss;
 mod page;
@@ -27,15 +27,15 @@ use crate::fixture::{Fixture, SOON, condition, said, test, wait_end_within};
 use crate::part::{Part, has_part};
 use crate::{argocd, registration, replica_sets, works};
 
-/// Where the controllers are.
+/// The controllers' namespace.
 const PLACE: &str = "fleet-controllers";
-/// As a choice of equals has them.
+/// In the order in which a choice among equal clusters lists them.
 const NAMES: [&str; 3] = ["fleet-a", "fleet-b", "fleet-c"];
 /// The set.
 const SET: &str = "fleet";
-/// Of the Leases that agents would renew, so that no loss takes long.
+/// The duration of the Leases that agents would renew, short so that losses are known soon.
 const LEASE_SECONDS: u32 = 1;
-/// Clusters by what probes say of them.
+/// The number of clusters by the state that probes found.
 const PROBED: &str = "cluster_gateway_controllers_probed_clusters";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
@@ -47,7 +47,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// One arrangement for all of it: two more API servers take a while.
+/// One fixture for all of it, because two more API servers take a while to start.
 fn everything(testbed: &Testbed) -> Result<()> {
     let mut fleet = Fleet::start(testbed)?;
     page::quick_start(&fleet)?;
@@ -86,7 +86,7 @@ impl<'t> Fleet<'t> {
         }
     }
 
-    /// An object of a member, in the namespace `default`; null: there is none.
+    /// An object of a member, in the namespace `default`; null if it does not exist.
     fn object(&self, member: &str, what: &str) -> Result<Value> {
         self.member(member).read(&format!("{what} -n default"))
     }
@@ -108,7 +108,8 @@ impl<'t> Fleet<'t> {
         })
     }
 
-    /// Waits until so many are counted as available, and as away: the alert counts these.
+    /// Waits until the metric counts this many clusters as available and as unreachable: the alert
+    /// uses it.
     fn wait_counted(&self, available: f64, unreachable: f64) -> Result<()> {
         wait::until("clusters to be counted", SOON, || {
             let count = |state: &str| self.running.metric(PROBED, &format!("{{state={state:?}}}"));
@@ -153,7 +154,7 @@ impl<'t> Fleet<'t> {
         })
     }
 
-    /// Takes away what would have others busy, and waits until members are without it.
+    /// Deletes what would keep other controllers busy, and waits until the members are rid of it.
     fn end(mut self) -> Result<()> {
         self.delete("manifestworkreplicasets,placements --all -n default --wait=false")?;
         for name in NAMES {
@@ -167,7 +168,7 @@ impl<'t> Fleet<'t> {
     }
 }
 
-/// Shortens the Lease of a cluster, so that its loss takes seconds.
+/// Shortens a cluster's Lease, so that its loss is known within seconds.
 fn lease(fleet: &Fleet<'_>, name: &str) -> Result<()> {
     fleet.patch(&format!("managedcluster {name}"), &json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}))
 }

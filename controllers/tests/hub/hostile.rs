@@ -1,4 +1,4 @@
-//! Objects that are a nuisance: to nobody else, and at a bounded cost.
+//! Objects that are a nuisance: they affect no others, and their cost is bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,15 +22,15 @@ use crate::program::Program;
 const FLEET: &str = "hostile-fleet";
 const CLUSTERS: &str = "hostile-clusters";
 const NAME: &str = "hostile-controllers";
-/// Refused at once.
+/// Secrets that are refused at the same time.
 const REFUSED: usize = 1_000;
 /// Between two changes of one Secret.
 const PACE: Duration = Duration::from_millis(100);
-/// Of Events, in a second.
+/// Events per second.
 const EVENTS: u64 = 20;
-/// Looked at for a while, in which there is nothing to do but to send Events.
+/// A period in which there is nothing to do except to send Events.
 const QUIET: Duration = Duration::from_secs(5);
-/// Of that time, on a core.
+/// The program uses less than one part in this many of a core during that period.
 const IDLE: u32 = 10;
 const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
 
@@ -58,7 +58,7 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
         busy.join().map_err(|_| anyhow!("it panicked"))??;
         outcome
     })?;
-    // The last state is what counts, and none was written twice.
+    // The last state is registered, and no state was written twice.
     let changes = changes.load(Ordering::Relaxed);
     wait::until("the last token", SOON, || {
         let token = value(testbed, CLUSTERS, "busy", "token")?;
@@ -80,7 +80,7 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
     hub.args(["delete", "--raw", &all]).run()?.success().map(drop)
 }
 
-/// A thousand are refused, and one that is in order is registered.
+/// A thousand Secrets are refused, and a valid one among them is registered.
 fn among_them(testbed: &Testbed, program: &Program) -> Result<()> {
     let count = refused()?;
     create_refused(testbed, FLEET, count)?;
@@ -93,12 +93,12 @@ fn among_them(testbed: &Testbed, program: &Program) -> Result<()> {
     })
 }
 
-/// How many.
+/// The number of Secrets to refuse.
 fn refused() -> Result<u32> {
     Ok(size::of("TEST_REFUSED", REFUSED)?.try_into()?)
 }
 
-/// Refusals are not tried again: nothing is done that nobody asked for.
+/// Refusals are not retried: without changes, there is no work.
 fn is_still(testbed: &Testbed, program: &Program, mark: usize) -> Result<()> {
     let secrets = || {
         let writes = testbed.audit.writes((CLUSTERS, NAME), mark)?;
@@ -106,7 +106,7 @@ fn is_still(testbed: &Testbed, program: &Program, mark: usize) -> Result<()> {
     };
     let (written, before) = (secrets()?, program.process.cpu()?);
     let begin = Instant::now();
-    // A thread that was woken before does not park.
+    // `park_timeout` may return early: a pending wake-up ends it at once.
     while let Some(left) = QUIET.checked_sub(begin.elapsed()) {
         std::thread::park_timeout(left);
     }
@@ -117,7 +117,7 @@ fn is_still(testbed: &Testbed, program: &Program, mark: usize) -> Result<()> {
     Ok(())
 }
 
-/// Gives it another token, ten times a second.
+/// Changes the Secret's token ten times a second.
 fn change(testbed: &Testbed, is_over: &AtomicBool, changes: &AtomicU64) -> Result<()> {
     let server = &testbed.hub.server;
     let mut connection = server.client(Some(server.admin())).keep()?;

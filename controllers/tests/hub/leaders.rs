@@ -1,4 +1,4 @@
-//! Two replicas take turns, and write nothing twice.
+//! Two replicas: one leads at a time, and nothing is written twice.
 
 mod frozen;
 
@@ -17,11 +17,12 @@ use crate::fixture::{
 };
 use crate::program::Program;
 
-/// From the death of a leader: its Lease's 15 s since the last renewal, and the calls to take it.
+/// From a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
+/// over.
 const TAKE_OVER: Duration = Duration::from_secs(16);
-/// From the end of one that gives the Lease up.
+/// From the end of a leader that gives its Lease up.
 const HANDED_ON: Duration = Duration::from_secs(5);
-/// From SIGTERM: it is a call.
+/// From SIGTERM: it takes one request.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 const LEADER: &str = "cluster_gateway_controllers_leader";
 
@@ -37,7 +38,7 @@ fn leads(running: &Running) -> Result<bool> {
     Ok(running.metric(LEADER, "")? >= 1.0)
 }
 
-/// A process, as a pod's end stops it.
+/// Ends a process as the end of its pod does.
 fn terminated(testbed: &Testbed) -> Result<()> {
     let clusters = "leaders-ended";
     apply(testbed, &[namespace(clusters)])?;
@@ -70,7 +71,7 @@ fn take_over(testbed: &Testbed) -> Result<()> {
     let second = Running::start(testbed, clusters, &flags)?;
     let version = secret_field(testbed, clusters, "one", "/metadata/resourceVersion")?;
     ensure!(!leads(&second)?, "two lead");
-    // As SIGKILL does it: the Lease is left to run out.
+    // Drops it as SIGKILL would: the Lease expires.
     drop(first.controllers.take());
     let died = Instant::now();
     apply(testbed, &[kubeconfig_secret(fleet, "two", &kubeconfig)])?;
@@ -82,7 +83,7 @@ fn take_over(testbed: &Testbed) -> Result<()> {
     ensure!(took > Duration::from_secs(5), "it wrote while the first had the Lease: {took:?}");
     second.wait_state("leaders-fleet/one", "registered")?;
     ensure!(secret_field(testbed, clusters, "one", "/metadata/resourceVersion")? == version, "written again");
-    // One that is stopped gives the Lease up: the next need not wait.
+    // A replica that is stopped gives its Lease up, so that the next does not wait.
     let mut second = second;
     let third = Running::start(testbed, clusters, &flags)?;
     second.stop()?;

@@ -29,13 +29,13 @@ use std::process::ExitCode;
 
 use hub_tests::fixture::Fixture;
 
-/// Tests at a time: many wait for a Lease, a back-off or a quiet while that take a minute.
+/// Concurrent tests: many wait a minute for a Lease, a back-off or a quiet period.
 const THREADS: usize = 5;
 
 fn main() -> ExitCode {
     let fixture = Fixture::with_threads(fixture::prepared, THREADS);
-    // Those that others wait for first, and those with the longest waits: the end of the run is
-    // short then.
+    // First those that block others, and those with the longest waits: this shortens the end of the
+    // run.
     let trials = [
         fleet::trials(&fixture),
         works::trials(&fixture),

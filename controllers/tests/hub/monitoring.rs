@@ -1,4 +1,4 @@
-//! What operators are given to watch: the alerts' metrics are there, and say when credentials end.
+//! Monitoring for operators: the alerts' metrics exist, and report when credentials expire.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::fixture::{
     wait_secret,
 };
 
-/// Those on what the program tells whatever parts run; the tests of these evaluate the others.
+/// Alerts on metrics that the program has whichever parts run; the tests of the parts evaluate the
+/// others.
 const ALERTS: [&str; 10] = [
     "ClusterGatewayControllersNoLeader",
     "ClusterGatewaySourceUnavailable",
@@ -31,7 +32,7 @@ const ALERTS: [&str; 10] = [
     "ClusterGatewayPlacementRemovalsHeld",
 ];
 const PAGE: &str = include_str!("../../../docs/operations.md");
-/// Sections whose commands need kinds that are here and not on the hub of the other alerts.
+/// Sections whose commands need kinds that are not on the hub of the other alerts' tests.
 const SECTIONS: [&str; 4] = [
     "### ClusterGatewayServiceAccountsFail",
     "### ClusterGatewayDeliveryStuck",
@@ -48,7 +49,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// A kubeconfig whose token ends at `end`, if it says so.
+/// A kubeconfig whose token expires at `end`, or does not say when.
 fn ending(testbed: &Testbed, end: Option<u32>) -> String {
     let claims = end.map_or_else(|| r#"{"sub":"x"}"#.to_owned(), |end| format!(r#"{{"exp":{end}}}"#));
     member_kubeconfig(testbed, &format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims)))
@@ -121,7 +122,7 @@ fn expiry(testbed: &Testbed) -> Result<()> {
         wait::until_true("the credential's end", SOON, || Ok((controllers.metric(EXPIRY, cluster)? - end).abs() < 1.0))
     };
     told(&controllers, 1_900_000_000.0)?;
-    // After a restart nothing is written, and it is told all the same.
+    // After a restart nothing is written, but the expiry is still reported.
     controllers.restart()?;
     told(&controllers, 1_900_000_000.0)?;
     apply(testbed, &[kubeconfig_secret(fleet, "one", &ending(testbed, Some(1_950_000_000)))])?;

@@ -19,7 +19,8 @@ use crate::fixture::{
 use crate::others::{is_reachable, value};
 use crate::program::Program;
 
-/// A removal waits for others of the same moment first (`register::removals`); then it is a second.
+/// A removal first waits for other removals at the same time (`register::removals`); after that, a
+/// second is allowed.
 const TAKE_OVER: Duration = Duration::from_millis(1700);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -37,11 +38,11 @@ fn owners(testbed: &Testbed) -> Result<()> {
     let (one, two) = ("names-one", "names-two");
     apply(testbed, &[namespace(one), namespace(two)])?;
     apply(testbed, &[kubeconfig_secret(two, "shared", &kubeconfig)])?;
-    // Creation times have seconds: in the same one, the uid decides.
+    // Creation times have whole seconds: within the same second, the uid decides.
     let made = Instant::now();
     wait::until_true("the next second", SOON, || Ok(made.elapsed() > Duration::from_millis(1100)))?;
     apply(testbed, &[kubeconfig_secret(one, "shared", &kubeconfig)])?;
-    // Both are there when the controllers start, and the younger comes first in the list.
+    // Both exist when the controllers start, and the younger comes first in the list.
     let flags = ["--enable=kubeconfig", "--watch-namespaces=names-one,names-two"];
     let controllers = Running::start(testbed, "names-clusters", &flags)?;
     wait_secret(testbed, &controllers.namespace, "shared")?;
@@ -66,7 +67,7 @@ fn persons(testbed: &Testbed) -> Result<()> {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": "person-clusters"},
         "stringData": {"endpoint": "https://by.hand"},
     });
-    // Of a source that these controllers do not have.
+    // A Secret of a source that these controllers do not run.
     let of_another = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "left", "namespace": "person-clusters",
             "labels": {"cluster.core.oam.dev/source": "kubefed"},
@@ -85,14 +86,14 @@ fn persons(testbed: &Testbed) -> Result<()> {
     let why = controllers.wait_state("names-person/left", "taken")?;
     ensure!(why.contains("the source kubefed, which is turned off"), "{why}");
     testbed.hub.server.delete("secret mine -n names-person")?;
-    // Another object comes and goes meanwhile, so that there was time to do wrong.
+    // Another object comes and goes, which gives the controllers time for a mistake.
     apply(testbed, &[kubeconfig_secret(fleet, "other", &member_kubeconfig(testbed, "token"))])?;
     wait_secret(testbed, &controllers.namespace, "other")?;
     testbed.hub.server.delete("secret other -n names-person")?;
     wait_gone(testbed, &controllers.namespace, "other")?;
     let now = secret_field(testbed, "person-clusters", "mine", "/metadata/resourceVersion")?;
     ensure!(now == version, "a person's Secret was written");
-    // The name is free when they give it up.
+    // The name is free once the person deletes the Secret.
     apply(testbed, &[kubeconfig_secret(fleet, "mine", &member_kubeconfig(testbed, "token"))])?;
     controllers.wait_state("names-person/mine", "taken")?;
     testbed.hub.server.delete("secret mine -n person-clusters")?;
@@ -105,7 +106,7 @@ fn persons(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A `Cluster` and a kubeconfig Secret, of which the older one ends.
+/// A `Cluster` and a kubeconfig Secret with the same name; the older one is deleted.
 fn sources(testbed: &Testbed) -> Result<()> {
     let (first, second, place) = ("names-capi", "names-kubeconfig", "sources-clusters");
     apply(testbed, &[namespace(first), namespace(second)])?;
@@ -145,7 +146,7 @@ fn sources(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// Whoever wrote a field last has it: apply is not forced.
+/// The last writer of a field keeps it: apply is not forced.
 fn fields(testbed: &Testbed) -> Result<()> {
     let (fleet, place, name) = ("names-fields", "fields-clusters", "contested");
     let source = |token: &str| kubeconfig_secret(fleet, name, &member_kubeconfig(testbed, token));
@@ -166,11 +167,11 @@ fn fields(testbed: &Testbed) -> Result<()> {
     ensure!(why.contains("somebody") && why.contains(".data.token") && !why.contains("second"), "{why}");
     let note = wait::until("an Event", SOON, || event(testbed, fleet, name, "SecretConflict"))?;
     ensure!(note.contains("somebody") && !note.contains("second"), "{note}");
-    // Others are registered beside it, and nothing of it is written.
+    // Other clusters are registered meanwhile, and nothing of this one is written.
     apply(testbed, &[kubeconfig_secret(fleet, "beside", &member_kubeconfig(testbed, "token"))])?;
     wait_secret(testbed, place, "beside")?;
     ensure!(value(testbed, place, name, "token")? == "theirs", "somebody's field was overwritten");
-    // When they give it up, the cluster follows its source again.
+    // When the other manager gives the field up, the cluster follows its source again.
     testbed.hub.server.patch(&line, &json!({"data": {"token": null}}))?;
     wait::until_true("the token", SOON, || {
         Ok(value(testbed, place, name, "token").is_ok_and(|token| token == "second"))
@@ -178,7 +179,8 @@ fn fields(testbed: &Testbed) -> Result<()> {
     controllers.wait_state(&format!("{fleet}/{name}"), "registered").map(drop)
 }
 
-/// All flags come from the environment: the Secrets of multicluster-runtime, named by a template.
+/// All flags come from the environment: the Secrets of multicluster-runtime, with names from a
+/// template.
 fn chosen(testbed: &Testbed) -> Result<()> {
     let (fleet, place) = ("names-chosen", "chosen-clusters");
     apply(testbed, &[namespace(fleet), namespace(place)])?;
@@ -189,7 +191,7 @@ fn chosen(testbed: &Testbed) -> Result<()> {
             "stringData": {"kubeconfig": member_kubeconfig(testbed, &testbed.member_token)}})
     };
     let label = "sigs.k8s.io/multicluster-runtime-kubeconfig";
-    // What a template makes of it is longer than any name.
+    // The template makes a name from it that is longer than any name may be.
     let endless = format!("{}.{}", "b".repeat(63), "c".repeat(180));
     let names = ["one", &long, "with.dots", &endless];
     apply(testbed, &names.map(|name| secret(name, label)))?;
@@ -213,7 +215,7 @@ fn chosen(testbed: &Testbed) -> Result<()> {
     let all = testbed.hub.server.names(&format!("secrets -n {place} -l cluster.core.oam.dev/source=kubeconfig"))?;
     ensure!(all.len() == 3, "{all:?}");
     ensure!(program.metric("cluster_gateway_controllers_registration_seconds_count", "")? >= 3.0);
-    // A label has no room for some of them: the gateway serves them all the same.
+    // Some names are too long for a label, but the gateway serves these clusters, too.
     let copy = is_reachable(testbed, place, &format!("{fleet}.{long}"));
     copy.context("a name of more than 63 characters")
 }

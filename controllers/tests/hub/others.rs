@@ -1,4 +1,4 @@
-//! Fleets of other systems move in: their objects, as their own commands write them.
+//! Fleets of other systems move in, with objects as their own commands write them.
 
 mod elsewhere;
 mod joined;
@@ -22,7 +22,7 @@ use crate::fixture::{
 use crate::registration;
 use crate::rights::{installed, nothing_refused};
 
-/// Nobody listens there.
+/// Nothing listens at this address.
 const DEAD: &str = "https://127.0.0.1:1";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -49,8 +49,8 @@ fn establish(testbed: &Testbed, kind: &Value) -> Result<()> {
     apply(testbed, std::slice::from_ref(kind))
 }
 
-/// That the gateway reaches the member by what the Secret says. As the Secret of a person: the
-/// testbed's gateway reads another namespace than these controllers write.
+/// Checks that the gateway reaches the member with the Secret's data. It copies the Secret as a
+/// person's, since the testbed's gateway reads another namespace than these controllers write.
 pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
     let hub = &testbed.hub.server;
     let secret = hub.read(&format!("secret {name} -n {namespace}"))?;
@@ -107,14 +107,14 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     let agent = agent(testbed, &format!("{clusters}-pulled"))?;
     is_reachable(testbed, clusters, "pulled")?;
     agent.stop()?;
-    // They leave with their objects.
+    // The clusters are removed with their objects.
     testbed.hub.server.delete("clusters.cluster.karmada.io pulled")?;
     wait_gone(testbed, clusters, "pulled")?;
     testbed.hub.server.delete("clusters.cluster.karmada.io pushed")?;
     wait_gone(testbed, clusters, "pushed")
 }
 
-/// An agent of a cluster that nothing else reaches.
+/// An agent of a cluster that is reached only by the tunnel.
 fn agent(testbed: &Testbed, cluster: &str) -> Result<Agent> {
     let tunnelled = testbed.tunnelled()?;
     let token = testbed.hub.create_agent(cluster, &[cluster])?;
@@ -142,11 +142,11 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, clusters, "managed")?;
     ensure!(value(testbed, clusters, "managed", "endpoint")? == url);
     is_reachable(testbed, clusters, "managed")?;
-    // Nobody is at the first address.
+    // Nothing listens at the first address.
     apply(testbed, &[managed_at(testbed, true, &[DEAD, url], 1)?])?;
     wait::until_true("the new address", SOON, || Ok(value(testbed, clusters, "managed", "endpoint")? == DEAD))?;
     is_reachable(testbed, clusters, "managed")?;
-    // One that is too large keeps what it has, but not against a no.
+    // A cluster that becomes too large keeps its Secret, but not if it is denied.
     let many = (64 << 10) / authority(testbed)?.len() + 1;
     apply(testbed, &[managed_at(testbed, true, &[url], many)?])?;
     let told = controllers.wait_state("ManagedCluster//managed", "refused")?;
@@ -155,7 +155,7 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     wait_gone(testbed, clusters, "managed")?;
     apply(testbed, &[managed(true)?])?;
     wait_secret(testbed, clusters, "managed")?;
-    // A no is a no.
+    // Denial removes the cluster.
     apply(testbed, &[managed(false)?])?;
     wait_gone(testbed, clusters, "managed")?;
     apply(testbed, &[managed(true)?])?;
@@ -163,7 +163,7 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     nothing_refused(testbed, clusters)
 }
 
-/// With so many copies of the CA in each bundle.
+/// The cluster with `copies` copies of the CA in each bundle.
 fn managed_at(testbed: &Testbed, accepted: bool, urls: &[&str], copies: usize) -> Result<Value> {
     let bundle = STANDARD.encode(authority(testbed)?.repeat(copies));
     let configs: Vec<Value> = urls.iter().map(|url| json!({"url": url, "caBundle": bundle})).collect();

@@ -1,4 +1,4 @@
-//! What docs/registration.md shows, done as it stands.
+//! The commands of docs/registration.md, run unchanged.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::fixture::{
 };
 
 const PAGE: &str = include_str!("../../../docs/registration.md");
-/// Where the page has clusters.
+/// The page's namespace for clusters.
 const CLUSTERS: &str = "vela-system";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -56,7 +56,7 @@ fn kubeconfig(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// When its Secret was last written: of the one that is registered, on both pages.
+/// Both pages report when the Secret of the registered cluster was last written.
 fn last_write(controllers: &Running) -> Result<()> {
     controllers.wait_state("fleet/berlin", "registered")?;
     let written = controllers.report("fleet/berlin")?["lastWrite"].clone();
@@ -70,7 +70,7 @@ fn last_write(controllers: &Running) -> Result<()> {
     Ok(())
 }
 
-/// The commands that a page shows with these words in them.
+/// The only block of commands on a page that contains these words.
 pub fn commands(page: &str, words: &str) -> Result<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let found: Vec<&str> = blocks.filter(|block| block.contains(words)).collect();
@@ -89,7 +89,8 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, &controllers.namespace, "paris")?;
     let region = "/metadata/labels/topology.kubernetes.io~1region";
     ensure!(secret_field(testbed, &controllers.namespace, "paris", region)? == "north");
-    // Turned off, it leaves the cluster, until somebody removes it: and none of other sources.
+    // A source that is turned off leaves its clusters until an administrator removes them, and that
+    // removes none of other sources.
     controllers.stop()?;
     let place = controllers.namespace.as_str();
     let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other", "namespace": place,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Running, SOON, apply, event, namespace, wait_end};
 use crate::rights::{rendered, started};
 
-/// Until it is dropped, no other test runs what would work on the same objects.
+/// Until it is dropped, no other test runs controllers that work on the same objects.
 pub type Alone = Vec<turns::Alone>;
 
 /// Controllers with the values and the rights of the chart, in a namespace of their own.
@@ -24,7 +24,7 @@ pub struct Part<'t> {
 // === impl Part ===
 
 impl<'t> Part<'t> {
-    /// `values` are those of the chart, separated by commas.
+    /// Installs the part; `values` are the chart's, separated by commas.
     pub fn install(testbed: &'t Testbed, name: &'static str, values: &str, alone: Alone) -> Result<Self> {
         apply(testbed, &[namespace(name)])?;
         let running = started(testbed, name, &rendered(testbed, name, values)?)?;
@@ -54,7 +54,7 @@ impl<'t> Part<'t> {
         wait_end(&self.testbed.hub.server, line)
     }
 
-    /// What the hub has of it; an error if it has none.
+    /// What the hub returns for the line; an error if there is none.
     pub fn json(&self, line: &str) -> Result<Value> {
         let found = self.testbed.hub.server.read(line)?;
         ensure!(!found.is_null(), "{line}: there is none");
@@ -81,7 +81,7 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Lets a set-up that has a part do whatever a part does.
+/// Gives a fixture that has a part all methods of the part.
 macro_rules! has_part {
     ($of:ident) => {
         impl<'t> std::ops::Deref for $of<'t> {

@@ -28,7 +28,7 @@ use crate::part::{Part, has_part};
 use crate::{registration, replica_sets};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
-/// As metrics name the controller.
+/// The controller's name in metrics.
 const NAME: &str = "placement";
 const WRITES: &str = "cluster_gateway_placement_writes_total";
 
@@ -84,13 +84,14 @@ impl<'t> Place<'t> {
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        // Two of these at once would schedule each other's Placements, and those that tests have
-        // decided themselves.
+        // Two of these at once would schedule each other's Placements, and those whose decisions
+        // tests write themselves.
         let alone = turns::alone(&[registration::ALONE, replica_sets::ALONE]);
         Ok(Self { part: Part::install(testbed, name, values, vec![alone])? })
     }
 
-    /// Sets of these names, each with the clusters that say so, bound here.
+    /// Creates sets with these names, which clusters join by label, and binds them to this
+    /// namespace.
     fn sets(&self, names: &[&str]) -> Result<()> {
         let objects: Vec<Value> = names.iter().flat_map(|name| [set(name), binding(self.name, name)]).collect();
         apply(self.testbed, &objects)
@@ -140,7 +141,7 @@ impl<'t> Place<'t> {
         })
     }
 
-    /// Waits until a condition is that of its generation: a run has ended that saw it.
+    /// Waits until a condition is of the current generation: a run that saw it has ended.
     fn wait_condition_now(&self, name: &str, of: &str) -> Result<()> {
         wait::until(&format!("{of} of this generation of {name}"), SOON, || {
             let placement = self.placement(name)?;
@@ -150,7 +151,7 @@ impl<'t> Place<'t> {
         })
     }
 
-    /// Ends it, and takes away what would have the next one busy.
+    /// Stops the controllers, and deletes what would keep the next ones busy.
     fn end(mut self, clusters: &[&str], sets: &[&str]) -> Result<()> {
         self.running.stop()?;
         self.delete(&format!("placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
@@ -163,7 +164,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// Of a decision, counted from 1.
+/// The number of a decision, counted from 1.
 fn number(decision: &Value) -> usize {
     let name = decision["metadata"]["name"].as_str().unwrap_or_default();
     name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(usize::MAX)
@@ -197,7 +198,7 @@ fn placement(namespace: &str, name: &str, spec: &Value) -> Value {
         "metadata": {"name": name, "namespace": namespace}, "spec": spec})
 }
 
-/// Of a policy that takes these prioritizers alone.
+/// A policy with these prioritizers only.
 fn exactly(weights: &[(&str, i32)]) -> Value {
     let of = |(name, weight): &(&str, i32)| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": weight});
     json!({"mode": "Exact", "configurations": weights.iter().map(of).collect::<Vec<_>>()})

@@ -1,4 +1,4 @@
-//! The controllers as a process of their own: one that can be killed, stopped, and measured.
+//! The controllers as a separate process, which can be killed, stopped and measured.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::fixture::{SOON, apply, arguments};
 
-/// A replica.
+/// One replica.
 pub struct Program {
     pub process: Process,
     name: String,
@@ -21,14 +21,14 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// With these arguments, the program's name first.
+    /// Starts a replica with these arguments, of which the first is the program's name.
     pub fn start(testbed: &Testbed, name: &str, arguments: &[String]) -> Result<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
         let process = Process::start(name, program, &arguments[1..], &testbed.directory(name)?)?;
         Ok(Self { process, name: name.to_owned() })
     }
 
-    /// One that is told everything by variables of the environment, by the names of flags.
+    /// Starts a replica with all its options in environment variables, by the names of flags.
     pub fn with_environment(testbed: &Testbed, name: &str, variables: &[(&str, String)]) -> Result<Self> {
         let program = env!("CARGO_BIN_EXE_cluster-gateway-controllers").to_owned();
         let set = variables.iter().map(|(flag, value)| format!("CLUSTER_GATEWAY_CONTROLLERS_{flag}={value}"));
@@ -36,7 +36,8 @@ impl Program {
         Ok(Self { process, name: name.to_owned() })
     }
 
-    /// One that writes into `namespace`, with an account of its own there that may do everything.
+    /// Starts a replica that writes into `namespace`, with its own ServiceAccount there, which may
+    /// do everything.
     pub fn with_account(testbed: &Testbed, name: &str, namespace: &str, more: &[&str]) -> Result<Self> {
         let server = &testbed.hub.server;
         let token = server.service_account_token(namespace, name)?;
@@ -54,7 +55,7 @@ impl Program {
         Ok(std::fs::read_to_string(self.process.log())?)
     }
 
-    /// Waits until these words are in its log.
+    /// Waits until its log contains these words.
     pub fn wait_to_say(&mut self, words: &str) -> Result<()> {
         wait::until(&format!("{} to say {words:?}", self.name), SOON, || {
             self.process.check()?;
@@ -63,7 +64,7 @@ impl Program {
         })
     }
 
-    /// What its admin page says.
+    /// The response of its admin listener.
     pub fn get(&self, path: &str) -> Result<String> {
         let log = self.log()?;
         let (_, rest) = log.split_once(" admin=").context("it does not listen yet")?;

@@ -1,4 +1,4 @@
-//! `ClusterProfiles` of registered clusters, and the SIG's own client that finds members by them.
+//! `ClusterProfiles` of registered clusters, and the SIG's own client, which finds members by them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Running, SOON, apply, event, namespace, profile_kind, test, versions, wait_end};
 
-/// Where the testbed's gateway reads clusters.
+/// The namespace in which the testbed's gateway reads clusters.
 const CLUSTERS: &str = "vela-system";
 const WRITES: &str = "cluster_gateway_controllers_cluster_profile_writes_total";
-/// Of the SIG's client: its profiles, and the Secrets with its tokens.
+/// Namespaces of the SIG's client: one with its profiles, one with the Secrets of its tokens.
 const FLEET: &str = "published-fleet";
 const CONSUMER: &str = "published-consumer";
 
@@ -29,7 +29,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Flags that publish into `place`, with the gateway's own address.
+/// Flags to publish into `place`, with the gateway's own address.
 fn flags(testbed: &Testbed, place: &str) -> Vec<String> {
     vec![
         "--enable=clusterprofile".to_owned(),
@@ -39,8 +39,8 @@ fn flags(testbed: &Testbed, place: &str) -> Vec<String> {
     ]
 }
 
-/// Controllers that publish clusters into `place`. They hold no Lease: those of other tests are in
-/// the same namespace.
+/// Starts controllers that publish clusters into `place`. They hold no Lease, because those of
+/// other tests run in the same namespace.
 fn publishing(testbed: &Testbed, place: &str, clusters: &str) -> Result<Running> {
     profile_kind(testbed)?;
     apply(testbed, &[namespace(place)])?;
@@ -64,7 +64,8 @@ fn condition(testbed: &Testbed, place: &str, name: &str, status: &str) -> Result
     })
 }
 
-/// A cluster's Secret by hand: the gateway of the testbed serves those of [`CLUSTERS`] alone.
+/// Registers a cluster with a Secret written by hand: the testbed's gateway serves [`CLUSTERS`]
+/// only.
 fn registered(testbed: &Testbed, name: &str, labels: &Value) -> Result<()> {
     let mut secret = hub_tests::hub::MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     if name.ends_with("-away") {
@@ -110,24 +111,24 @@ fn life(testbed: &Testbed) -> Result<()> {
     ensure!(told["status"]["version"]["kubernetes"] == version["gitVersion"], "{told}");
     let region = json!({"name": "region", "value": "north"});
     ensure!(told["status"]["properties"].as_array().is_some_and(|all| all.contains(&region)), "{told}");
-    // One that does not answer, by the second probe.
+    // A member that does not answer, after the second probe.
     let away = condition(testbed, place, "published-away", "False")?;
     ensure!(
         away["reason"] == "Unreachable" && away["message"].as_str().is_some_and(|why| why.contains("member")),
         "{away}"
     );
-    // Another manager's.
+    // A profile of another manager.
     ensure!(profile(testbed, place, "published-taken")?["spec"]["displayName"] == "theirs");
     wait::until("an Event", SOON, || event(testbed, CLUSTERS, "published-taken", "ProfileNameTaken"))?;
     ensure!(controllers.metric("cluster_gateway_controllers_cluster_profiles", "taken")? >= 1.0);
     promtool::evaluated(&controllers.metrics()?, &["ClusterGatewayProfilesFail"])?;
     still(testbed, place, &mut controllers)?;
-    // The name is free: it is ours then. A new alias is told at once.
+    // Once the name is free, it becomes ours. A new alias is published at once.
     testbed.hub.server.delete(&format!("clusterprofile published-taken -n {place}"))?;
     condition(testbed, place, "published-taken", "True")?;
     testbed.hub.server.annotate(&format!("secret {name} -n {CLUSTERS} cluster.core.oam.dev/cluster-alias=new"))?;
     wait::until_true("the new alias", SOON, || Ok(profile(testbed, place, name)?["spec"]["displayName"] == "new"))?;
-    // Gone with their clusters, and no other.
+    // Our profiles are gone with their clusters, and no others.
     testbed.hub.server.delete(&format!("secret {name} published-taken published-away -n {CLUSTERS}"))?;
     for name in [name, "published-taken", "published-away"] {
         wait_end(&testbed.hub.server, &format!("clusterprofile {name} -n {place}"))?;
@@ -136,7 +137,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A restart says nothing that was said.
+/// After a restart, nothing is written again.
 fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()> {
     let line = format!("clusterprofiles -n {place} -l x-k8s.io/cluster-manager=cluster-gateway");
     let versions = || versions(&testbed.hub.server, &line);
@@ -148,13 +149,13 @@ fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()
         Ok(probes("\"healthy\"")? >= 2.0 && probes("unreachable")? >= 2.0)
     })?;
     let (writes, after) = (controllers.metric(WRITES, "")?, versions()?);
-    // Other tests register clusters meanwhile, which are published here too.
+    // Other tests register clusters meanwhile, which are published here, too.
     let is_same = before.iter().all(|one| after.contains(one));
     ensure!(is_same, "{writes} writes: {before:?} became {after:?}");
     Ok(())
 }
 
-/// The controllers' own credential is the administrator's: with it, members would be healthy.
+/// The controllers' own credential is the administrator's: with it, all members would be healthy.
 fn token_file(testbed: &Testbed) -> Result<()> {
     let place = "published-probed";
     profile_kind(testbed)?;
@@ -169,7 +170,7 @@ fn token_file(testbed: &Testbed) -> Result<()> {
     ensure!(probes("\"healthy\"")? == 0.0, "somebody else's credential is sent");
     let told = condition(testbed, place, CLUSTER, "Unknown")?;
     ensure!(told["reason"] == "NotProbed", "{told}");
-    // Another's, so that no review of the first is remembered.
+    // Another user, so that no cached review of the first one applies.
     std::fs::write(&file, testbed.hub.create_user("published-prober-let", &[CLUSTER], &["get"])?)?;
     controllers.restart()?;
     let healthy = condition(testbed, place, CLUSTER, "True")?;
@@ -177,7 +178,8 @@ fn token_file(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A kubeconfig of the hub's administrator, in a namespace: the SIG's plugin reads Secrets there.
+/// A kubeconfig of the hub's administrator with a default namespace: the SIG's plugin reads Secrets
+/// there.
 fn consumer(testbed: &Testbed, directory: &Path) -> Result<PathBuf> {
     let own = std::fs::read_to_string(testbed.hub.server.kubectl().kubeconfig)?;
     let mut kubeconfig: Value = serde_json::from_str(&own)?;
@@ -187,7 +189,7 @@ fn consumer(testbed: &Testbed, directory: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The SIG's example, with a provider that runs `exec`.
+/// Runs the SIG's example, with a provider that runs `exec`.
 fn example(testbed: &Testbed, directory: &Path, exec: &Value) -> Result<Output> {
     let providers = directory.join("providers.json");
     std::fs::write(&providers, json!({"providers": [{"name": "cluster-gateway", "execConfig": exec}]}).to_string())?;
@@ -219,7 +221,7 @@ fn client(testbed: &Testbed) -> Result<()> {
         json!({"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": args,
             "provideClusterInfo": true})
     };
-    // Its own plugin: it finds the token by the cluster's name, which the profile tells.
+    // The SIG's plugin finds the token by the cluster's name, which is in the profile.
     let reader = plugin(&tools::provide(Tool::SecretReader)?, &[]);
     token(testbed, &testbed.token)?;
     let listed = |exec: &Value| -> Result<()> {
@@ -231,12 +233,12 @@ fn client(testbed: &Testbed) -> Result<()> {
         Ok(())
     };
     listed(&reader)?;
-    // Ours: a token in a file.
+    // Our plugin, with a token in a file.
     let file = directory.join("token");
     std::fs::write(&file, &testbed.token)?;
     let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
     listed(&plugin(program, &["credential".to_owned(), format!("--token-file={}", file.display())]))?;
-    // Who has no right on the hub gets the hub's word, and the member is not asked.
+    // A caller without the right on the hub gets the hub's refusal, and the member gets no request.
     token(testbed, &testbed.hub.server.service_account_token("default", "published-nobody")?)?;
     let output = example(testbed, &directory, &reader)?;
     ensure!(output.status != 0 && !output.stderr.contains("published\""), "{output:?}");

@@ -1,5 +1,5 @@
-//! Every refusal of a kubeconfig, on a hub: each gives its Event, nothing that it names is opened
-//! or run, and nothing of it is repeated.
+//! All refusals of a kubeconfig, on a hub: each creates an Event, opens or runs nothing that the
+//! kubeconfig names, and repeats nothing of it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -21,11 +21,11 @@ use crate::fixture::{
 };
 use crate::program::Program;
 
-/// What must not be repeated.
+/// Text that must not be repeated.
 const CANARY: &str = "c4n4ry";
 const FLEET: &str = "refused-fleet";
 const CLUSTERS: &str = "refused-clusters";
-/// `O_NONBLOCK` of open(2): a pipe that nobody reads cannot be opened to be written to.
+/// `O_NONBLOCK` of open(2): a pipe without a reader cannot be opened for writing.
 const NON_BLOCKING: i32 = 0o4000;
 const NOBODY_READS: i32 = 6; // ENXIO
 
@@ -33,14 +33,14 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "refusals: each says why in an Event, opens and runs nothing, and repeats nothing", each)]
 }
 
-/// A file that blocks whoever opens it, and a program that leaves a mark.
+/// A pipe that would block a process that opens it, and a program that leaves a mark.
 struct Canaries {
     pipe: PathBuf,
     program: PathBuf,
     mark: PathBuf,
 }
 
-/// What makes a kubeconfig that is in order.
+/// The parts of a valid kubeconfig.
 struct Sample {
     server: String,
     authority: String,
@@ -60,7 +60,7 @@ fn each(testbed: &Testbed) -> Result<()> {
     let mut secrets: Vec<_> =
         rows.iter().enumerate().map(|(number, (_, text))| kubeconfig_secret(FLEET, &name(number), text)).collect();
     secrets.extend(odd());
-    // Those that are in order are registered beside them: without a look at what they run.
+    // Valid ones among them are registered, without a look at the programs that they run.
     secrets.push(kubeconfig_secret(FLEET, "good", &member_kubeconfig(testbed, CANARY)));
     let runs = json!({"exec": exec(&sample.canaries.program.display().to_string())});
     secrets.push(kubeconfig_secret(FLEET, "listed", &sample.user(runs)));
@@ -98,8 +98,9 @@ fn repeats_nothing(testbed: &Testbed, program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// What stands in the base64 of any text with these words, wherever they begin in it: three bytes
-/// are four characters, and one that holds bits of a neighbour may be any.
+/// The characters that the base64 of any text contains if the text contains these words, for each
+/// offset: three bytes make four characters, and a character that also holds bits of a neighbour is
+/// left out.
 fn encodings(words: &str) -> [String; 3] {
     [0, 1, 2].map(|before| {
         let text = STANDARD.encode([&vec![0; before][..], words.as_bytes()].concat());
@@ -115,7 +116,7 @@ fn exec(command: &str) -> Value {
     json!({"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "Never"})
 }
 
-/// Secrets that hold no text of a kubeconfig.
+/// Secrets without the text of a kubeconfig.
 fn odd() -> Vec<Value> {
     let mut all: Vec<_> = ["no-key", "binary", "large"].map(|name| kubeconfig_secret(FLEET, name, "")).into();
     for (secret, data) in all.iter_mut().zip([
@@ -153,7 +154,8 @@ impl Sample {
         })
     }
 
-    /// With the value at `pointer` (RFC 6901) exchanged; its last part may be new.
+    /// The kubeconfig with the value at `pointer` (RFC 6901) replaced; the pointer's last part may
+    /// be new.
     fn with(&self, pointer: &str, value: impl Into<Value>) -> String {
         let mut document = self.good();
         let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
@@ -173,7 +175,7 @@ impl Sample {
         self.with("/users/0/user", user)
     }
 
-    /// What each is told, and why.
+    /// The expected reason for each kubeconfig.
     fn rows(&self) -> Vec<(&'static str, String)> {
         [self.files_and_programs(), self.users(), self.clusters(), self.documents()].concat()
     }
@@ -278,7 +280,8 @@ impl Canaries {
         Ok(Self { pipe, program, mark })
     }
 
-    /// Who had opened the pipe would still wait for a writer.
+    /// Whether the pipe has no reader and the program left no mark: a process that opened the pipe
+    /// would still wait for a writer.
     fn are_untouched(&self) -> Result<()> {
         let opened = OpenOptions::new().write(true).custom_flags(NON_BLOCKING).open(&self.pipe);
         let code = opened.as_ref().err().and_then(std::io::Error::raw_os_error);

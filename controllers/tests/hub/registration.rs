@@ -32,10 +32,10 @@ use crate::argocd;
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
 use crate::rights::{NAME, rendered, started};
 
-/// Two of these at once would stand in for each other, and taint the clusters of other tests.
+/// Two of these at once would replace each other, and taint the clusters of other tests.
 pub const ALONE: &str = "ManagedClusters";
-/// Of the tunnel: a tunnel-server of a test's own has them for a while, that of the testbed until
-/// the end.
+/// The tunnel's ports: a test's own tunnel-server uses them for a while, the testbed's until the
+/// end.
 const PORTS: &str = "ports of the tunnel";
 
 const BOOTSTRAP: &str = "agent-registration-bootstrap";
@@ -73,7 +73,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// The part, as the chart installs it in `place`.
 struct Registration {
     running: Running,
-    /// Of the chart.
+    /// The objects of the chart.
     objects: Vec<Value>,
     policies: Vec<Value>,
     _alone: Alone,
@@ -84,12 +84,12 @@ impl Registration {
         Self::with(testbed, place, "")
     }
 
-    /// With further values of the chart, each behind a comma.
+    /// Starts the part with further values of the chart, each after a comma.
     fn with(testbed: &Testbed, place: &str, more: &str) -> Result<Self> {
         Self::started(testbed, place, more, alone())
     }
 
-    /// The same, and nobody else has the tunnel's ports.
+    /// The same, while no other test uses the tunnel's ports.
     fn with_ports(testbed: &Testbed, place: &str, more: &str) -> Result<Self> {
         Self::started(testbed, place, more, turns::alone(&[ALONE, argocd::ALONE, PORTS]))
     }
@@ -126,30 +126,30 @@ impl Registration {
     }
 }
 
-/// Whether a policy is that of the part.
+/// Whether a policy belongs to the part.
 fn is_own(policy: &Value) -> bool {
     let name = policy["metadata"]["name"].as_str().unwrap_or_default();
     admission::POLICIES.iter().any(|policy| name == format!("{NAME}-{policy}"))
 }
 
-/// Until it is dropped, nobody else stands in for Open Cluster Management's controllers, or has
-/// clusters that are accepted.
+/// Until it is dropped, no other test stands in for Open Cluster Management's controllers, or has
+/// accepted clusters.
 pub fn alone() -> Alone {
     turns::alone(&[ALONE, argocd::ALONE])
 }
 
-/// Waits until all tests have ended that have the tunnel's ports for a while: the testbed's own
-/// tunnel-server keeps them.
+/// Waits until no test needs the tunnel's ports any more: the testbed's own tunnel-server keeps
+/// them.
 pub fn ports_are_left() {
     drop(turns::alone(&[PORTS]));
 }
 
-/// Who may ask to join.
+/// The user that may ask to join.
 fn user(place: &str) -> String {
     format!("system:serviceaccount:{place}:{BOOTSTRAP}")
 }
 
-/// Upstream's role for it (`bootstrap_cluster_role.yaml` of its chart), less the sets.
+/// Upstream's role for this user (`bootstrap_cluster_role.yaml` of its chart), without the sets.
 fn bootstrap_user(testbed: &Testbed, place: &str) -> Result<()> {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -183,7 +183,7 @@ fn managed(name: &str) -> Value {
         "metadata": {"name": name}, "spec": {"hubAcceptsClient": false, "leaseDurationSeconds": 60}})
 }
 
-/// As an administrator does it.
+/// Accepts or denies a cluster, as an administrator does.
 fn accept(testbed: &Testbed, name: &str, is_yes: bool) -> Result<()> {
     testbed
         .hub
@@ -198,7 +198,7 @@ fn get(testbed: &Testbed, line: &str) -> Result<Value> {
     Ok(found)
 }
 
-/// Whether there is such an object.
+/// Whether the object exists.
 fn exists(testbed: &Testbed, line: &str) -> Result<bool> {
     Ok(!testbed.hub.server.read(line)?.is_null())
 }

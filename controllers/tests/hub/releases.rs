@@ -1,5 +1,5 @@
 //! A release of the chart, with the controllers that its Deployment would run: what they registered
-//! outlives whatever becomes of the release.
+//! outlives the release, whatever happens to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const CONTROLLERS: &str = "living-cluster-gateway-controllers";
 const PLACE: &str = "released";
 const FLEET: &str = "released-fleet";
 const CLUSTER: &str = "kept";
-/// More than an observed deletion of a source needs to count.
+/// More than the time until an observed deletion of a source takes effect.
 const NOTHING_GOES: Duration = Duration::from_secs(3);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -37,7 +37,7 @@ fn outlived(testbed: &Testbed) -> Result<()> {
     let server = &testbed.hub.server;
     apply(testbed, &[namespace(PLACE), namespace(FLEET)])?;
     let helm = Helm::prepare(&testbed.directory("released-helm")?, &server.kubectl().kubeconfig)?;
-    // The testbed's own gateway has the API.
+    // The testbed's own gateway serves the API.
     let values = "--set=apiService.create=false,controllers.enabled=true,controllers.sources.kubeconfig=true,\
                   controllers.watchNamespaces={released-fleet}";
     helm.on_chart(&format!("install {RELEASE}"), PLACE, &[values.to_owned()])?;
@@ -60,7 +60,7 @@ fn outlived(testbed: &Testbed) -> Result<()> {
     running = replaced(testbed, running)?;
     ensure!(version()? == second, "the rollback wrote it again");
 
-    // Its pods go a while after their rights: what they see meanwhile changes nothing.
+    // The release's pods end after their rights are gone: what they see until then changes nothing.
     let kept = server.read(&format!("secret {CLUSTER} -n {PLACE}"))?;
     helm.args(["uninstall", RELEASE, "--namespace", PLACE]).run()?.success()?;
     server.delete(&format!("secret {CLUSTER} -n {FLEET}"))?;
@@ -75,7 +75,7 @@ fn outlived(testbed: &Testbed) -> Result<()> {
     server.delete(&format!("secret {CLUSTER} -n {PLACE}"))
 }
 
-/// The next pod, which registers what the one before did.
+/// Replaces the pod by one that registers the same.
 fn replaced(testbed: &Testbed, mut before: Running) -> Result<Running> {
     before.stop()?;
     let running = deployed(testbed)?;
@@ -83,7 +83,7 @@ fn replaced(testbed: &Testbed, mut before: Running) -> Result<Running> {
     Ok(running)
 }
 
-/// What a pod of the release would run, with the rights of its account.
+/// Runs what a pod of the release would, with the rights of its account.
 fn deployed(testbed: &Testbed) -> Result<Running> {
     let server = &testbed.hub.server;
     let deployment = server.read(&format!("deployment {CONTROLLERS} -n {PLACE}"))?;

@@ -1,4 +1,4 @@
-//! A source that goes takes no cluster with it.
+//! A source that disappears takes no cluster with it.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::rights::{grant, installed, nothing_refused, rendered, started, starte
 
 /// Two complete lists are a minute apart.
 const TWO_LISTS: Duration = Duration::from_secs(61);
-/// More than may go within a minute.
+/// More than may be removed within a minute.
 const FLEET: usize = 24;
-/// Clusters of a kind that ends.
+/// Clusters of a kind that is deleted.
 const OF_A_KIND: usize = 50;
-/// The end of a kind is the end of its objects everywhere.
+/// A kind's deletion deletes its objects everywhere.
 const ALONE: &str = "KubeFedClusters";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -40,7 +40,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Until it is dropped, nobody else has anything of `KubeFed`, whose kind a test here ends.
+/// Until it is dropped, no other test uses `KubeFed`, whose kind a test here deletes.
 pub fn alone() -> Alone {
     turns::alone(&[ALONE])
 }
@@ -70,7 +70,7 @@ fn kind(testbed: &Testbed) -> Result<()> {
         "stringData": {"token": "token"},
     });
     apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
-    // So many that the limit is not what keeps them.
+    // High enough that this limit is not what keeps them.
     let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind,\
                   controllers.sourceRemovalLimit=100";
     let controllers = installed(testbed, "removal-kind-clusters", values)?;
@@ -85,13 +85,13 @@ fn kind(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[kind])?;
     wait::until_true("the source to be back", SOON, || Ok(available()? >= 1.0))?;
     ensure!(clusters()? == OF_A_KIND, "the end of a kind was the end of its clusters");
-    // One comes back, is deleted by itself, and that counts.
+    // One cluster's object comes back; its deletion by itself counts.
     apply(testbed, &all[..1])?;
     controllers.wait_state("removal-kind/fed-0", "registered")?;
     testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == OF_A_KIND - 1);
-    // Nor do the next lists end them, which have none of them.
+    // The next lists lack all the others, and remove none of them, either.
     let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubefed");
     let left = f64::from(u32::try_from(OF_A_KIND - 1)?);
     wait::until_true("their removal to be held", TWO_LISTS + SOON, || Ok(held()? >= left))?;
@@ -101,7 +101,7 @@ fn kind(testbed: &Testbed) -> Result<()> {
     other_version(testbed)
 }
 
-/// A kind in a version that nobody knows here is waited for, and says so.
+/// The source waits for a kind that is served only in an unknown version, and reports so.
 fn other_version(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
     apply(testbed, &[definition("core.kubefed.io", "KubeFedCluster", "v9", "Namespaced")])?;
@@ -160,7 +160,8 @@ fn crowd(testbed: &Testbed) -> Result<()> {
         Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
-    // By one request: what goes a moment before others goes alone.
+    // With one request: objects that are deleted a moment before the others would be removed on
+    // their own.
     let server = &testbed.hub.server;
     let path = format!("/api/v1/namespaces/{fleet}/secrets");
     server.client(Some(server.admin())).send(&Method::DELETE, &path, &[], Vec::new().into())?.expect(StatusCode::OK)?;
@@ -169,7 +170,7 @@ fn crowd(testbed: &Testbed) -> Result<()> {
     ensure!(clusters()? == FLEET, "a fleet went at once");
     let note = wait::until("an Event", SOON, || event(testbed, &controllers.namespace, "crowd-0", "RemovalHeld"))?;
     ensure!(note.contains("--source-removal-limit"), "{note}");
-    // Most come back: the few that do not are no crowd.
+    // Most come back; the few that do not are below the limit.
     apply(testbed, &all[4..])?;
     wait::until_true("the few to go", SOON, || Ok(clusters()? == FLEET - 4))?;
     Ok(())
@@ -206,12 +207,12 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     let back = Instant::now();
     ensure!(are_there()? == [true, true], "nothing was listed without it yet");
     wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
-    // The first list was made a little before it was seen that the source is back.
+    // The first list was made a little before the source was seen to be back.
     ensure!(back.elapsed() + SOON > TWO_LISTS, "one list without it was enough: {:?}", back.elapsed());
     testbed.hub.server.delete(&format!("clusters.cluster.karmada.io {kept}"))
 }
 
-/// The release's Job, with its rights.
+/// Runs the release's Job, with its rights.
 fn uninstalled(testbed: &Testbed) -> Result<()> {
     let place = "removal-uninstalled";
     let values = "controllers.sources.kubeconfig=true,controllers.watchNamespaces={removal-uninstalled-fleet}";

@@ -1,5 +1,5 @@
 //! `ManifestWorkReplicaSets` get their works, with upstream's kinds and the rights that the chart
-//! grants. No member is there: the tests report of works as an agent would.
+//! grants. There is no member: the tests report the works' status as an agent would.
 
 mod bad_input;
 mod delivered;
@@ -29,7 +29,7 @@ const WORK: &str = "work.open-cluster-management.io";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WRITES: &str = "cluster_gateway_replica_sets_writes_total";
 const SETS: &str = "cluster_gateway_replica_sets_sets";
-/// As metrics name the controller.
+/// The controller's name in metrics.
 const NAME: &str = "replica-sets";
 const PART: &str = "controllers.parts.replicaSets=true";
 
@@ -55,7 +55,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: beside upstream's work manager it stands by", stillness::stands_by),
         test(fixture, "replica-sets: 300 clusters at once", many::all),
         test(fixture, "rights: replica-sets with what the chart grants, of which nothing stands idle", rights::used),
-        // Which wait for clusters, too.
+        // These also wait for the turn of tests with clusters.
         test(
             fixture,
             "replica-sets: beside ocm-registration, whose policy limits works to those of sets",
@@ -81,7 +81,7 @@ impl<'t> Place<'t> {
         Self::install(testbed, name, values)?.working()
     }
 
-    /// Where nobody else has clusters, or policies of registration.
+    /// Installs the part while no other test has clusters, or policies of registration.
     fn among_clusters(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
         Self::alone(testbed, name, values, &[ALONE, registration::ALONE])?.working()
     }
@@ -99,12 +99,12 @@ impl<'t> Place<'t> {
         Ok(Self { part: Part::install(testbed, name, values, vec![turns::alone(names)])? })
     }
 
-    /// Namespaces of clusters.
+    /// Creates the namespaces of clusters.
     fn clusters(&self, names: &[&str]) -> Result<()> {
         apply(self.testbed, &names.iter().map(|name| namespace(name)).collect::<Vec<_>>())
     }
 
-    /// A Placement that has chosen these, by group, as a scheduler writes it.
+    /// A Placement that has chosen these clusters, by group, as a scheduler writes it.
     fn choose(&self, placement: &str, groups: &[(&str, &[&str])]) -> Result<()> {
         let object = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
             "metadata": {"name": placement, "namespace": self.name}, "spec": {}});
@@ -144,7 +144,7 @@ impl<'t> Place<'t> {
         Ok(all)
     }
 
-    /// Waits until these clusters have a work of a set, and no other.
+    /// Waits until exactly these clusters have a work of the set.
     fn wait_works(&self, set: &str, clusters: &[&str]) -> Result<Vec<Value>> {
         wait::until(&format!("works of {set} for {clusters:?}"), SOON, || {
             let works = self.works(set)?;
@@ -154,7 +154,7 @@ impl<'t> Place<'t> {
         })
     }
 
-    /// Waits until these clusters have `data` in their work, and no other.
+    /// Waits until exactly these clusters have `data` in their work.
     fn wait_data(&self, set: &str, data: &str, clusters: &[&str]) -> Result<()> {
         wait::until(&format!("{data} of {set} at {clusters:?}"), SOON, || {
             let found = self.with_data(set, data)?;
@@ -169,7 +169,7 @@ impl<'t> Place<'t> {
         Ok(works.iter().filter(has).map(|work| of(work).to_owned()).collect())
     }
 
-    /// Says what an agent would of a cluster's work as it is.
+    /// Reports conditions of a cluster's work as an agent would, for its current generation.
     fn report(&self, set: &str, cluster: &str, conditions: &[(&str, &str)]) -> Result<()> {
         let works = self.works(set)?;
         let work = works.iter().find(|work| of(work) == cluster).context("a work")?;
@@ -204,7 +204,7 @@ impl<'t> Place<'t> {
         })
     }
 
-    /// Ends it, and takes away what would have the next one busy.
+    /// Stops the controllers, and deletes what would keep the next ones busy.
     fn end(mut self) -> Result<()> {
         self.running.stop()?;
         let sets = self.json(&format!("manifestworkreplicasets -n {}", self.name))?;

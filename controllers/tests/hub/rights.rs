@@ -1,4 +1,4 @@
-//! The chart grants each source what it needs, and the source works with no more.
+//! The chart grants each source the rights that it needs, and no others.
 
 mod sources;
 pub mod used;
@@ -21,10 +21,10 @@ use crate::fixture::{
 };
 
 pub const NAME: &str = "door-cluster-gateway-controllers";
-/// In place of a namespace: most tests differ by nothing else.
+/// Placeholder for the namespace, in which alone most renderings differ.
 const ANYWHERE: &str = "namespace-of-a-test";
 
-/// By values, for [`ANYWHERE`].
+/// Renderings for [`ANYWHERE`], by values.
 static RENDERED: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -42,7 +42,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The controllers' objects of a rendering.
+/// The controllers' objects of the chart, rendered for a namespace.
 pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
     let known = RENDERED.lock().get(values).cloned();
     let anywhere = if let Some(known) = known {
@@ -65,29 +65,30 @@ fn rendered_anew(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Val
     Ok(objects)
 }
 
-/// The program with these values of the chart, and with the rights that it grants for them.
+/// Starts the program with these values of the chart, and with the rights that the chart grants for
+/// them.
 pub fn installed(testbed: &Testbed, place: &str, values: &str) -> Result<Running> {
     apply(testbed, &[namespace(place)])?;
     started(testbed, place, &rendered(testbed, place, values)?)
 }
 
-/// The program as its pod would run it, with the rights that it was given.
+/// Starts the program as its pod would run it, with the rights that it was granted.
 pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
     grant(testbed, place, objects)?;
     as_account(testbed, place, objects)
 }
 
-/// Gives the rights alone.
+/// Applies the rights only.
 pub fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
     apply(testbed, &hub_tests::helm::rights(objects, place))
 }
 
-/// The same without the right to `without` (resource and verb).
+/// The same without the right `without` (resource and verb).
 pub fn started_without(testbed: &Testbed, place: &str, objects: &[Value], without: (&str, &str)) -> Result<Running> {
     let narrowed = narrowed(objects, without);
     grant(testbed, place, &narrowed)?;
-    // The hub authorizes by what its informers have seen: started at once, the program would have
-    // listed before it lost the right, and would not list again.
+    // The hub authorizes by what its informers have seen: if the program started at once, it would
+    // list before it lost the right, and would not list again.
     for review in reviews(place, objects, without)? {
         wait::until_true("that the hub takes the right away", SOON, || {
             Ok(!testbed.hub.server.may(place, NAME, &review)?)
@@ -96,7 +97,8 @@ pub fn started_without(testbed: &Testbed, place: &str, objects: &[Value], withou
     as_account(testbed, place, &narrowed)
 }
 
-/// The reviews of a right, one for each rule of `objects` that grants it, where the rule is bound.
+/// The access reviews of a right, one for each rule of `objects` that grants it, in the namespace
+/// where the rule is bound.
 fn reviews(place: &str, objects: &[Value], (resource, verb): (&str, &str)) -> Result<Vec<Value>> {
     let grants = |rule: &&Value| {
         let verbs = rule["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|granted| *granted == verb));
@@ -136,7 +138,7 @@ fn as_account(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runni
 
 fn each(testbed: &Testbed) -> Result<()> {
     let kubeconfig = member_kubeconfig(testbed, "token");
-    // Two namespaces of one: only there.
+    // A source of watched namespaces has rights only there.
     let place = "rights-narrow";
     apply(testbed, &[namespace(place), namespace("rights-fleet")])?;
     let values =
@@ -159,7 +161,7 @@ fn each(testbed: &Testbed) -> Result<()> {
     karmada(testbed)
 }
 
-/// Secrets of one namespace, objects without one.
+/// Rights to Secrets of one namespace, and to objects without a namespace.
 fn karmada(testbed: &Testbed) -> Result<()> {
     let place = "rights-karmada";
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
@@ -181,19 +183,19 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     nothing_refused(testbed, place)
 }
 
-/// Nothing that the chart does not grant was asked for.
+/// Checks that the controllers asked for nothing that the chart does not grant.
 pub fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
     let told = refused(testbed, place)?;
     ensure!(told.is_empty(), "{told:?}");
     Ok(())
 }
 
-/// Whether a rule is of `resource`, perhaps among others.
+/// Whether a rule names `resource`, perhaps among others.
 fn names(rule: &Value, resource: &str) -> bool {
     rule["resources"].as_array().is_some_and(|names| names.iter().any(|name| name == resource))
 }
 
-/// The rules that grant what `rule` does, but for `verb` on `resource`.
+/// The rules that grant what `rule` does, except `verb` on `resource`.
 fn without_right(rule: &Value, (resource, verb): (&str, &str)) -> Vec<Value> {
     if !names(rule, resource) {
         return vec![rule.clone()];
@@ -205,12 +207,12 @@ fn without_right(rule: &Value, (resource, verb): (&str, &str)) -> Vec<Value> {
     narrowed["resources"] = json!([resource]);
     narrowed["verbs"] = without("verbs", verb).into();
     others["resources"] = without("resources", resource).into();
-    // An empty list is refused.
+    // The API server refuses an empty list.
     let is_whole = |rule: &Value| ["resources", "verbs"].iter().all(|field| rule[field] != json!([]));
     [narrowed, others].into_iter().filter(is_whole).collect()
 }
 
-/// The objects without the right to `without` (resource and verb).
+/// The objects without the right `without` (resource and verb).
 fn narrowed(objects: &[Value], without: (&str, &str)) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {
@@ -221,8 +223,8 @@ fn narrowed(objects: &[Value], without: (&str, &str)) -> Vec<Value> {
     objects
 }
 
-/// A Secret that the testbed's gateway does not serve: it is in another namespace. That is what the
-/// probe is told once it may ask.
+/// The cluster's Secret is in a namespace that the testbed's gateway does not serve: with the right
+/// to probe, the probe finds the member unreachable.
 fn profiles(testbed: &Testbed) -> Result<()> {
     let (place, fleet) = ("audited-profiles", "audited-profiles-fleet");
     profile_kind(testbed)?;
@@ -254,16 +256,16 @@ fn profiles(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Whether the hub has refused that to the controllers of a place.
+/// Whether the hub has refused this to the controllers of a namespace.
 pub fn is_refused_to(testbed: &Testbed, place: &str, verb: &str, resource: &str) -> Result<bool> {
     let told = refused(testbed, place)?;
     Ok(told.iter().any(|line| line.contains(&format!(" cannot {verb} resource \"{resource}\""))))
 }
 
-/// What the programs' log has of what the controllers of a place were refused.
+/// Refusals of the hub to the controllers of a namespace, from the programs' log.
 fn refused(testbed: &Testbed, place: &str) -> Result<Vec<String>> {
     let account = format!("system:serviceaccount:{place}:{NAME}");
-    // Quoted once or more often.
+    // The name may be quoted several times over.
     let refusal = format!("{account}\" cannot ");
     let log = testbed.log()?;
     let theirs = log.lines().filter(|line| line.contains(&account)).map(|line| line.replace('\\', ""));

@@ -1,4 +1,4 @@
-//! Nothing is written that is there already.
+//! What exists already is not written again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::fixture::{
 };
 use crate::program::Program;
 
-/// In the gate. `TEST_SOURCES=1000` is what is promised.
+/// The number in the gate. The promise is for `TEST_SOURCES=1000`.
 const SOURCES: usize = 100;
 const FLEET: &str = "many-fleet";
 const CLUSTERS: &str = "many-clusters";
 const WRITES: &str = "cluster_gateway_controllers_secret_writes_total";
 const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
-/// Of a leader that was killed, by another.
+/// Time for another replica to lead after a leader was killed.
 const TAKE_OVER: Duration = Duration::from_secs(20);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -36,13 +36,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The clusters of one member, which counts the connections that it accepts.
+/// Clusters that all lead to one member, which counts the connections that it accepts.
 struct Crowd<'t> {
     testbed: &'t Testbed,
     size: usize,
     gateway: Product,
     member: FakeMember,
-    /// What the member runs on.
+    /// The member's runtime.
     _runtime: Runtime,
 }
 
@@ -62,12 +62,12 @@ fn stillness(testbed: &Testbed) -> Result<()> {
     controllers.wait_state("still-fleet/still", "registered")?;
     let writes = controllers.metric("cluster_gateway_controllers_secret_writes_total", "")?;
     ensure!(writes == 0.0 && version()? == before, "{writes} writes of what was there");
-    // A change of the credential is written, and the person's label stays.
+    // A changed credential is written, and a label of a person stays.
     apply(testbed, &[kubeconfig_secret(fleet, "still", &member_kubeconfig(testbed, "other"))])?;
     wait::until_true("the change", SOON, || Ok(version()? != before))?;
     let label = secret_field(testbed, "still-clusters", "still", "/metadata/labels/owner")?;
     ensure!(label == "somebody", "a person's label is gone");
-    // Deleted by hand, it comes back: its object is there.
+    // Deleted by hand, the Secret is restored: its source still exists.
     testbed.hub.server.delete("secret still -n still-clusters")?;
     wait_secret(testbed, "still-clusters", "still")
 }
@@ -82,14 +82,14 @@ fn many(testbed: &Testbed) -> Result<()> {
     crowd.wait_registered(&first)?;
     let mut second = crowd.program("many-second")?;
     second.wait_to_say("another leads")?;
-    // By one connection: each core of a gateway has its own to members.
+    // On one connection, because each core of a gateway has its own connections to members.
     let mut caller = crowd.gateway.client(None).keep()?;
     crowd.ask_all(&mut caller)?;
     let connections = crowd.member.connections_accepted();
     ensure!(connections >= crowd.size, "{connections} connections for {} clusters", crowd.size);
     let (before, written) = (crowd.versions()?, first.metric(WRITES, "")?);
 
-    // All are written anew, and say what they said.
+    // All sources are rewritten with the same content.
     for (number, source) in all.iter().enumerate() {
         let mut rewritten = source.clone();
         rewritten["metadata"]["annotations"] = json!({"touched": number.to_string()});
@@ -97,7 +97,7 @@ fn many(testbed: &Testbed) -> Result<()> {
             format!("{}\n", source["stringData"]["kubeconfig"].as_str().context("it")?).into();
         apply(testbed, &[rewritten])?;
     }
-    // The last of them is new: what came before has been looked at by then.
+    // The last one is new: the others have been processed by then.
     apply(testbed, &[crowd.called("zz-last")])?;
     wait_secret(testbed, CLUSTERS, "zz-last")?;
     let more = first.metric(WRITES, "")? - written;
@@ -115,7 +115,7 @@ fn many(testbed: &Testbed) -> Result<()> {
     crowd.ask_all(&mut caller)?;
     let now = crowd.member.connections_accepted();
     ensure!(now == connections, "{} connections that nothing was the reason of", now - connections);
-    // And one that changes is seen to be one more: the count counts.
+    // A change is counted as one more write, which shows that the count works.
     apply(testbed, &[crowd.with(0, "another")])?;
     second.process.check()?;
     wait::until_true("the change", SOON, || Ok(second.metric(WRITES, "")? > 0.5))
@@ -128,7 +128,8 @@ impl<'t> Crowd<'t> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let member = runtime.block_on(FakeMember::start(MemberOptions::default()));
         member.on_any(|_| Reply::json(200, &json!({"kind": "Status", "status": "Success"})));
-        // One of its own: others' controllers write where the testbed's looks. It probes nobody.
+        // A separate gateway: controllers of other tests write where the testbed's reads. It probes
+        // no members.
         let flags = [&format!("--secret-namespace={CLUSTERS}"), "--feature-gates=HealthinessCheck=false"];
         let hub = testbed.hub.server.kubectl().kubeconfig;
         let gateway = testbed.start_gateway("many-gateway", &hub, &flags)?;
@@ -169,7 +170,7 @@ impl<'t> Crowd<'t> {
         versions(&self.testbed.hub.server, &format!("secrets -n {CLUSTERS}"))
     }
 
-    /// A request to each, one after the other.
+    /// Sends a request to each cluster, one after the other.
     fn ask_all(&self, caller: &mut Kept) -> Result<()> {
         let token = format!("Bearer {}", self.testbed.token);
         for number in 0..self.size {

@@ -41,15 +41,15 @@ const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 const APPLIED: &str = "appliedmanifestworks.work.open-cluster-management.io";
 const DELIVERY: &str = "cluster.core.oam.dev/delivery";
 const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
-/// Where the controllers are.
+/// The controllers' namespace.
 const PLACE: &str = "works-controllers";
-/// What nobody else writes: a hash of its own.
+/// A hub URL of these tests alone, so that its hash is, too.
 const HUB: &str = "https://hub.example:6443";
-/// For a change of a member to be told on the hub: gathered for a second, on a machine that does
-/// other things.
+/// Time for a change on a member to be reported on the hub: reports are gathered for a second, and
+/// the machine may be busy.
 const TOLD: Duration = Duration::from_secs(10);
 
-/// Controllers of one test deliver the works of all: one test at a time.
+/// Controllers of one test deliver the works of all tests, so only one test runs at a time.
 pub const ALONE: &str = "ManifestWorks";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -101,12 +101,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// What waits for the ports of the tunnel, which others take for a while: to be named last.
+/// Tests that wait for the tunnel's ports, which others use for a while: they come last.
 pub fn keepers(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "works: through a tunnel, whose agent is killed and started again", tunnelled::killed)]
 }
 
-/// Until it is dropped, nobody else delivers.
+/// Until it is dropped, no other test delivers.
 pub fn alone() -> Alone {
     turns::alone(&[ALONE])
 }
@@ -114,7 +114,7 @@ pub fn alone() -> Alone {
 /// The part, as the chart installs it, and a cluster that it delivers to.
 struct Place<'t> {
     part: Part<'t>,
-    /// Also the namespace of its objects on the member.
+    /// The cluster, and also the namespace of its objects on the member.
     cluster: &'static str,
 }
 
@@ -129,7 +129,7 @@ impl<'t> Place<'t> {
         Self::of(testbed, cluster, values, alone())
     }
 
-    /// With the part that ends works on the hub.
+    /// Installs it with the part that deletes works on the hub.
     fn with_sets(testbed: &'t Testbed, cluster: &'static str) -> Result<Self> {
         let alone = turns::alone(&[replica_sets::ALONE, ALONE]);
         Self::of(testbed, cluster, ",controllers.parts.replicaSets=true", alone)
@@ -144,7 +144,7 @@ impl<'t> Place<'t> {
         Ok(place)
     }
 
-    /// The member under another name.
+    /// Registers the member under another name.
     fn register(&self, cluster: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token);
         let managed = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -166,7 +166,7 @@ impl<'t> Place<'t> {
         &self.testbed.member.server
     }
 
-    /// Applies a work of these manifests, with more in its spec.
+    /// Applies a work with these manifests, and with more fields in its spec.
     fn work(&self, name: &str, manifests: &[Value], more: &Value) -> Result<()> {
         self.work_in(self.cluster, name, manifests, more)
     }
@@ -176,11 +176,11 @@ impl<'t> Place<'t> {
         spec["workload"] = json!({"manifests": manifests});
         let work = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
             "metadata": {"name": name, "namespace": cluster}, "spec": spec});
-        // Replaced, not merged: what is left out is gone.
+        // Replaced, not merged: omitted fields are gone.
         self.testbed.hub.server.put(&work)
     }
 
-    /// A work; null: there is none.
+    /// Reads a work; null if it does not exist.
     fn read(&self, name: &str) -> Result<Value> {
         self.read_in(self.cluster, name)
     }
@@ -189,7 +189,7 @@ impl<'t> Place<'t> {
         self.testbed.hub.server.read(&format!("{WORKS} {name} -n {cluster}"))
     }
 
-    /// An object of the member; null: there is none.
+    /// Reads an object of the member; null if it does not exist.
     fn object(&self, kind: &str, name: &str) -> Result<Value> {
         self.member().read(&format!("{kind} {name} -n {}", self.cluster))
     }
@@ -224,7 +224,7 @@ impl<'t> Place<'t> {
         self.wait(name, "Applied", "True/AppliedManifestWorkComplete").map(drop)
     }
 
-    /// The values that are fed back of a manifest, by name.
+    /// The feedback values of a manifest, by name.
     fn values(&self, name: &str, ordinal: usize) -> Result<Value> {
         let work = self.read(name)?;
         let values = work["status"]["resourceStatus"]["manifests"][ordinal]["statusFeedback"]["values"].clone();
@@ -246,7 +246,7 @@ impl<'t> Place<'t> {
         self.wait_end(&format!("{WORKS} {name} -n {}", self.cluster))
     }
 
-    /// Ends it, and takes away what would have the next one busy.
+    /// Stops the controllers, and deletes what would keep the next ones busy.
     fn end(mut self, works: &[&str]) -> Result<()> {
         for work in works {
             self.delete(&format!("{WORKS} {work} -n {} --wait=false --ignore-not-found", self.cluster))?;
@@ -254,7 +254,7 @@ impl<'t> Place<'t> {
         for work in works {
             self.wait_gone(work)?;
         }
-        // A test of registration that has ended since may have left one.
+        // A registration test that has ended since may have left a finalizer.
         let cluster = format!("managedcluster {}", self.cluster);
         self.testbed.hub.server.patch(&cluster, &json!({"metadata": {"finalizers": null}}))?;
         self.delete(&cluster)?;
@@ -262,7 +262,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// That of [`HUB`].
+/// The hash of [`HUB`].
 fn hash() -> String {
     hash_of(HUB)
 }
@@ -281,7 +281,7 @@ fn config_map(namespace: &str, name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
 }
 
-/// Of a work: how one of its config maps is updated.
+/// The update strategy of one of a work's config maps.
 fn strategy(namespace: &str, name: &str, strategy: &Value) -> Value {
     json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": namespace, "name": name},
         "updateStrategy": strategy})

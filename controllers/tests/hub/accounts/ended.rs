@@ -31,7 +31,7 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
     gone(testbed, KIND, cluster, "gone")?;
     ensure!(on_member(testbed, "gone")?.is_null(), "its ServiceAccount is left behind");
     gone(testbed, "secret", cluster, "gone")?;
-    // Somebody took the label off: it is theirs.
+    // Its label was removed: it is no longer ours.
     gone(testbed, KIND, cluster, "unlabelled")?;
     ensure!(!on_member(testbed, "unlabelled")?.is_null(), "a ServiceAccount that is not ours is gone");
     ensure!(!on_member(testbed, "stays")?.is_null() && !read(testbed, "secret", cluster, "stays")?.is_null());
@@ -51,7 +51,7 @@ pub fn by_itself(testbed: &Testbed) -> Result<()> {
         filled_one(testbed, cluster, name)?;
     }
     end("late", 3600)?;
-    // Counted from its creation.
+    // The time counts from the account's creation.
     end("soon", 1)?;
     gone(testbed, KIND, cluster, "soon")?;
     gone(testbed, "secret", cluster, "soon")?;
@@ -61,7 +61,7 @@ pub fn by_itself(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// What docs/registration.md shows for a part that is turned off, and for a member that is away.
+/// Follows docs/registration.md for a part that is turned off, and for a member that is away.
 pub fn let_go(testbed: &Testbed) -> Result<()> {
     let (cluster, theirs) = ("accounts-let-go", "accounts.example/theirs");
     register(testbed, cluster)?;
@@ -102,11 +102,11 @@ pub fn away(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(cluster), "{told}");
     ensure!(!read(testbed, KIND, cluster, name)?.is_null(), "its token is still good");
     ensure!(!on_member(testbed, name)?.is_null());
-    // Back again.
+    // The member is back.
     register(testbed, cluster)?;
     gone(testbed, KIND, cluster, name)?;
     ensure!(on_member(testbed, name)?.is_null(), "its ServiceAccount is left behind");
-    // A cluster that is given up holds up nobody.
+    // An account of a cluster that is no longer registered ends without waiting for the member.
     testbed.hub.forget_member(cluster)?;
     delete(testbed, cluster, "unregistered")?;
     gone(testbed, KIND, cluster, "unregistered")

@@ -1,4 +1,4 @@
-//! Beside upstream's agent, and under Open Cluster Management's source.
+//! Accounts beside upstream's agent, and as credentials of clusters from Open Cluster Management.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use super::{
 use crate::fixture::{Running, SOON, apply, namespace, secret_field, wait_secret};
 
 const MANAGER: &str = "cluster-gateway-controllers";
-/// The life that upstream's definition asks for.
+/// The default lifetime in upstream's definition.
 const LIFE: i64 = 8640 * 3600;
 
 /// Upstream's agent for one cluster, as its Deployment starts it. It listens on port 8000, which no
@@ -43,8 +43,7 @@ fn agent(testbed: &Testbed, cluster: &str) -> Result<Process> {
     Process::start("account-agent", Path::new("env"), args, &testbed.launcher().directory)
 }
 
-/// What stands in an object, without what is another in each: names of clusters, uids, moments,
-/// tokens.
+/// An object without what differs between any two: names of clusters, uids, times, tokens.
 fn shape(object: &Value, cluster: &str) -> Result<Value> {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().context("metadata")?;
@@ -61,7 +60,7 @@ fn shape(object: &Value, cluster: &str) -> Result<Value> {
     Ok(serde_json::from_str(&object.to_string().replace(cluster, "cluster"))?)
 }
 
-/// A status, with its moments checked and left out.
+/// A status whose times are checked and then masked.
 fn told(account: &Value) -> Result<Value> {
     let mut status = account["status"].clone();
     let moment = |value: &Value| -> Result<i64> {
@@ -94,7 +93,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     testbed.member.server.apply(&[namespace(PLACE)])?;
     let controllers = start(testbed)?;
     let (our_account, our_secret) = filled_one(testbed, ours, "equal")?;
-    // Ours has had its turn by now, and nobody has written anything there.
+    // Our controllers have had time to act by now; they must not have written anything there.
     let untouched = read(testbed, KIND, theirs, "equal")?;
     ensure!(untouched["status"].is_null() && untouched["metadata"]["finalizers"].is_null(), "{untouched}");
     ensure!(read(testbed, "secret", theirs, "equal")?.is_null(), "a Secret beside the add-on");
@@ -108,20 +107,22 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     ensure!(on_member(testbed, "equal")?["metadata"]["labels"] == json!({LABEL: "true"}));
     let claims = claims(&value(&our_secret, "token")?)?;
     ensure!(claims["sub"] == format!("system:serviceaccount:{PLACE}:equal"), "{claims}");
-    // The token is one of the member's.
+    // The member accepts the token.
     let token = Credential::Token(value(&our_secret, "token")?);
     let me = testbed.kubectl_as(Route::Direct, CLUSTER, "account", token)?;
     let name = me.ok("auth whoami -o jsonpath={.status.userInfo.username}")?;
     ensure!(name == format!("system:serviceaccount:{PLACE}:equal"), "{name}");
-    // A look at it that somebody's write in between ended is repeated.
+    // If a concurrent write ended the pass over the account, the pass is repeated, and counts it.
     wait::until("it to count", SOON, || {
         let filled = controllers.metric("cluster_gateway_controllers_managed_serviceaccounts", "filled")?;
         ensure!(filled >= 1.0, "{}", controllers.metrics()?);
         Ok(())
     })?;
-    // The add-on comes: ours keeps out, and does not hold what it cannot look after.
+    // With the add-on there, our controllers stay out and release their finalizer, since they do
+    // not manage that account.
     drop(agent);
-    // As it left them: when it starts, it issues a second token before it has seen its first.
+    // The state that the agent left: after its start it issues a second token before it sees its
+    // first.
     let (their_account, their_secret) = filled_one(testbed, theirs, "equal")?;
     let addon = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
@@ -131,7 +132,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     wait::until_true("our finalizer to go", SOON, || {
         Ok(read(testbed, KIND, ours, "equal")?["metadata"]["finalizers"].is_null())
     })?;
-    // And goes: ours goes on with what it left behind.
+    // Without the add-on, our controllers continue with what the agent left.
     let addons = "managedclusteraddons.addon.open-cluster-management.io managed-serviceaccount";
     testbed.hub.server.delete(&format!("{addons} -n {theirs}"))?;
     wait::until_true("our finalizer", SOON, || {
@@ -156,9 +157,9 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[account(cluster, "cluster-gateway"), managed])?;
     let controllers = Running::start(testbed, CLUSTERS, &["--enable=managed-serviceaccount,ocm", ALONE_HERE])?;
     let (_, secret) = filled_one(testbed, cluster, "cluster-gateway")?;
-    // One name has one owner: a person, for now.
+    // A name has one owner: for now a person, by the Secret written by hand.
     controllers.wait_state(&format!("ManagedCluster//{cluster}"), "taken")?;
-    // The account may do on the member what its RBAC says.
+    // On the member, RBAC limits the account.
     testbed.member.server.bind(cluster, "cluster-admin", (PLACE, "cluster-gateway"))?;
     testbed.hub.forget_member(cluster)?;
     wait_secret(testbed, CLUSTERS, cluster)?;
@@ -170,7 +171,7 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
     let who = || tester.ok("auth whoami -o jsonpath={.status.userInfo.username}");
     let name = wait::until("the cluster", SOON, who)?;
     ensure!(name == format!("system:serviceaccount:{PLACE}:cluster-gateway"), "{name}");
-    // It fills others, and itself.
+    // It fills other accounts, and its own.
     apply(testbed, &[account(cluster, "reader")])?;
     filled_one(testbed, cluster, "reader")?;
     testbed.hub.server.delete(&format!("secret cluster-gateway -n {cluster}"))?;

@@ -1,4 +1,4 @@
-//! What is good stays; what is not is made again.
+//! Good tokens, Secrets and accounts stay; the others are replaced.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn still(testbed: &Testbed) -> Result<()> {
     let before = [filled_one(testbed, cluster, "one")?, filled_one(testbed, cluster, "two")?];
     let uid = on_member(testbed, "one")?;
     controllers.restart()?;
-    // Others of other tests may be there too: all are looked at.
+    // Accounts of other tests may exist too; all are counted.
     wait::until_true("a look at both", SOON, || Ok(controllers.metric(FILLED, "filled")? >= 2.0))?;
     testbed.hub.server.annotate(&format!("{KIND} one -n {cluster} touched=yes"))?;
     apply(testbed, &[account(cluster, "three")])?;
@@ -61,11 +61,11 @@ pub fn healed(testbed: &Testbed) -> Result<()> {
     ensure!(claims(&token)?["kubernetes.io"]["serviceaccount"]["uid"] == uid, "a token of the account before");
     let me = testbed.kubectl_as(Route::Direct, CLUSTER, "healed", Credential::Token(token))?;
     me.ok("auth whoami").context("a token that the member refuses")?;
-    // One of another subject is none, nor is an additional key one of ours.
+    // A token of another subject is not valid for this account.
     let other = forged("somebody", &uid, 0, 86_400);
     put_token(testbed, cluster, name, &other)?;
     wait::until_true("its own token", SOON, || Ok(value(&read(testbed, "secret", cluster, name)?, "token")? != other))?;
-    // A Secret that is gone comes back, with its account's condition as it was.
+    // A deleted Secret is recreated, although its account's condition still reports a token.
     testbed.hub.server.delete(&format!("secret {name} -n {cluster}"))?;
     wait::until_true("another Secret", SOON, || {
         let secret = read(testbed, "secret", cluster, name)?;
@@ -88,7 +88,7 @@ pub fn renewed(testbed: &Testbed) -> Result<()> {
     ensure!(life == 900, "{life}");
     ensure!(told["status"]["expirationTimestamp"].is_string());
     let uid = on_member(testbed, name)?["metadata"]["uid"].clone();
-    // 480 of 600 seconds are four fifths: this one has eight seconds left until then.
+    // Four fifths of 600 s are 480 s: this token has 8 s left until then.
     let old = forged(name, &uid, 472, 600);
     put_token(testbed, cluster, name, &old)?;
     let put = Instant::now();
@@ -98,7 +98,7 @@ pub fn renewed(testbed: &Testbed) -> Result<()> {
     ensure!(took > Duration::from_secs(5) && took < Duration::from_secs(15), "renewed after {took:?}");
     let secret = read(testbed, "secret", cluster, name)?;
     ensure!(secret["metadata"]["uid"] == before["metadata"]["uid"] && version(&secret) != version(&before));
-    // And its status says when.
+    // The status reports when the new token expires.
     wait::until_true("the moment", SOON, || {
         let token = claims(&value(&read(testbed, "secret", cluster, name)?, "token")?)?;
         let end = k8s_openapi::jiff::Timestamp::from_second(token["exp"].as_i64().context("an end")?)?;

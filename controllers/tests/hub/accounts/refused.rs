@@ -1,4 +1,4 @@
-//! Who gets no token, and what is told of it.
+//! Accounts that get no token, and what their status and Events report.
 
 use std::collections::BTreeSet;
 
@@ -40,12 +40,12 @@ pub fn others(testbed: &Testbed) -> Result<()> {
     }
     let after = read(testbed, "secret", cluster, "labelled")?;
     ensure!(version(&before) == version(&after), "written: {}", after["metadata"]);
-    // Whoever may create a ManagedServiceAccount does not choose among the member's accounts.
+    // The creator of a ManagedServiceAccount cannot choose among the member's existing accounts.
     let why = failed_one(testbed, cluster, "strong")?;
     ensure!(why.contains("without the label") && why.contains(cluster), "{why}");
     ensure!(read(testbed, "secret", cluster, "strong")?.is_null(), "a token of an account of somebody else");
     filled_one(testbed, cluster, "own")?;
-    // What was in the way goes.
+    // The conflicting object is deleted.
     testbed.hub.server.delete(&format!("secret labelled -n {cluster}"))?;
     filled_one(testbed, cluster, "labelled")?;
     testbed.hub.server.delete(&format!("{KIND} strong -n {cluster} --wait=false"))?;
@@ -72,7 +72,7 @@ pub fn waiting(testbed: &Testbed) -> Result<()> {
         let account = read(testbed, KIND, cluster, "a")?;
         ensure!(account["status"].is_null() && account["metadata"]["finalizers"].is_null(), "{account}");
     }
-    // As soon as they can be reached.
+    // The accounts are filled as soon as the members can be reached.
     register(testbed, unknown)?;
     register(testbed, away)?;
     filled_one(testbed, unknown, "a")?;
@@ -94,7 +94,7 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     let who = "system:serviceaccount:default:accounts-poor";
     ensure!(why.contains(cluster) && why.contains(who) && why.contains("serviceaccounts"), "{why}");
     ensure!(read(testbed, KIND, cluster, name)?["metadata"]["finalizers"].is_null(), "held for nothing");
-    // What docs/registration.md says is all that it takes.
+    // The rights that docs/registration.md grants are enough.
     let page = include_str!("../../../../docs/registration.md");
     let (_, granted) = page
         .split_once("<!-- Applied by controllers/tests/hub/accounts/refused.rs::forbidden. -->")
@@ -106,7 +106,7 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     let (account, secret) = filled_one(testbed, cluster, name)?;
     ensure!(condition(&account["status"], "TokenReported")["message"] == "", "{account}");
     ensure!(!secret.is_null());
-    // Also for the end.
+    // They are enough to delete, too.
     testbed.hub.server.delete(&format!("{KIND} {name} -n {cluster} --wait=false"))?;
     gone(testbed, KIND, cluster, name)?;
     ensure!(on_member(testbed, name)?.is_null());
@@ -144,7 +144,7 @@ pub fn rights(testbed: &Testbed) -> Result<()> {
         ensure!(!testbed.hub.server.may(place, NAME, &attributes)?, "it may {verb} {resource}");
     }
     let persons = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken", "namespace": cluster}});
-    // An Event, and another reason, which is told by the same one.
+    // The first failure creates an Event; another reason updates the same Event.
     apply(testbed, &[persons, account(cluster, "taken")])?;
     let first = failed_one(testbed, cluster, "taken")?;
     let short = json!({"spec": {"rotation": {"validity": "1m0s"}}});

@@ -19,14 +19,14 @@ use super::{AT_ONCE, CLUSTERS, ENDED, alone, deletion, through_hub};
 use crate::fixture::{Running, SOON, apply, namespace, print, secret_field, wait_end_within};
 
 const FLEET: &str = "fleet-manager";
-/// Between two looks of the manager at each cluster: it does not follow the Secrets.
+/// The period in which the manager looks at each cluster: it does not watch the Secrets.
 const LOOK: &str = "--sync-period=1s";
-/// The manager starts, or the garbage collector learns of its kinds.
+/// Time for the manager to start, or for the garbage collector to learn of its kinds.
 const UPSTREAM: Duration = Duration::from_mins(2);
-/// Where a member says which certificate it was shown (KEP-4193).
+/// The field in which a member reports the client certificate of a request (KEP-4193).
 const SHOWN: &str = "/status/userInfo/extra/authentication.kubernetes.io~1credential-id/0";
 
-/// What the hub tells of the Secrets of one cluster.
+/// A watch of one cluster's Secrets.
 struct Secrets(kubectl::Running);
 
 pub fn trial(testbed: &Testbed) -> Result<()> {
@@ -70,13 +70,13 @@ pub fn trial(testbed: &Testbed) -> Result<()> {
     controllers.stop()
 }
 
-/// Upstream's manager, of this fleet alone: others have clusters that it does not make.
+/// Upstream's manager, limited to this fleet: other tests have clusters that it must not handle.
 fn manager(testbed: &Testbed) -> Result<Process> {
     for kind in tools::cluster_api_kinds("")? {
         testbed.hub.server.apply_text(&kind)?;
     }
     let directory = testbed.directory("cluster-api")?;
-    // Of webhooks that nobody calls: objects of the newest version need none.
+    // For its webhooks, which are not called: objects of the newest version need none.
     testbed.hub.server.authority().issue(&Leaf::server("localhost")).write_to(&directory, "tls")?;
     let arguments = [
         format!("--kubeconfig={}", testbed.hub.server.kubectl().kubeconfig.display()),
@@ -91,7 +91,7 @@ fn manager(testbed: &Testbed) -> Result<Process> {
     Process::start("cluster-api", &tools::provide(Tool::ClusterApi)?, arguments, &directory)
 }
 
-/// The cluster, and the authority of its control plane as an installer brings it.
+/// The cluster, and the CA of its control plane as an installer provides it.
 fn objects(testbed: &Testbed, name: &str) -> [Value; 2] {
     let (server, of_cluster) = (&testbed.member.server, json!({"cluster.x-k8s.io/cluster-name": name}));
     let authority = json!({
@@ -108,12 +108,13 @@ fn objects(testbed: &Testbed, name: &str) -> [Value; 2] {
     [authority, cluster]
 }
 
-/// Nobody but the manager writes a kubeconfig. Returns how long after that its member answered.
+/// Only the manager writes the kubeconfig. Returns the time from that write to the first answer of
+/// the member.
 fn born(testbed: &Testbed, manager: &mut Process, name: &str) -> Result<(Secrets, Duration)> {
     let [authority, cluster] = objects(testbed, name);
     let mut secrets = Secrets::of(testbed, name)?;
     apply(testbed, &[authority])?;
-    // The watch is there when it tells of this one.
+    // The watch is open once it reports this Secret.
     secrets.wait("ADDED", &format!("{name}-ca"))?;
     apply(testbed, &[cluster])?;
     let written = secrets.wait("ADDED", &format!("{name}-kubeconfig"));
@@ -124,8 +125,8 @@ fn born(testbed: &Testbed, manager: &mut Process, name: &str) -> Result<(Secrets
     Ok((secrets, took))
 }
 
-/// The Secret is deleted, and the manager makes another. Returns how long after that its
-/// certificate was shown.
+/// Deletes the Secret; the manager creates another. Returns the time from the new Secret until the
+/// gateway used its certificate.
 fn renewed(testbed: &Testbed, name: &str, mark: &str, secrets: &mut Secrets) -> Result<Duration> {
     let path =
         format!("{}/api/v1/namespaces/default/configmaps?watch=true&labelSelector={mark}", Testbed::proxy_path(name));
@@ -155,7 +156,7 @@ fn renewed(testbed: &Testbed, name: &str, mark: &str, secrets: &mut Secrets) -> 
     Ok(took)
 }
 
-/// Of the certificate that the member is shown now.
+/// The fingerprint of the certificate that the gateway presents to the member now.
 fn shown(testbed: &Testbed, name: &str) -> Result<String> {
     let path = format!("{}/apis/authentication.k8s.io/v1/selfsubjectreviews", Testbed::proxy_path(name));
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
@@ -164,7 +165,8 @@ fn shown(testbed: &Testbed, name: &str) -> Result<String> {
     fingerprint(&answer.json()?)
 }
 
-/// Of the certificate in the manager's Secret, as whoever has it shows it by himself.
+/// The fingerprint of the certificate in the manager's Secret, as the member reports it to a client
+/// that uses the kubeconfig directly.
 fn held(testbed: &Testbed, name: &str) -> Result<String> {
     let kubeconfig = testbed.directory("cluster-api")?.join(format!("{name}.kubeconfig"));
     std::fs::write(&kubeconfig, crate::others::value(testbed, FLEET, &format!("{name}-kubeconfig"), "value")?)?;
@@ -185,7 +187,7 @@ impl Secrets {
         Ok(Self(testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?))
     }
 
-    /// Waits until such a thing is told of a Secret; returns when.
+    /// Waits for such a watch event of the Secret; returns when it came.
     fn wait(&mut self, event: &str, name: &str) -> Result<Instant> {
         loop {
             let told: Value = serde_json::from_str(&self.0.next_line(UPSTREAM)?)?;

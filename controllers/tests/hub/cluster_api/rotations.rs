@@ -1,5 +1,5 @@
-//! A kubeconfig is rewritten while requests come in: none fails, none is sent to where its
-//! credential does not belong.
+//! A kubeconfig is rewritten under load: no request fails, and no credential goes to another
+//! endpoint than its own.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,26 +22,27 @@ use crate::fixture::{SOON, apply, kubeconfig, kubeconfig_secret, namespace, prin
 
 const FLEET: &str = "fleet-load";
 const NAME: &str = "load";
-/// By each route.
+/// Callers on each route.
 const CALLERS: usize = 4;
 const ROUTES: [Route; 2] = [Route::Hub, Route::Gateway];
-/// With each credential, before the next.
+/// Requests with each credential before the next rewrite.
 const REQUESTS: usize = 200;
 
-/// A second, by all callers, where nothing else runs: a ninth of what two busy cores do.
+/// Requests per second of all callers on an otherwise idle machine: a ninth of what two busy cores
+/// reach.
 const LEAST_RATE: f64 = 200.0;
 
 struct Load<'a> {
     testbed: &'a Testbed,
     authorization: String,
     stop: AtomicBool,
-    /// When it began.
+    /// The state of the machine when the load began.
     machine: Moment,
-    /// By each route.
+    /// Answers on each route.
     answers: [AtomicUsize; 2],
 }
 
-/// The controllers of Secrets with kubeconfigs run.
+/// Requires running controllers that read kubeconfig Secrets.
 pub fn under_load(testbed: &Testbed) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let [first, second] = [(), ()].map(|()| runtime.block_on(FakeMember::start(MemberOptions::default())));
@@ -113,7 +114,7 @@ impl Load<'_> {
         response.expect(StatusCode::OK).map(drop)
     }
 
-    /// On one connection.
+    /// Sends requests on one connection until `stop`.
     fn run(&self, route: usize) -> Result<()> {
         let mut connection = self.testbed.client(ROUTES[route]).keep()?;
         while !self.stop.load(Ordering::Relaxed) {
@@ -136,7 +137,7 @@ impl Load<'_> {
     }
 }
 
-/// Of a list on the member.
+/// The path of a list on the member.
 fn path() -> String {
     format!("{}/api/v1/namespaces", Testbed::proxy_path(NAME))
 }

@@ -1,5 +1,5 @@
-//! A member's API server is killed: its workload runs on another one, and stays there when the
-//! member is back.
+//! A member's API server is killed: its workload runs on another member, and stays there when the
+//! first member is back.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use super::{CLUSTER, Fleet, NAMES, SET, WORK};
 use crate::fixture::{SOON, apply};
 
 const TAINT: &str = "cluster.open-cluster-management.io/unreachable";
-/// Between two probes of a member, at least: that of Leases of one second.
+/// The shortest time between two probes of a member: the period for Leases of one second.
 const PERIOD: Duration = Duration::from_secs(10);
-/// From the first probe that failed: two periods, at least.
+/// From the first failed probe: at least two periods.
 const GRACE: Duration = Duration::from_secs(20);
-/// Until a loss is known, and until three answers in a row end it.
+/// Time until a loss is known, and until three answers in a row end it.
 const KNOWN: Duration = Duration::from_secs(45);
-/// For how long the patient one tolerates it.
+/// How long the patient workload tolerates the loss, in seconds.
 const TOLERATED: u64 = 4;
-/// For a step that follows another at once, on a machine that does other things. Times on the hub
-/// have whole seconds.
+/// Time for a step that follows another immediately, on a busy machine. Times on the hub have whole
+/// seconds.
 const SLACK: Duration = Duration::from_millis(2500);
 
 /// The steps so far, with the time of each since the loss.
@@ -44,7 +44,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     let mut steps = Steps { began: Instant::now(), told: Vec::new() };
     fleet.wait_available_within(KNOWN, lost, "Unknown/MemberUnreachable")?;
     let took = steps.done("Available is Unknown");
-    // A probe may have failed while it was killed; and one answered before that, a period at most.
+    // A probe may have failed during the kill; and another was answered at most one period before.
     ensure!(took + SLACK > GRACE && took < PERIOD + GRACE + SLACK, "{took:?}");
     let added = wait::until("its taint", SOON, || {
         let times = times_of_taint(&fleet.cluster(lost)?)?;
@@ -82,7 +82,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
     steps.done("the old copy is gone");
-    // By then, the work would have rested for a minute at a time.
+    // Without the report, the work would rest for a minute at a time by then.
     let woken = known.elapsed();
     ensure!(woken < SLACK, "the report that it is back woke nobody: the work went on after {woken:?}");
     fleet.wait_counted(3.0, 0.0)?;
@@ -93,15 +93,15 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     promtool::evaluated(&metrics, &["ClusterGatewayClustersLost"])
 }
 
-/// The other workload's decisions make the spare cluster the worse one, by Balance: the choice
-/// stays if that counts for more.
+/// By Balance, the other workload's decisions would rank the spare cluster lower: a higher weight
+/// of Steady keeps the choice.
 fn steady(fleet: &Fleet<'_>) -> Result<()> {
     let weight = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]);
     let policy = json!({"spec": {"prioritizerPolicy": {"configurations": weight}}});
     fleet.patch("placement web -n default", &policy)
 }
 
-/// A workload that bears the loss of a member for a while.
+/// A workload that tolerates the loss of a member for a while.
 fn patient(fleet: &Fleet<'_>) -> Result<()> {
     let toleration = json!({"key": TAINT, "operator": "Exists", "tolerationSeconds": TOLERATED});
     let placement = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
@@ -118,8 +118,8 @@ fn patient(fleet: &Fleet<'_>) -> Result<()> {
     apply(fleet.testbed, &[placement, set])
 }
 
-/// The patient one goes when what it tolerates has lasted so long, and not before: by the times
-/// that the hub has of both.
+/// The patient workload moves once its toleration has expired, and not before, by the hub's times
+/// of the taint and of the decision.
 fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<()> {
     let [_, stays, spare] = NAMES;
     fleet.wait_chosen("patient", &[stays, spare])?;
@@ -135,14 +135,14 @@ fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<(
     Ok(())
 }
 
-/// Of the taints with that key: when each was added.
+/// When the taints with that key were added.
 fn times_of_taint(cluster: &Value) -> Result<Vec<Timestamp>> {
     let taints = cluster["spec"]["taints"].as_array().into_iter().flatten();
     let added = taints.filter(|taint| taint["key"] == TAINT).map(|taint| &taint["timeAdded"]);
     added.map(|time| Ok(time.as_str().context("no time")?.parse()?)).collect()
 }
 
-/// The version of what was decided for the workload: another with each write.
+/// The version of the workload's decision: each write changes it.
 fn decision(fleet: &Fleet<'_>) -> Result<Value> {
     Ok(fleet.json("placementdecision web-decision-1 -n default")?["metadata"]["resourceVersion"].clone())
 }

@@ -1,5 +1,5 @@
-//! What the README shows of a workload on a choice of clusters, done as it stands; the
-//! documentation of delivery has the same commands.
+//! The README's example of a workload on a choice of clusters, run unchanged; the documentation of
+//! delivery has the same commands.
 
 use anyhow::{Result, ensure};
 use hub_tests::wait;
@@ -11,11 +11,11 @@ const README: &str = include_str!("../../../../README.md");
 const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
 /// The README's cluster.
 const CLUSTER: &str = "berlin";
-/// Of a workload: what to write, and how to see it.
+/// The commands for a workload: to write its objects, and to see the result.
 const COMMANDS: usize = 6;
 
 pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
-    // The first one installs, which `tests/node` follows.
+    // The first block installs; `tests/node` runs it.
     let [_, cluster, commands] = &blocks(README, "## A workload on the best clusters")[..] else {
         anyhow::bail!("three blocks that are run")
     };
@@ -50,7 +50,7 @@ pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
     })
 }
 
-/// The commands of a section, those that nobody runs left out.
+/// The commands of a section, without those that no test runs.
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     let section = page.split(&format!("{heading}\n")).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     text.map(str::to_owned).collect()
 }
 
-/// Commands that a page shows; returns what they print.
+/// Runs the commands of a page; returns what they print.
 pub fn run(fleet: &Fleet<'_>, commands: &str) -> Result<String> {
     script(fleet.testbed, &fleet.testbed.directory("fleet-page")?, commands)
 }

@@ -1,5 +1,5 @@
-//! Governance, as the documentation shows it: a set of works that only looks tells who lacks
-//! something, and the same set makes it so once it is told to.
+//! Governance, as the documentation shows it: a read-only set of works reports which clusters lack
+//! an object, and the same set creates it once its strategy enforces.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{Fleet, NAMES, condition};
 use crate::fixture::SOON;
 
 const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
-/// What it shows, and what it says is to be written to enforce it.
+/// The strategy that the page shows, and the one that it gives for enforcing.
 const STRATEGIES: [&str; 2] = ["{type: ReadOnly}", "{type: ServerSideApply, serverSideApply: {force: true}}"];
-/// For a change by hand to be undone.
+/// Time until a change by hand is undone.
 const UNDONE: Duration = Duration::from_secs(5);
 
 pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
@@ -37,7 +37,7 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
     );
     ensure!(fleet.object(without, "configmap audit")?.is_null(), "what is only asked for was made");
     ensure!(fleet.object(with, "configmap audit")? == before, "what is only read was touched");
-    // A change there is told, and let be.
+    // A change there is reported, and not undone.
     let loose = change(fleet, with, "loose")?;
     fleet.wait_work("audit", with, "Compliant", "False/ConditionRulesAggregated")?;
     ensure!(fleet.object(with, "configmap audit")?["metadata"]["resourceVersion"] == loose, "it was touched");
@@ -63,7 +63,7 @@ fn object() -> Value {
         "data": {"level": "strict"}})
 }
 
-/// By hand, on a member; returns the version that it has then.
+/// Changes the object by hand on a member; returns its new version.
 fn change(fleet: &Fleet<'_>, name: &str, level: &str) -> Result<Value> {
     let changed = fleet.member(name).patch("configmap audit -n default", &json!({"data": {"level": level}}))?;
     Ok(changed["metadata"]["resourceVersion"].clone())

@@ -1,6 +1,6 @@
-//! The part `availability` with exactly what the chart grants it, of which nothing stands idle.
+//! The part `availability` with exactly the rights that the chart grants it, each of which is used.
 //!
-//! `update` on `managedclusters/taints` is for hubs with upstream's webhook, which asks for it.
+//! `update` on `managedclusters/taints` is for hubs with upstream's webhook, which requires it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::rights::{NAME, grant, rendered, started_without};
 
 const PLACE: &str = "audited-availability";
 const PART: &str = "controllers.parts.availability=true";
-/// One that answers, one that does not, and one whose agent speaks for it.
+/// A member that answers, one that does not, and one whose agent reports for it.
 const NAMES: [&str; 3] = ["less-here", "less-away", "less-agent"];
-/// Two more that do not.
+/// Two more members that do not answer.
 const HELD: [&str; 2] = ["less-held-a", "less-held-b"];
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// Until a loss is known, of Leases of one second: two periods of ten, and a moment.
+/// Until a loss is known with Leases of one second: two periods of ten seconds, and some slack.
 const KNOWN: Duration = Duration::from_secs(45);
 
 pub fn used(testbed: &Testbed) -> Result<()> {
-    // What it judges has been accepted.
+    // The part judges accepted clusters only.
     let alone = vec![turns::alone(&[argocd::ALONE])];
     let mark = testbed.audit.mark()?;
     let mut part = Part::install(testbed, PLACE, PART, alone)?;
@@ -42,13 +42,13 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     for name in NAMES {
         apply(testbed, &[namespace(name), managed(name, if name == NAMES[2] { 60 } else { 1 })])?;
     }
-    // The agent's Lease is looked at where it has spoken.
+    // The agent's Lease is read only where an agent has reported.
     let spoken = available("ManagedClusterAvailable");
     testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[2]), &spoken)?;
     for name in NAMES {
         part.annotate(&format!("managedcluster {name} cluster.core.oam.dev/delivery=push"))?;
     }
-    // What the part alone is asked for: the condition, and the taint of one that is lost.
+    // The part's own task: the condition, and the taint of a lost cluster.
     let read = |at: usize| testbed.hub.server.read(&format!("managedcluster {}", NAMES[at]));
     wait::until("that one is lost", KNOWN, || {
         let (here, away) = (read(0)?, read(1)?);
@@ -60,12 +60,12 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     let objects = rendered(testbed, PLACE, PART)?;
     let beside = BTreeSet::from([right("register.open-cluster-management.io", "managedclusters/taints", "update")]);
     none_idle(testbed, PLACE, &objects, mark, &(&events() | &beside))?;
-    // Which is told from that of its own Lease.
+    // The part distinguishes it from its own Lease.
     let leases = testbed.audit.read_by_name((PLACE, NAME), (NAMES[2], "leases"), mark)?;
     ensure!(leases.contains("managed-cluster-lease"), "{leases:?}");
     part.running.stop()?;
 
-    // Who may not probe does not judge.
+    // Without the right to probe, nothing is judged.
     let none = json!({"status": {"conditions": []}});
     testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[0]), &none)?;
     let mut running = started_without(testbed, PLACE, &objects, ("clustergateways/proxy", "get"))?;
@@ -80,7 +80,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     NAMES[..2].iter().try_for_each(|name| testbed.hub.forget_member(name))
 }
 
-/// Two of three that answered do so no longer: the path to them may be at fault.
+/// Two of three clusters that answered stop answering: the path to them may be at fault.
 fn hold(part: &Part<'_>, running: &Running, away: &MemberSecret) -> Result<()> {
     let hub = &part.testbed.hub;
     for name in HELD {
@@ -101,7 +101,7 @@ fn managed(name: &str, seconds: u32) -> Value {
         "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": seconds}})
 }
 
-/// A status that says so for that reason.
+/// A status that reports the cluster as available, with that reason.
 fn available(reason: &str) -> Value {
     let condition = json!({"type": AVAILABLE, "status": "True", "reason": reason, "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});

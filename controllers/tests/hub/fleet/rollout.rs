@@ -1,5 +1,6 @@
-//! A template that changes, on real members: it reaches them one by one or the canary first, a
-//! member that cannot run it stops it, and what is dropped or deleted is gone there.
+//! A changed template on real members: it reaches them one by one, or the canary first; a member
+//! that cannot run it stops the rollout; and objects that are dropped or deleted are gone from the
+//! members.
 
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use tokio::time::Instant;
 use super::{CLUSTER, Fleet, NAMES, SET, WORK};
 use crate::fixture::{SOON, apply};
 
-/// Of the Placement, and of the set whose objects are applied.
+/// The name of the Placement, and of the set whose objects are applied.
 const NAME: &str = "rolled";
-/// Whose pods do not run but on the last member.
+/// The set whose pods run only on the last member.
 const PODS: &str = "pods";
-/// How long a cluster has to have succeeded.
+/// How long a cluster must have succeeded before the next.
 const SUCCESS: Duration = Duration::from_secs(5);
-/// Times on the hub have whole seconds, and the one before had its object a moment after its work.
+/// Times on the hub have whole seconds, and the cluster before got its object a moment after its
+/// work.
 const WHOLE: Duration = Duration::from_secs(2);
 
 pub fn of_templates(fleet: &Fleet<'_>) -> Result<()> {
@@ -42,7 +44,7 @@ pub fn of_templates(fleet: &Fleet<'_>) -> Result<()> {
     fleet.delete(&format!("placement {NAME} -n default"))
 }
 
-/// The canary is a group of its own, and the first.
+/// The canary is its own decision group, and the first.
 fn placement() -> Value {
     let canary = json!({"groupName": "canary",
         "groupClusterSelector": {"labelSelector": {"matchLabels": {"stage": "canary"}}}});
@@ -68,7 +70,7 @@ fn put(fleet: &Fleet<'_>, data: &str, strategy: &Value) -> Result<()> {
     apply(fleet.testbed, &[set(NAME, &manifest, strategy, &json!({}))])
 }
 
-/// What a member has of it.
+/// The data that a member has from the set.
 fn data(fleet: &Fleet<'_>, member: &str) -> Result<Value> {
     Ok(fleet.object(member, &format!("configmap {NAME}"))?["data"]["a"].clone())
 }
@@ -90,8 +92,8 @@ fn wait_rolled_out(fleet: &Fleet<'_>) -> Result<()> {
     })
 }
 
-/// In the order of their names, of the groups one after the other: each after the one before has
-/// succeeded for so long.
+/// Clusters follow by name, group after group: each after the one before has succeeded for
+/// [`SUCCESS`].
 fn one_at_a_time(fleet: &Fleet<'_>) -> Result<()> {
     let success = format!("{}s", SUCCESS.as_secs());
     put(fleet, "3", &json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": success}}))?;
@@ -109,7 +111,7 @@ fn one_at_a_time(fleet: &Fleet<'_>) -> Result<()> {
     wait_rolled_out(fleet)
 }
 
-/// It stays progressing for as long as its member holds it: nobody else gets the template.
+/// The canary is first: no other cluster gets the template before it has succeeded for [`SUCCESS`].
 fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
     let [one, two, canary] = NAMES;
     let success = format!("{}s", SUCCESS.as_secs());
@@ -127,7 +129,7 @@ fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
     wait_rolled_out(fleet)
 }
 
-/// No pod runs on the first member, which has no controllers: after a while that is a failure.
+/// The first member has no controllers and runs no pod: after the deadline that is a failure.
 fn stopped(fleet: &Fleet<'_>) -> Result<()> {
     let [one, two, canary] = NAMES;
     let strategy = |most: u8| {
@@ -141,7 +143,7 @@ fn stopped(fleet: &Fleet<'_>) -> Result<()> {
     let stopped = || Ok(fleet.metric("cluster_gateway_replica_sets_sets", "stopped")? > 0.5);
     wait::until_true("that it stops", SOON, stopped)?;
     ensure!(!runs(two)? && !runs(canary)?, "it goes on in spite of a failure");
-    // Two may fail: where pods run, it succeeds.
+    // With two failures allowed, the rollout continues, and succeeds where pods run.
     apply(fleet.testbed, &[template(2)])?;
     wait::until_true("the second to have it", SOON, || runs(two))?;
     wait::until("the canary's pods", 2 * SOON, || {
@@ -158,7 +160,7 @@ fn stopped(fleet: &Fleet<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Progressing until its pods are ready.
+/// A set whose works are progressing until their pods are ready.
 fn pods(strategy: &Value) -> Value {
     let labels = json!({"app": PODS});
     let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -172,7 +174,7 @@ fn pods(strategy: &Value) -> Value {
     set(PODS, &manifest, strategy, &json!({"manifestConfigs": [config]}))
 }
 
-/// A cluster that is chosen no longer loses its work, and its member the object.
+/// A cluster that is no longer chosen loses its work, and its member the object.
 fn dropped(fleet: &Fleet<'_>, name: &str) -> Result<()> {
     fleet.testbed.hub.server.label(&format!("managedcluster {name} rolled=no"))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work(NAME, name).is_err()))?;
@@ -183,8 +185,8 @@ fn dropped(fleet: &Fleet<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// With a member that holds its object: a set that waits for its works is there until then, another
-/// is not. What is deleted is gone from all members.
+/// Deletes the set while a member holds its object: a `Foreground` set exists until its works are
+/// gone, a `Background` set does not. Afterwards the objects are gone from all members.
 fn deleted(fleet: &Fleet<'_>, holder: &str, policy: &str) -> Result<()> {
     let line = format!("manifestworkreplicaset {NAME} -n default");
     put(fleet, "5", &json!({"type": "All"}))?;
@@ -208,7 +210,7 @@ fn deleted(fleet: &Fleet<'_>, holder: &str, policy: &str) -> Result<()> {
     wait::until("its object to be deleted", SOON, waits)?;
     let is_there = || Ok::<_, anyhow::Error>(!fleet.testbed.hub.server.read(&line)?.is_null());
     if policy == "Foreground" {
-        // All others are gone, and it is not.
+        // The other works are gone, but the set still exists.
         wait::until_true("the end of the other works", SOON, || {
             Ok(NAMES.iter().filter(|name| **name != holder).all(|name| fleet.work(NAME, name).is_err()))
         })?;

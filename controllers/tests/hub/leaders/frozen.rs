@@ -1,4 +1,4 @@
-//! A leader that stands still for longer than its Lease writes nothing when it goes on.
+//! A leader that is frozen for longer than its Lease writes nothing when it continues.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ use crate::fixture::{
 use crate::others::value;
 use crate::program::Program;
 
-/// Less than a term without a renewal, in which the second stands still and leads all the same.
+/// Less than the time for which a leader leads without a renewal: within it, the second stays
+/// leader although it is frozen.
 const STILL_ITS: Duration = Duration::from_secs(7);
-/// Sources that are refused, each with an Event, of which 20 are sent in a second: so many that
-/// most wait when their leader freezes.
+/// Refused sources, each with an Event. Of these, 20 are sent per second: most still wait when
+/// their leader is frozen.
 const REFUSED: u32 = 400;
 const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
 
-/// Names of one run.
+/// The names of one run.
 struct Place<'a> {
     testbed: &'a Testbed,
     fleet: String,
@@ -31,8 +32,8 @@ struct Place<'a> {
     second: String,
 }
 
-/// A busy machine may let the second stand still for too long, who then leads no longer: again, at
-/// another place.
+/// On a busy machine, the second may be frozen for too long and lose its Lease: then the test runs
+/// again with other names.
 pub fn frozen(testbed: &Testbed) -> Result<()> {
     let mut runs = 0..;
     wait::timely("the second stands still within its Lease", STILL_ITS, || {
@@ -49,14 +50,14 @@ impl<'a> Place<'a> {
         Self { testbed, fleet, clusters, first, second }
     }
 
-    /// How long the second stood still. Nothing is said of one that stood for too long.
+    /// Returns how long the second was frozen. If that was too long, the rest is not checked.
     fn frozen(&self) -> Result<Duration> {
         let testbed = self.testbed;
         let mut first = self.leader()?;
         let mut second = self.program(&self.second)?;
         second.wait_to_say("another leads")?;
 
-        // Another writes while the first stands still: what it last saw is what was before.
+        // The second writes while the first is frozen, so what the first last saw is outdated.
         create_refused(testbed, &self.fleet, REFUSED)?;
         let refused = || Ok(first.metric(OBJECTS, "refused")? >= f64::from(REFUSED));
         wait::until_true("the refusals", SOON, refused)?;
@@ -64,15 +65,15 @@ impl<'a> Place<'a> {
         let told = testbed.hub.server.names(&format!("events.events.k8s.io -n {}", self.fleet))?.len();
         ensure!(told < REFUSED as usize / 2, "{told} of {REFUSED} Events were sent: too few wait");
         apply(testbed, &[self.source("one", "meanwhile"), self.source("two", "meanwhile")])?;
-        // What was under way in that moment has arrived.
+        // Requests of the first that were in flight when it was frozen have arrived.
         let mark = testbed.audit.mark()?;
         wait::until_true("the second to lead", TAKE_OVER, || Ok(second.log()?.contains("leading")))?;
         self.wait_token("one", "meanwhile")?;
         wait_secret(testbed, &self.clusters, "two")?;
         let written = self.versions()?;
 
-        // Now the second stands still, well within its Lease, and the first goes on with all there
-        // is to do: what came meanwhile, and what comes now, which nobody else writes.
+        // Now the second is frozen, well within its Lease, and the first continues with everything
+        // that is left to do: earlier changes, and new ones that no other replica writes.
         second.process.signal("STOP")?;
         let still = Instant::now();
         apply(testbed, &[self.source("one", "after"), self.source("three", "after")])?;
@@ -89,7 +90,7 @@ impl<'a> Place<'a> {
         Ok(stood)
     }
 
-    /// The second has all to write, and the first stands by.
+    /// The second writes everything, and the first stands by.
     fn goes_on(&self, first: &mut Program, second: &Program, mark: usize) -> Result<()> {
         self.wait_token("one", "after")?;
         wait_secret(self.testbed, &self.clusters, "three")?;
@@ -104,7 +105,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// The first, which has written one cluster.
+    /// Starts the first replica, which leads and has written one cluster.
     fn leader(&self) -> Result<Program> {
         let [fleet, clusters] = [&self.fleet, &self.clusters].map(|name| namespace(name));
         apply(self.testbed, &[fleet, clusters, self.source("one", "before")])?;
@@ -131,7 +132,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Of all Secrets of clusters.
+    /// The versions of all clusters' Secrets.
     fn versions(&self) -> Result<Vec<String>> {
         versions(&self.testbed.hub.server, &format!("secrets -n {}", self.clusters))
     }

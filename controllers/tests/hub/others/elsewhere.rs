@@ -1,4 +1,4 @@
-//! A fleet of Karmada whose control plane is another API server than the hub.
+//! A fleet of Karmada whose control plane is not the hub.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
@@ -13,7 +13,7 @@ const PLACE: &str = "elsewhere-clusters";
 const SECRETS: &str = "karmada-cluster";
 
 pub fn moves_in_and_out(testbed: &Testbed) -> Result<()> {
-    // Any API server is one that is not the hub.
+    // Any API server other than the hub will do.
     let plane = &testbed.member.server;
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     plane.apply(&[namespace(SECRETS), kind])?;
@@ -30,7 +30,7 @@ pub fn moves_in_and_out(testbed: &Testbed) -> Result<()> {
     let kubeconfig = format!("--karmada-kubeconfig={}", plane.kubectl().kubeconfig.display());
     let controllers = Running::start(testbed, PLACE, &["--enable=karmada", &kubeconfig])?;
     wait_secret(testbed, PLACE, "moved")?;
-    // What is told of its objects is told where they are.
+    // Events on its objects are written to their own API server.
     let note = wait::until("an Event", SOON, || told(plane, "elsewhere-broken"))?;
     ensure!(note.contains("http would send"), "{note}");
     ensure!(

@@ -1,5 +1,5 @@
-//! A cluster that Karmada's own command joins to a control plane elsewhere, as the command writes
-//! it, and Karmada's own server has it: without a `CustomResourceDefinition`.
+//! A cluster that Karmada's own command joins to a control plane elsewhere. The object is as the
+//! command writes it, and Karmada's own server stores it, without a `CustomResourceDefinition`.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -18,11 +18,11 @@ use crate::rights::rendered;
 
 const PLACE: &str = "joined-clusters";
 const NAME: &str = "joined";
-/// Of the chart, on Karmada's host cluster.
+/// Values of the chart on Karmada's host cluster.
 const VALUES: &str = "controllers.sources.karmada=true,secretNamespace=vela-system,dialects.karmada.enabled=true,\
                       dialects.karmada.kubeconfigSecret=k,dialects.karmada.upstream=https://karmada.example,\
                       dialects.karmada.upstreamSecret=m";
-/// Where the command keeps credentials.
+/// The namespace in which the command stores credentials.
 const SECRETS: &str = "karmada-cluster";
 
 pub fn joins_and_leaves(testbed: &Testbed) -> Result<()> {
@@ -69,14 +69,14 @@ fn joined(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
     wait::until_true("the new token", SOON, || Ok(value(testbed, PLACE, NAME, "token")? == token))?;
     is_reachable(testbed, PLACE, NAME)?;
 
-    // Of the member it takes nothing away: other tests have theirs there.
+    // It removes nothing from the member: other tests have objects there.
     tool.ok(&format!("unjoin {NAME}"))?;
     wait_gone(testbed, PLACE, NAME)?;
     controllers.stop()
 }
 
-/// As the chart runs them on Karmada's host cluster: Karmada's API server is their hub, and nothing
-/// is granted on the other.
+/// As the chart runs the controllers on Karmada's host cluster: Karmada's API server is their hub,
+/// and the chart grants nothing on the host cluster.
 fn as_installed(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
     const MOUNTED: &str = "--kubeconfig=/etc/cluster-gateway-controllers/hub/kubeconfig";
     let objects = rendered(testbed, "joined-host", VALUES)?;

@@ -1,4 +1,5 @@
-//! What is wrong with a Placement, or with what it depends on, is told there, and affects no other.
+//! Errors in a Placement, or in what it depends on, are reported on that Placement and affect no
+//! other.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -7,10 +8,10 @@ use serde_json::{Value, json};
 use super::{GROUP, Place, cluster};
 use crate::fixture::{apply, namespace};
 
-/// What the kind's schema refuses, of all of these.
+/// The specs among these that the kind's schema refuses.
 const REFUSED: [&str; 3] = ["size", "size-none", "size-most"];
 
-/// Specs that cannot be evaluated, and what their message has to say.
+/// Specs that cannot be evaluated, and what their message must contain.
 fn wrong() -> Vec<(&'static str, Value, &'static str)> {
     let cel =
         |text: &str| json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [text]}}}]});
@@ -29,7 +30,7 @@ fn wrong() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// Sizes and counts that mean no limit, or nothing.
+/// Sizes and counts that mean no limit, or that mean nothing.
 fn odd() -> Vec<(&'static str, Value)> {
     let size = |size: Value| json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": size}}});
     vec![("size-none", size(json!("0%"))), ("size-most", size(json!("200%"))), ("size-below", size(json!(-1)))]
@@ -48,7 +49,8 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
         testbed,
         &[overlapping, super::binding(place.name, "bad-too"), cluster("bad1", "bad", &json!({"bad": "too"})), tainted],
     )?;
-    // Before its sets are seen, a Placement has a decision without clusters, and keeps it.
+    // Before the controllers see its sets, a Placement has a decision without clusters; it keeps
+    // that decision object.
     place.place("good", &json!({}))?;
     place.wait_chosen("good", &["bad1"])?;
     for (name, spec, message) in wrong() {
@@ -65,7 +67,7 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
             ensure!(place.decisions(name)?.len() == 1, "{name} is one group");
         }
     }
-    // Steps without end: the run has a bound, and so has each expression.
+    // Expressions that would run too long: each expression has a limit, and so has the run.
     let costly = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, \
         [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))";
     let costly = json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [costly]}}}]});
@@ -76,7 +78,8 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.wait_condition("string", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
     place.place("none", &json!({"numberOfClusters": 0}))?;
     place.wait_condition("none", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
-    // A taint without a time is older than any toleration; one for ever tolerates it.
+    // A taint without a time is older than any toleration with seconds; a toleration without
+    // seconds still tolerates it.
     let tolerated = |more: Value| {
         let mut toleration = json!({"key": "old", "operator": "Exists"});
         toleration.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
@@ -94,7 +97,8 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.end(&["bad1", "bad2"], &["bad", "bad-too"])
 }
 
-/// Whether the kind's schema refuses a spec, as it is expected to; the hub has it else.
+/// Whether the kind's schema refuses a spec, which must be so for those in [`REFUSED`]; the hub
+/// must take the others.
 fn is_refused(place: &Place<'_>, name: &str, spec: &Value) -> Result<bool> {
     let answer = place.place(name, spec);
     if !REFUSED.contains(&name) {
@@ -105,8 +109,8 @@ fn is_refused(place: &Place<'_>, name: &str, spec: &Value) -> Result<bool> {
     Ok(true)
 }
 
-/// A score that no add-on may tell is refused by its schema. One that an older schema let in
-/// counts, and is warned of: that is a matter of unit tests.
+/// The kind's schema refuses a score outside the range. A score that an older schema accepted
+/// counts, with a warning: unit tests cover that.
 fn outside(place: &Place<'_>) -> Result<()> {
     let score = json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AddOnPlacementScore",
         "metadata": {"name": "loud", "namespace": "bad1"}});

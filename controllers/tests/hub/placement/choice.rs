@@ -1,4 +1,4 @@
-//! Which clusters are chosen, and how that is written.
+//! Which clusters are chosen, and how the choice is written.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -56,17 +56,19 @@ pub fn golden(testbed: &Testbed) -> Result<()> {
         "clusterCount": 3}]);
     ensure!(place.placement("mixed")?["status"]["decisionGroups"] == groups);
     told(&place, "mixed")?;
-    // One set alone, and none of them.
+    // A Placement for one of the two sets, without predicates.
     place.place("north", &json!({"clusterSets": [north]}))?;
     place.wait_chosen("north", &["golden1", "golden2"])?;
     place.end(&["golden1", "golden2", "golden3", "golden4", "golden5"], &[north, south])
 }
 
-/// What else says it: Events, metrics, `/debug/placement`, and what `kubectl get` prints.
+/// Where else the choice shows: Events, metrics, `/debug/placement`, and the output of `kubectl
+/// get`.
 fn told(place: &Place<'_>, name: &str) -> Result<()> {
     let note = place.wait_event(name, "DecisionCreate")?;
     ensure!(note == format!("Decision {name}-decision-1 is created with placement {name} in namespace {}", place.name));
-    // Two prioritizers of 100 each at most, of each that passed; by name.
+    // Up to 100 from each of two prioritizers, for each cluster that passed the predicates; by
+    // name.
     let scores = place.wait_event(name, "ScoreUpdate")?;
     ensure!(scores.starts_with("golden1:") && scores.contains(" golden3:") && !scores.contains("golden4"), "{scores}");
     ensure!(place.metric("cluster_gateway_placement_decisions", "")? >= 3.0);
@@ -154,7 +156,7 @@ pub fn groups(testbed: &Testbed) -> Result<()> {
         ("2", "", &["group4", "group5"]),
         ("3", "", &["group6", "group7"]),
     ])?;
-    // Half of seven is four.
+    // Half of seven, rounded up, is four.
     place.place("grouped", &grouped(json!("50%")))?;
     wait(&[("0", "canary", &["group1", "group2", "group3"]), ("1", "", &["group4", "group5", "group6", "group7"])])?;
     place.end(&names, &["groups"])

@@ -1,4 +1,4 @@
-//! Other schedulers, and Placements that are never content.
+//! Other schedulers, and Placements whose choice never settles.
 
 use anyhow::{Result, ensure};
 use hub_tests::promtool;
@@ -26,7 +26,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[cluster("stands-by1", "stands-by", &json!({})), namespace(THEIRS)])?;
     place.place("before", &json!({"clusterSets": ["stands-by"]}))?;
     place.wait_chosen("before", &["stands-by1"])?;
-    // In any namespace.
+    // Their Lease may be in any namespace.
     apply(testbed, &[lease("theirs", 3600)])?;
     wait::until_true("that it stands by", SOON, || place.stands_by(super::NAME, true))?;
     promtool::evaluated(&place.running.metrics()?, &["ClusterGatewayStandingBy"])?;
@@ -37,19 +37,20 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     ensure!(nobody.contains("stands by"), "{nobody}");
     place.place("during", &json!({"clusterSets": ["stands-by"]}))?;
     let writes = place.metric(WRITES, "")?;
-    // A restart finds the Lease as well.
+    // After a restart, the part finds the Lease, too.
     place.running.restart()?;
     wait::until_true("that it stands by again", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(
         place.decisions("during")?.is_empty() && place.metric(WRITES, "")? == 0.0,
         "it writes beside them ({writes})"
     );
-    // They die: when their Lease has run out, it goes on.
+    // The other scheduler dies: once its Lease has expired, the part continues.
     apply(testbed, &[lease("theirs", 2)])?;
     place.wait_chosen("during", &["stands-by1"])?;
     ensure!(!place.running.get("/readyz?verbose")?.contains("[-]placement-rival"), "it is not ready");
     place.end(&[], &[])?;
-    // One that does not look, or not there, works in spite of them.
+    // With `neverStandBy`, or if it looks for rivals in another namespace only, the part works in
+    // spite of them.
     for value in ["neverStandBy={placement}", "rivalNamespaces={open-cluster-management-hub}"] {
         let values = format!("controllers.parts.placement=true,controllers.{value}");
         let place = Place::install(testbed, "placement-stands-by", &values)?;
@@ -69,7 +70,8 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     place.sets(&["left-alone"])?;
     apply(testbed, &["left-alone1", "left-alone2"].map(|name| cluster(name, "left-alone", &json!({}))))?;
     let one = json!({"clusterSets": ["left-alone"], "numberOfClusters": 1});
-    // One after the other: two in one round are decided by name, and balance each other.
+    // One after the other: within one round, Placements are decided by name, and Balance counts the
+    // earlier ones.
     place.place("theirs", &one)?;
     place.wait_chosen("theirs", &["left-alone1"])?;
     place.place("ours", &one)?;
@@ -79,14 +81,15 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     place.patch(&format!("placementdecision theirs-decision-1 {scheduler}"), &other)?;
     let told = place.wait_event("theirs", "SchedulerConflict")?;
     ensure!(told.starts_with("placement also writes the decisions"), "{told}");
-    // What would be written otherwise is not; others are followed.
+    // The conflicting decision is left as it is; changes still affect other Placements.
     place.delete("managedcluster left-alone2")?;
     place.wait_chosen("ours", &["left-alone1"])?;
     ensure!(place.chosen("theirs")? == ["left-alone2"], "it is fought over");
-    // Somebody cares: it is ours again.
+    // A changed spec makes the Placement ours again.
     place.place("theirs", &json!({"clusterSets": ["left-alone"], "numberOfClusters": 2}))?;
     place.wait_chosen("theirs", &["left-alone1"])?;
-    // What another scheduler has left is taken over, and not written where it is right.
+    // After a restart, the part takes over what another scheduler left, and writes only what is
+    // wrong.
     let none = json!({"status": {"decisions": []}});
     place.patch(&format!("placementdecision ours-decision-1 {scheduler}"), &none)?;
     place.wait_event("ours", "SchedulerConflict")?;
@@ -104,7 +107,8 @@ pub fn unstable(testbed: &Testbed) -> Result<()> {
     place.place("flaps", &spec)?;
     let told = place.wait_event("flaps", "Unstable")?;
     ensure!(told.contains("after 3 rounds"), "{told}");
-    // One is created, and its list written three times, and three statuses at most.
+    // One decision is created and its list written three times, with at most three writes of the
+    // status.
     let writes = place.metric(WRITES, "")?;
     ensure!((4.0..=7.0).contains(&writes), "{writes} writes");
     place.place("calm", &json!({"clusterSets": ["unstable"]}))?;

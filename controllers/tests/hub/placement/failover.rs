@@ -1,4 +1,4 @@
-//! A leader dies amid its work, or stops, and another goes on.
+//! A leader dies or stops during its work, and another continues.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use tokio::time::Instant;
 use super::{Place, cluster, exactly};
 use crate::fixture::{Running, SOON, apply, print};
 
-/// From the death of a leader: its Lease's 15 s, and what it takes to decide.
+/// From a leader's death: its Lease's 15 s, and the time to decide.
 const AFTER_A_KILL: Duration = Duration::from_secs(20);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 const PLACEMENTS: usize = 40;
-/// In the gate; `TEST_PLACEMENT_CLUSTERS` says otherwise.
+/// The number in the gate; `TEST_PLACEMENT_CLUSTERS` changes it.
 const CLUSTERS: usize = 100;
-/// Decided before kubectl watches.
+/// The Placement that is decided before kubectl watches.
 const LISTED: &str = "listed";
-/// Decides when nothing else is to come.
+/// The decision that is written last.
 const LAST: &str = "last-decision-1";
 
 pub fn take_over(testbed: &Testbed) -> Result<()> {
@@ -36,17 +36,18 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     let line = format!("get placementdecisions -n {} -w {columns}", place.name);
     let mut seen = testbed.hub.server.kubectl().args(line.split(' ')).start()?;
 
-    // What others have is not counted, or a run may lead to another.
+    // Steady alone, without Balance: otherwise other Placements count, and one run may lead to
+    // another.
     let spec = json!({"clusterSets": ["over"], "numberOfClusters": 10, "prioritizerPolicy": exactly(&[("Steady", 1)])});
     let name = place.name;
     let object = |number: usize| super::placement(name, &format!("over-{number}"), &spec);
-    // What kubectl lists, when it is up, it tells once, however often it was written.
+    // kubectl lists at its start, which shows an object once, however often it was written before.
     place.place(LISTED, &spec)?;
     seen.next_line(SOON).context("that kubectl watches")?;
     apply(testbed, &(0..PLACEMENTS / 2).map(object).collect::<Vec<_>>())?;
     let mut writes = BTreeMap::from([(next(&mut seen)?, 1)]);
     waits_and_sees(&second, name)?;
-    // As SIGKILL does it: the Lease is left to run out.
+    // Drops it as SIGKILL would: the Lease expires.
     drop(place.running.controllers.take());
     let died = Instant::now();
     apply(testbed, &(PLACEMENTS / 2..PLACEMENTS).map(object).collect::<Vec<_>>())?;
@@ -58,7 +59,7 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     }
     ensure!(died.elapsed() < AFTER_A_KILL + SOON, "it took {:?}", died.elapsed());
 
-    // One that stops gives its Lease up.
+    // A leader that stops gives its Lease up.
     let third = place.running.replica()?;
     place.running.stop()?;
     let stopped = Instant::now();
@@ -69,7 +70,7 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     ensure!(took < AFTER_A_STOP, "it took {took:?}");
     place.running = third;
 
-    // A create and its list, once each, whoever wrote them.
+    // One create and one write of the list each, whichever replica made them.
     while writes.get(LAST).is_none_or(|count| *count < 2) {
         *writes.entry(next(&mut seen)?).or_default() += 1;
     }
@@ -77,7 +78,7 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &["over"])
 }
 
-/// Of which decision the next line is.
+/// The decision that the next line is of.
 fn next(seen: &mut kubectl::Running) -> Result<String> {
     loop {
         let line = seen.next_line(SOON).context("a decision")?;
@@ -88,7 +89,7 @@ fn next(seen: &mut kubectl::Running) -> Result<String> {
     }
 }
 
-/// One that waits knows of each choice what it would be: it has listed everything.
+/// A standby has listed everything and knows what it would choose.
 fn waits_and_sees(running: &Running, namespace: &str) -> Result<()> {
     let path = format!("/debug/placement?name={namespace}/over-0&format=json");
     wait::until("one that waits to know of a choice", SOON, || {

@@ -1,4 +1,4 @@
-//! Prioritizers, as one sees them.
+//! Prioritizers, by the choices that they lead to.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -18,7 +18,7 @@ pub fn balance_and_steady(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("first", &["balance1"])?;
     place.place("second", &one)?;
     place.wait_chosen("second", &["balance2"])?;
-    // A better cluster comes: what is chosen stays if that is worth more.
+    // A better cluster appears: the choice stays if Steady has more weight.
     let weights = |steady: i32| {
         let policy = exactly(&[("Steady", steady), ("ResourceAllocatableCPU", 1)]);
         json!({"numberOfClusters": 1, "clusterSets": ["balance"], "prioritizerPolicy": policy})
@@ -31,7 +31,7 @@ pub fn balance_and_steady(testbed: &Testbed) -> Result<()> {
         let why = place.running.get(&format!("/debug/placement?name={}/second", place.name))?;
         Ok(why.contains("ResourceAllocatableCPU=100x1") && why.contains("ResourceAllocatableCPU=-100x1"))
     })?;
-    // Another generation is told of by a run that has looked at both.
+    // The condition of a new generation comes from a run that has seen both clusters.
     let mut again = weights(3);
     again["tolerations"] = json!([{"key": "another-generation", "operator": "Exists"}]);
     place.place("second", &again)?;
@@ -62,7 +62,7 @@ pub fn score(place: &Place<'_>, cluster: &str, value: i32, until: Option<Timesta
     place.status(&format!("addonplacementscore load -n {cluster}"), &status)
 }
 
-/// By the add-on's score alone.
+/// A policy by the add-on's score only.
 pub fn by_load() -> Value {
     let add_on = json!({"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "free"}});
     json!({"mode": "Exact", "configurations": [{"scoreCoordinate": add_on, "weight": 1}]})
@@ -77,7 +77,7 @@ pub fn scores(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("scored", &["score1"])?;
     score(&place, "score2", 40, Some(Timestamp::now() + SignedDuration::from_secs(8)))?;
     place.wait_chosen("scored", &["score2"])?;
-    // With no other event, it counts no more when it ends.
+    // The score expires without any other event.
     place.wait_chosen("scored", &["score1"])?;
     let warned = wait::until("a Warning", SOON, || {
         let line =

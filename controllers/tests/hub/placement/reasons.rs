@@ -25,7 +25,7 @@ pub fn each(testbed: &Testbed) -> Result<()> {
     };
     apply(testbed, &[tainted("NoSelect")])?;
     wait("False/NoManagedClusterMatched")?;
-    // Always tolerated.
+    // This effect is always tolerated.
     apply(testbed, &[tainted("PreferNoSelect")])?;
     ensure!(wait("False/NotAllDecisionsScheduled")? == "2 cluster decisions unscheduled");
     place.wait_chosen("one", &["reason1"])?;

@@ -1,4 +1,4 @@
-//! Clusters that go in a crowd.
+//! Many clusters that disappear at once.
 
 use std::collections::BTreeSet;
 
@@ -24,23 +24,24 @@ pub fn crowd(testbed: &Testbed) -> Result<()> {
         wait::until_true(&format!("{expected} clusters"), SOON, || Ok(place.chosen("many")?.len() == expected))
     };
     count(60)?;
-    // Some go, as clusters do.
+    // A few clusters disappear, as in normal operation.
     place.delete(&format!("managedclusters {} --wait=false", names[..15].join(" ")))?;
     count(45)?;
     ensure!(place.metric(HELD, "")? == 0.0, "a few are held");
-    // Then all, as by mistake.
+    // Then all of them, as by mistake.
     place.delete(&format!("managedclusters -l {GROUP}/clusterset=crowd --wait=false"))?;
     let told = place.wait_event("many", "RemovalHeld")?;
     ensure!(told.contains("many clusters, sets or bindings disappeared at once"), "{told}");
-    // 20 within a minute are followed.
+    // 20 removals within a minute are followed.
     let kept = place.chosen("many")?;
     ensure!(kept.len() >= 40, "workloads are withdrawn from {} clusters", 60 - kept.len());
     ensure!(place.metric(HELD, "")? >= 1.0, "it is not counted");
-    // Who loses nothing is placed; who was away by mistake is there again, and nothing was lost.
+    // Placements that lose no clusters are still scheduled. Clusters that were deleted by mistake
+    // come back without having lost anything.
     place.place("calm", &json!({"clusterSets": ["crowd-calm"]}))?;
     place.wait_chosen("calm", &["crowd-calm1"])?;
     ensure!(place.chosen("many")? == kept, "it is not kept");
-    // Whatever else changes is followed at once.
+    // Other changes are followed at once.
     let with_new: BTreeSet<String> = kept.iter().cloned().chain(["crowd-new".to_owned()]).collect();
     let is = |expected: &BTreeSet<String>| {
         wait::until_true("what is not held", SOON, || {

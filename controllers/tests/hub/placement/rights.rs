@@ -1,7 +1,7 @@
-//! No right that the chart grants stands idle, and the part needs no more.
+//! Each right that the chart grants is used, and the part needs no others.
 //!
-//! `update` on `placements/finalizers` is for hubs that let nobody name an owner without it
-//! (`OwnerReferencesPermissionEnforcement`), which this one is not.
+//! `update` on `placements/finalizers` is for hubs that require it of those who name an owner
+//! (`OwnerReferencesPermissionEnforcement`); this hub does not.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.sets(&[SET])?;
     let names = ["less1", "less2"];
     apply(testbed, &names.map(|name| cluster(name, SET, &json!({}))))?;
-    // One that is chosen, a decision that is put right, and a foreign one that goes.
+    // A choice, a decision that is put right, and a foreign decision that is deleted.
     place.place("app", &json!({"clusterSets": [SET]}))?;
     place.place("one", &json!({"clusterSets": [SET], "numberOfClusters": 1}))?;
     let decision = |name: &str| {
@@ -37,7 +37,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("one", &names[..1])?;
     apply(testbed, &[decision("foreign"), decision("app-decision-1")])?;
     place.wait_end(&format!("placementdecision foreign -n {PLACE}"))?;
-    // Who hears of an end looks whether that of the kind is behind it.
+    // After the deletion of an object, the part checks whether its kind was deleted.
     place.delete("managedcluster less2")?;
     place.wait_chosen("app", &names[..1])?;
     let objects = rendered(testbed, PLACE, PART)?;

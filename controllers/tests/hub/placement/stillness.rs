@@ -1,4 +1,4 @@
-//! What is so is not written again.
+//! What is already correct is not written again.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -29,12 +29,12 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.running.restart()?;
     let runs = || place.metric("cluster_gateway_placement_schedule_duration_seconds_count", "");
     wait::until_true("all to be looked at", SOON, || Ok(runs()? >= 5.0))?;
-    // What nobody looks at changes nothing either.
+    // Changes that no Placement depends on cause no writes either.
     place.patch("managedcluster still1", &json!({"metadata": {"annotations": {"touched": "yes"}}}))?;
     apply(testbed, &[cluster("still4", "still-elsewhere", &json!({}))])?;
     place.place("still-last", &json!({"clusterSets": ["still"]}))?;
     place.wait_chosen("still-last", &names)?;
-    // One is created, its list written, and the status.
+    // A decision is created, its list written, and the status.
     let writes = place.metric(WRITES, "")?;
     ensure!((writes - 3.0).abs() < 0.1, "{writes} writes");
     let after = versions()?;

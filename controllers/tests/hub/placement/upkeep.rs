@@ -1,4 +1,4 @@
-//! Decisions follow what they depend on, and are kept as they should be.
+//! Decisions follow what they depend on, and are restored after changes by others.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::watched::Watched;
 use super::{GROUP, Place, binding, cluster};
 use crate::fixture::{SOON, apply, print};
 
-/// For decisions to follow what they depend on.
+/// Time for decisions to follow a change.
 const FOLLOWED: Duration = Duration::from_secs(1);
 const MISCONFIGURED: &str = "PlacementMisconfigured";
 
@@ -27,7 +27,7 @@ pub fn toleration(testbed: &Testbed) -> Result<()> {
     let taint =
         json!({"key": "down", "effect": "NoSelect", "timeAdded": added.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()});
     place.patch("managedcluster toleration1", &json!({"spec": {"taints": [taint]}}))?;
-    // Its time is told in whole seconds.
+    // The taint's time has whole seconds.
     let end = added.as_second() + 5;
     wait::until("its end", SOON, || {
         let chosen = place.chosen("one")?;
@@ -49,7 +49,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     let by_hand = json!({"decisions": [{"clusterName": "put-back2", "reason": "mine"}]});
     place.status("placementdecision one-decision-1", &by_hand)?;
     place.wait_chosen("one", &both)?;
-    // Its labels, its owner, and the object itself.
+    // The labels, the owner, and the object itself.
     let labels = json!({"metadata": {"labels": {"mine": "x", format!("{GROUP}/decision-group-index"): "7"},
         "ownerReferences": null}});
     place.patch("placementdecision one-decision-1", &labels)?;
@@ -63,7 +63,8 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     })?;
     place.delete("placementdecision one-decision-1 -n placement-put-back")?;
     place.wait_chosen("one", &both)?;
-    // A list that nobody owns any more, by one who calls himself as we do.
+    // A status that is removed, with no field owner left, by a client with our field manager's
+    // name.
     let removed =
         r#"[{"op":"remove","path":"/status"},{"op":"replace","path":"/metadata/managedFields","value":[{}]}]"#;
     let mut words =
@@ -71,12 +72,12 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     words.extend(["--subresource=status", "--field-manager=cluster-gateway-controllers"]);
     place.testbed.hub.server.kubectl().args(words).run()?.success()?;
     place.wait_chosen("one", &both)?;
-    // A foreign one, with a label of ours.
+    // A foreign decision with our label.
     let foreign = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "foreign", "namespace": place.name, "labels": {format!("{GROUP}/placement"): "one"}}});
     apply(testbed, &[foreign])?;
     place.wait_end("placementdecision foreign -n placement-put-back")?;
-    // A status that somebody wrote.
+    // A status that another client wrote.
     place.status("placement one", &json!({"numberOfSelectedClusters": 9}))?;
     place.wait_chosen("one", &both)?;
     place.end(&both, &["put-back"])
@@ -105,7 +106,7 @@ pub fn misconfigured(testbed: &Testbed) -> Result<()> {
     ensure!(place.chosen("one")?.len() == 2, "decisions are gone");
     ensure!(place.condition("one", "PlacementSatisfied")?["status"] == "True", "what is said of those that are kept");
     wait::until_true("the metric", SOON, || Ok(place.metric("cluster_gateway_placement_misconfigured", "")? >= 1.0))?;
-    // It stays so, also for whoever leads next, and with another mistake.
+    // The decisions stay, also with the next leader and after another mistake.
     let mut place = place;
     place.running.restart()?;
     wait::until_true("that it schedules", SOON, || place.stands_by(super::NAME, false))?;
@@ -125,7 +126,7 @@ pub fn misconfigured(testbed: &Testbed) -> Result<()> {
     place.end(&["misconfigured1", "misconfigured2"], &["misconfigured"])
 }
 
-/// Whether or not the hub has collected what the first one owned.
+/// This works whether or not the hub's garbage collector has deleted the first Placement's objects.
 pub fn recreated(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-recreated")?;
     place.sets(&["recreated"])?;
@@ -169,7 +170,8 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
         place.patch("managedcluster followed1", &json!({"metadata": {"labels": labels}}))
     };
     soon(&|| label("elsewhere"), "both", &["followed2"])?;
-    // Only the one that could see it ran: once for that, and once for its own decision.
+    // Only the Placement that the change can affect ran: once for the change, and once for its own
+    // decision.
     let ran = self::runs(&place)? - runs;
     ensure!((1.0..=2.0).contains(&ran) && version()? == before, "{ran} runs");
     soon(&|| label("followed-a"), "both", &["followed1", "followed2"])?;
@@ -184,7 +186,7 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     place.end(&["followed1", "followed2"], &["followed-a", "followed-b"])
 }
 
-/// By its annotation, until that is gone.
+/// Switched off by its annotation until that is removed.
 fn switched_off(place: &Place<'_>) -> Result<()> {
     let annotated = |value: Value| {
         let annotations = json!({format!("{GROUP}/experimental-scheduling-disable"): value});

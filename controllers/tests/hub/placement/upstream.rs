@@ -1,4 +1,4 @@
-//! Upstream's own scheduler: the same decisions, and never at the same time.
+//! Upstream's own scheduler: it decides the same, and never runs at the same time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::fixture::{SOON, apply, namespace};
 
 const SETS: [&str; 2] = ["peer-a", "peer-b"];
 const THEIRS: &str = "placement-peer-theirs";
-/// Of upstream's Lease: after a kill it is stale then.
+/// Duration of upstream's Lease, which is stale that long after a kill.
 const LEASE: Duration = Duration::from_secs(6);
-/// Upstream's program takes a moment to start, and tries for its Lease each second.
+/// Upstream's program takes a moment to start, and tries to get its Lease every second.
 const PEER: Duration = Duration::from_mins(1);
 
 pub fn same(testbed: &Testbed) -> Result<()> {
@@ -27,7 +27,7 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     let ours = outcome(&place, place.name)?;
     place.delete(&format!("placements,placementdecisions --all -n {}", place.name))?;
 
-    // It runs: we stand by.
+    // It runs, so our part stands by.
     apply(testbed, &[namespace(THEIRS)])?;
     apply(testbed, &SETS.map(|set| binding(THEIRS, set)))?;
     let mut upstream = start(testbed)?;
@@ -41,7 +41,7 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     }
     ensure!(place.metric(WRITES, "")? - writes < 0.5, "it writes beside them");
 
-    // It is killed: its Lease goes stale, and we go on.
+    // It is killed: its Lease goes stale, and our part continues.
     upstream.signal("KILL")?;
     wait::until_true("that it goes on", LEASE + SOON, || place.stands_by(super::NAME, false))?;
     testbed.hub.server.label("managedcluster peer-00 env=other")?;
@@ -55,7 +55,7 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &SETS)
 }
 
-/// Upstream's program, which holds its Lease in the namespace of its Placements.
+/// Starts upstream's program, which holds its Lease in the namespace of its Placements.
 fn start(testbed: &Testbed) -> Result<Process> {
     let arguments = [
         "controller".to_owned(),
@@ -74,7 +74,7 @@ fn start(testbed: &Testbed) -> Result<Process> {
     )
 }
 
-/// Twelve clusters that differ in all that a choice looks at, in two sets.
+/// Twelve clusters in two sets, which differ in everything that a choice depends on.
 fn fleet(place: &Place<'_>) -> Result<Vec<String>> {
     place.sets(&SETS)?;
     let names: Vec<String> = (0..12).map(|number| format!("peer-{number:02}")).collect();
@@ -103,7 +103,7 @@ fn fleet(place: &Place<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Names and specs, in the order in which they are made: Balance counts those before.
+/// Names and specs, in the order of creation: Balance counts the earlier ones.
 fn specs() -> Vec<(&'static str, Value)> {
     let selector = |of: &str, more: Value| json!({"predicates": [{"requiredClusterSelector": {of: more}}]});
     let labels = selector("labelSelector", json!({"matchLabels": {"env": "prod"}}));
@@ -142,12 +142,13 @@ fn specs() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What each Placement comes to in a namespace, made one after the other.
+/// The outcome of each Placement in a namespace; they are created one after the other.
 fn outcome(place: &Place<'_>, namespace: &str) -> Result<BTreeMap<&'static str, Value>> {
     let mut all = BTreeMap::new();
     for (name, spec) in specs() {
         apply(place.testbed, &[placement(namespace, name, &spec)])?;
-        // A run whose result is there may be followed by one that has it for its input.
+        // A run may follow that has the first result as its input, so two equal results in a row
+        // count.
         let mut last = Value::Null;
         let settled = wait::until(&format!("{name} to be decided"), SOON, || {
             let now = told(place, namespace, name)?;
@@ -161,7 +162,7 @@ fn outcome(place: &Place<'_>, namespace: &str) -> Result<BTreeMap<&'static str, 
     Ok(all)
 }
 
-/// Decisions with their labels and owner, and the status, but for what only we say in it.
+/// Decisions with their labels and owner, and the status without what only our part reports.
 fn told(place: &Place<'_>, namespace: &str, name: &str) -> Result<Value> {
     let decisions = place.json(&format!("placementdecisions -n {namespace} -l {GROUP}/placement={name}"))?;
     let mut decisions: Vec<Value> = decisions["items"].as_array().cloned().unwrap_or_default();
@@ -177,6 +178,6 @@ fn told(place: &Place<'_>, namespace: &str, name: &str) -> Result<Value> {
         conditions.map(|one| json!([one["type"], one["status"], one["reason"], one["message"]])).collect();
     conditions.sort_by_key(Value::to_string);
     Ok(json!({"decisions": decisions.collect::<Vec<_>>(), "conditions": conditions,
-        // Go leaves a 0 out.
+        // Go omits a 0.
         "numberOfSelectedClusters": status["numberOfSelectedClusters"].as_i64().unwrap_or(0), "decisionGroups": status["decisionGroups"]}))
 }

@@ -1,4 +1,4 @@
-//! Decisions as a watch tells them: when each was written is known without asking over and over.
+//! Decisions by a watch, which gives the time of each write without polling.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use super::{GROUP, Place, clusters};
 use crate::fixture::SOON;
 
-/// What came, when, and of which decision.
+/// The time of each event, its decision, and the clusters in it.
 type Seen = Vec<(Instant, String, Vec<String>)>;
 
-/// Of one namespace. It ends on drop.
+/// A watch of one namespace's decisions. It ends on drop.
 pub struct Watched {
     seen: Arc<Mutex<Seen>>,
     _stop: oneshot::Sender<()>,
@@ -31,7 +31,7 @@ pub struct Watched {
 // === impl Watched ===
 
 impl Watched {
-    /// Follows those of a place, once it has seen `first`.
+    /// Watches the decisions of a place; returns once it has seen `first`.
     pub fn start(place: &Place<'_>, first: &str) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let kubeconfig = place.testbed.hub.server.kubectl().kubeconfig;
@@ -64,7 +64,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// How long after `began` a decision named these clusters, and no other.
+    /// How long after `began` a decision named exactly these clusters.
     pub fn since(&self, began: Instant, decision: &str, expected: &[&str]) -> Result<Duration> {
         wait::until(&format!("{decision} to name {expected:?}"), SOON, || {
             let seen = self.seen.lock();

@@ -1,4 +1,4 @@
-//! What an administrator's word does.
+//! The effects of acceptance and denial by an administrator.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn rights(testbed: &Testbed) -> Result<Vec<bool>> {
 }
 
 fn deny(testbed: &Testbed) -> Result<()> {
-    // The agent has works to end; a no does not wait for them.
+    // The agent still has works to end; denial does not wait for them.
     apply(testbed, &[work("yes1")])?;
     let took = wait_for(|| accept(testbed, "yes1", false), || Ok(!rights(testbed)?.contains(&true)))?;
     ensure!(took < Duration::from_secs(5), "the rights were there for {took:?} after the no");
@@ -68,7 +68,7 @@ fn deny(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// One that stays until its finalizer is taken off.
+/// A work that stays until its finalizer is removed.
 pub fn work(namespace: &str) -> Value {
     json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "w", "namespace": namespace, "finalizers": ["test.example/hold"]}, "spec": {}})
@@ -114,7 +114,7 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
             &format!("rolebinding open-cluster-management:managedcluster:{name}:work -n {name}")
         )?);
     }
-    // Its owner gives it to the cluster.
+    // The namespace's owner gives it to the cluster.
     testbed.hub.server.label("namespace theirs open-cluster-management.io/cluster-name=theirs")?;
     wait_condition(testbed, "theirs", ACCEPTED, "True/HubClusterAdminAccepted")?;
     ensure!(exists(testbed, "clusterrole open-cluster-management:managedcluster:work")?, "all agents lost a role");
@@ -122,7 +122,7 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     ending(testbed)
 }
 
-/// A namespace of the cluster's own that is on its way out, from before.
+/// The cluster's own namespace, still being deleted from before.
 fn ending(testbed: &Testbed) -> Result<()> {
     let mut own = namespace("ending");
     own["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "ending"});
@@ -142,7 +142,8 @@ fn ending(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedcluster ending")
 }
 
-/// Somebody's, which says that it is of a cluster called as the role of all clusters would be.
+/// A person's binding with the label of a cluster named `work`, so that the cluster's own role
+/// would have the name of the role of all clusters.
 fn labelled_binding() -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "mine", "namespace": "theirs", "labels": {"open-cluster-management.io/cluster-name": "work"}},
@@ -160,14 +161,14 @@ pub fn stillness(testbed: &Testbed) -> Result<()> {
         wait_condition(testbed, name, ACCEPTED, "True/HubClusterAdminAccepted")?;
         wait::until_true("its Lease", SOON, || exists(testbed, &format!("lease managed-cluster-lease -n {name}")))?;
     }
-    // A right that somebody takes away comes back, with the others untouched.
+    // A right that is taken away is restored, and the others are not touched.
     let binding = "rolebinding open-cluster-management:managedcluster:still1:registration -n still1";
     testbed.hub.server.delete(binding)?;
     wait::until_true("the right again", SOON, || exists(testbed, binding))?;
     let before = versions(testbed, &names)?;
     registration.running.restart()?;
     registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
-    // It has looked at all of them when it knows of all.
+    // It has looked at every cluster once it counts all of them.
     wait::until_true("all to be counted", SOON, || {
         let counted =
             registration.running.metric("cluster_gateway_controllers_managed_clusters", "accepted=\"true\"")?;
@@ -182,7 +183,7 @@ pub fn stillness(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedclusters still1 still2 still3")
 }
 
-/// Of everything that clusters have.
+/// The versions of everything that belongs to the clusters.
 fn versions(testbed: &Testbed, names: &[&str]) -> Result<Vec<Vec<String>>> {
     let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings,leases.coordination.k8s.io";
     let of = |name: &&str| {

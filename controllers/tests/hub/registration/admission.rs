@@ -1,4 +1,4 @@
-//! Who may say what of clusters.
+//! Which users may write which fields of clusters.
 
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, StatusCode};
@@ -15,15 +15,15 @@ use crate::fixture::{SOON, apply, event};
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
-/// A right is missing.
+/// The user lacks a right.
 const NO: StatusCode = StatusCode::FORBIDDEN;
-/// Nobody may.
+/// No user may do it.
 const BAD: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
-/// Of the chart, by the ends of their names.
+/// The chart's policies, by the ends of their names.
 pub const POLICIES: [&str; 3] = ["managedclusters", "managedclustersetbindings", "limits"];
 const AUTOMATIC: &str = "open-cluster-management.io/automatically-accepted-on";
 
-/// Rules of a role for the bootstrap user, by which only admission stands in its way.
+/// Grants rules to the bootstrap user, so that only admission refuses its requests.
 fn grant(testbed: &Testbed, place: &str, name: &str, rules: &Value) -> Result<()> {
     let name = format!("{place}-{name}");
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -35,14 +35,15 @@ fn grant(testbed: &Testbed, place: &str, name: &str, rules: &Value) -> Result<()
     apply(testbed, &[role, binding])
 }
 
-/// Somebody whom RBAC lets write clusters and bindings, but give no word on them.
+/// A user that RBAC lets write clusters and bindings, but neither accept clusters nor join or bind
+/// sets.
 struct Writer {
     client: Client,
     authorization: String,
     place: &'static str,
 }
 
-/// What the hub answered, and in which words.
+/// The status code and the text of the hub's answer.
 type Answer = (StatusCode, String);
 
 impl Writer {
@@ -71,7 +72,7 @@ impl Writer {
         self.send(&Method::PATCH, "v1/managedclusters/guarded", "application/merge-patch+json", change)
     }
 
-    /// The hub takes a moment to enforce what was just installed.
+    /// Waits until the hub enforces the policies that were just installed.
     fn wait_enforced(&self) -> Result<()> {
         let (cluster, merge) = ("v1/managedclusters/guarded?dryRun=All", "application/merge-patch+json");
         let bindings = format!("v1beta2/namespaces/{}/managedclustersetbindings?dryRun=All", self.place);
@@ -92,7 +93,7 @@ impl Writer {
     }
 }
 
-/// The code, not the words alone: 403 where a right is missing, 422 where nobody may.
+/// Checks the status code as well as the text: 403 if a right is missing, 422 if no user may do it.
 fn expect((status, told): &Answer, expected: StatusCode, word: &str) -> Result<()> {
     ensure!(*status == expected && told.contains(word), "{status}, not {expected} {word}: {told}");
     Ok(())
@@ -102,7 +103,8 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     let place = "admission-place";
     let _registration = Registration::start(testbed, place)?;
     let writer = Writer::of(testbed, place)?;
-    // Not all resources of the group: that would be join and bind as well.
+    // Not all resources of the group, which would include `managedclustersets/join` and
+    // `managedclustersets/bind`.
     let named = ["managedclusters", "managedclustersetbindings"];
     grant(testbed, place, "all", &json!([{"apiGroups": [GROUP], "resources": named, "verbs": ["*"]}]))?;
     expect(&writer.create(&managed("guarded"))?, StatusCode::CREATED, "guarded")?;
@@ -114,7 +116,7 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedcluster guarded")
 }
 
-/// So many taints, without times.
+/// `taints` taints without times.
 fn many(taints: usize) -> Vec<Value> {
     (0..taints).map(|number| json!({"key": format!("k{number}"), "effect": "NoSelect"})).collect()
 }
@@ -130,7 +132,7 @@ fn created(writer: &Writer) -> Result<()> {
     let taint = json!({"key": "a", "effect": "NoSelect", "timeAdded": "2020-01-01T00:00:00Z"});
     let probe = |policy: &str| metadata("annotations", json!({"cluster.core.oam.dev/admission-probe": policy}));
     for (document, status, word) in [
-        // Stored, nobody could update it any more.
+        // If it were stored, no user could update it any more.
         (probe(""), NO, "is in force"),
         (probe("managedclustersetbindings"), NO, "is in force"),
         (with("/spec/hubAcceptsClient", json!(true)), NO, "may not accept"),
@@ -159,10 +161,10 @@ fn changed(writer: &Writer) -> Result<()> {
         (json!({"metadata": {"labels": {SET: "gold"}}}), NO, "may not move"),
         (json!({"spec": {"managedClusterClientConfigs": [{"url": "http://m"}]}}), BAD, "must be https"),
         (json!({"metadata": {"annotations": {AUTOMATIC: "x"}}}), NO, "may not accept"),
-        // What the agent may write does not keep an administrator from writing.
+        // Values that the agent may write do not prevent an administrator's writes.
         (json!({"spec": {"taints": many(64)}}), StatusCode::OK, ""),
         (json!({"spec": {"taints": many(32)}}), StatusCode::OK, ""),
-        // Its own business is not in the way of anybody.
+        // Writes that concern only the cluster itself are allowed.
         (json!({"metadata": {"labels": {"env": "test"}}}), StatusCode::OK, ""),
         (json!({"spec": {"managedClusterClientConfigs": [{"url": "https://m:6443"}]}}), StatusCode::OK, ""),
     ] {
@@ -191,14 +193,14 @@ fn allowed(testbed: &Testbed, writer: &Writer) -> Result<()> {
     })
 }
 
-/// To leave a set needs a word on it, as to enter one does.
+/// Leaving a set needs the same right as joining it.
 fn leaves(testbed: &Testbed, writer: &Writer) -> Result<()> {
     let set =
         || Ok::<_, anyhow::Error>(super::get(testbed, "managedcluster guarded")?["metadata"]["labels"][SET].clone());
     expect(&writer.moves_to(None)?, StatusCode::OK, "guarded")?;
     wait::until_true("the set of those without one", SOON, || Ok(set()? == "default"))?;
     testbed.hub.server.patch("managedcluster guarded", &json!({"metadata": {"labels": {SET: "silver"}}}))?;
-    // Who may put clusters into "gold" and "default" takes none out of "silver".
+    // A user that may put clusters into "gold" and "default" cannot take one out of "silver".
     for to in [Some("gold"), Some("default"), Some(""), None] {
         expect(&writer.moves_to(to)?, NO, "may not move").with_context(|| format!("from silver to {to:?}"))?;
     }
@@ -207,7 +209,7 @@ fn leaves(testbed: &Testbed, writer: &Writer) -> Result<()> {
     Ok(())
 }
 
-/// Each policy in turn is deleted, or its binding, and installed again.
+/// Deletes each policy in turn, or its binding, and installs it again.
 pub fn removed(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, "open-place")?;
     apply(testbed, &[managed("open1")])?;
@@ -218,7 +220,7 @@ pub fn removed(testbed: &Testbed) -> Result<()> {
         let kind = if number == 1 { "validatingadmissionpolicy" } else { "validatingadmissionpolicybinding" };
         let name = format!("door-cluster-gateway-controllers-{policy}");
         testbed.hub.server.delete(&format!("{kind} {name}"))?;
-        // The one before is back at that moment.
+        // The previously deleted one is installed again here.
         let others = registration.policies.iter().filter(|object| object["metadata"]["name"] != name.as_str());
         apply(testbed, &others.cloned().collect::<Vec<_>>())?;
         without(testbed, &registration, policy, cluster)?;
@@ -234,9 +236,9 @@ pub fn removed(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedclusters open1 open2 open3 open4")
 }
 
-/// Nobody is accepted without `policy`.
+/// No cluster is accepted without `policy`.
 fn without(testbed: &Testbed, registration: &Registration, policy: &str, cluster: &str) -> Result<()> {
-    // The hub takes a moment to let go of it, and so does what we know.
+    // The hub takes a moment to stop enforcing it, and the controllers to see that.
     wait_in_force(registration, |one| one != policy)?;
     let told = registration.running.get("/readyz?verbose")?;
     for one in POLICIES {
@@ -253,7 +255,7 @@ fn without(testbed: &Testbed, registration: &Registration, policy: &str, cluster
     Ok(())
 }
 
-/// By the metric.
+/// Waits for the metric of each policy.
 fn wait_in_force(registration: &Registration, is_in_force: impl Fn(&str) -> bool) -> Result<()> {
     wait::until("the metrics of admission", SOON, || {
         for policy in POLICIES {
@@ -265,7 +267,7 @@ fn wait_in_force(registration: &Registration, is_in_force: impl Fn(&str) -> bool
     })
 }
 
-/// What a thief of the controllers' token may not, although RBAC lets the controllers.
+/// What a stolen token of the controllers may not do, although RBAC allows it to the controllers.
 pub fn limits(testbed: &Testbed) -> Result<()> {
     let place = "limits-place";
     let _registration = Registration::start(testbed, place)?;
@@ -281,7 +283,7 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         "metadata": {"name": "limits-theirs", "namespace": place}}),
         ],
     )?;
-    // The hub takes a moment to enforce it.
+    // The hub takes a moment to enforce the policy.
     wait::until_true("the policy", SOON, || {
         let line = ["create", "clusterrole", "limits-own", "--verb=get", "--resource=leases", "--dry-run=server", &me];
         Ok(kubectl.args(line).run()?.stderr.contains("of clusters only"))
@@ -295,12 +297,12 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         let output = kubectl.args(words).run()?;
         ensure!(output.stderr.contains(word), "{line}: {}{}", output.stdout, output.stderr);
     }
-    // Without a read before, which they may not.
+    // By server-side apply, since the controllers may not read it first.
     let labelled = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "limits-theirs", "labels": {"open-cluster-management.io/cluster-name": "x"}}});
     let output = kubectl.args(["apply", "--server-side", "-f", "-", me.as_str()]).stdin(labelled.to_string()).run()?;
     ensure!(output.stderr.contains("of clusters only"), "{}{}", output.stdout, output.stderr);
-    // Which Leases are theirs, no right to update says.
+    // The right to update does not say which Leases are the controllers' own.
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "limits-theirs", "namespace": place}});
     let output = kubectl.args(["replace", "-f", "-", me.as_str()]).stdin(lease.to_string()).run()?;
@@ -309,7 +311,8 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("clusterrole limits-theirs")
 }
 
-/// Where the controllers may write Secrets, RBAC may say for other parts: this is for all.
+/// RBAC may let the controllers write Secrets anywhere, for other parts; the policy limits all of
+/// them.
 fn secrets(testbed: &Testbed, place: &str, me: &str) -> Result<()> {
     let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]);
     testbed.hub.server.apply(&[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

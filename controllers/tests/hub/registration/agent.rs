@@ -1,4 +1,4 @@
-//! An agent's requests, without an agent.
+//! Certificate requests as an agent makes them, without an agent.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use super::get;
 use crate::fixture::SOON;
 
-/// A request as an agent of `cluster` makes it, and its key.
+/// A certificate request of an agent, and its key.
 pub struct Asked {
     pub name: String,
     key: KeyPair,
 }
 
-/// What is asked for.
+/// The subject of a request, and the label of its object.
 pub struct Subject<'a> {
     pub label: &'a str,
     pub organization: &'a str,
@@ -30,7 +30,7 @@ pub struct Subject<'a> {
 // === impl Subject ===
 
 impl Subject<'_> {
-    /// As `who` makes the request `name`.
+    /// Creates the request `name` as the user `who`.
     pub fn ask(&self, who: &Kubectl, name: &str) -> Result<Asked> {
         self.ask_with(who, &[], name)
     }
@@ -60,7 +60,7 @@ impl Subject<'_> {
     }
 }
 
-/// The request of an agent of `cluster` that is in order.
+/// Creates a valid request of an agent of `cluster`.
 pub fn ask(who: &Kubectl, cluster: &str, name: &str) -> Result<Asked> {
     let own = format!("system:open-cluster-management:{cluster}");
     Subject { label: cluster, organization: &own, common_name: &format!("{own}:agent") }.ask(who, name)
@@ -77,7 +77,7 @@ impl Asked {
         Ok(self.object(testbed)?["status"]["conditions"][0]["type"] == "Approved")
     }
 
-    /// The reason for which it was approved.
+    /// Waits for the approval; returns its reason.
     pub fn wait_approved(&self, testbed: &Testbed) -> Result<String> {
         wait::until(&format!("the approval of {}", self.name), SOON, || {
             let object = self.object(testbed)?;
@@ -87,7 +87,7 @@ impl Asked {
         })
     }
 
-    /// kubectl with the certificate that was issued.
+    /// kubectl with the issued certificate.
     pub fn kubectl(&self, testbed: &Testbed) -> Result<Kubectl> {
         let certificate = wait::until("the certificate", SOON, || {
             let object = self.object(testbed)?;

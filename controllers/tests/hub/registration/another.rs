@@ -1,5 +1,5 @@
-//! What an agent writes of a cluster that is not its own. Not with kubectl, which would read first,
-//! and be refused that.
+//! An agent's writes to a cluster that is not its own. They are not made by kubectl, which reads
+//! first and would be refused that read.
 
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, StatusCode};
@@ -13,13 +13,13 @@ const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclust
 const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks";
 const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedclusteraddons";
 
-/// What is created, by the lists of its kind.
+/// Objects to create, by the path of their kind's list.
 const KINDS: [(&str, &str, &str); 3] = [
     (LEASES, "coordination.k8s.io/v1", "Lease"),
     (WORKS, "work.open-cluster-management.io/v1", "ManifestWork"),
     (ADDONS, "addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn"),
 ];
-/// What is patched and replaced. That some are not there is not what is answered.
+/// Objects to patch and to replace. For those that do not exist, the answer must not tell so.
 const OBJECTS: [(&str, &str); 7] = [
     (LEASES, "/managed-cluster-lease"),
     (CLUSTERS, ""),
@@ -30,7 +30,7 @@ const OBJECTS: [(&str, &str); 7] = [
     (ADDONS, "/a/status"),
 ];
 
-/// By an agent of `own`, to the cluster `other`.
+/// Checks that an agent of `own` cannot write to the cluster `other`.
 pub fn is_not_written(testbed: &Testbed, (own, other): (&str, &str)) -> Result<()> {
     let group = format!("system:open-cluster-management:{own}");
     let certificate = testbed.hub.server.authority().issue(&Leaf::client(format!("{group}:agent")).group(&group));
@@ -45,7 +45,7 @@ pub fn is_not_written(testbed: &Testbed, (own, other): (&str, &str)) -> Result<(
         let new = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "stolen"}, "spec": {}});
         is_forbidden(&agent, &Method::POST, &path.replace("{}", other), &new)?;
     }
-    // It is the agent of its own cluster, which may.
+    // It is the valid agent of its own cluster, which it may write.
     let status = CLUSTERS.replace("{}", own) + "/status";
     let (code, told) = send(&agent, &Method::PATCH, &status, &json!({"status": {"capacity": {"cpu": "1"}}}))?;
     ensure!(code == StatusCode::OK, "{status}: {code} {told}");

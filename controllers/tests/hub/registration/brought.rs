@@ -1,5 +1,5 @@
-//! The tunnel-agent brings the member's credential too: one command and one bootstrap kubeconfig,
-//! and kubectl reaches the member. A no ends whatever runs; a yes brings all of it back.
+//! The tunnel-agent also brings the member's credential: one command and one bootstrap kubeconfig,
+//! and kubectl reaches the member. Denial ends all streams; acceptance restores all of it.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::fixture::Running;
 
 const NAME: &str = "brought";
 const PLACE: &str = "brought-place";
-/// Of the ServiceAccount on the member, and so of the Secret on the hub. Other clusters of the
-/// tests have none of this name.
+/// The name of the ServiceAccount on the member, and thus of the Secret on the hub. Other tests'
+/// clusters have none of this name.
 const ACCOUNT: &str = "brought-reader";
 const AGAIN: Duration = Duration::from_mins(1);
 
 pub fn works(testbed: &Testbed) -> Result<()> {
     let values = format!(",controllers.sources.ocm=true,controllers.ocm.credential={ACCOUNT}");
     let _registration = Registration::with_ports(testbed, PLACE, &values)?;
-    // The same source, where the gateway of this testbed looks.
+    // Runs the same source in the namespace of this testbed's gateway.
     let flags = ["--enable=ocm", &format!("--ocm-credential={ACCOUNT}"), "--leader-elect=false"];
     let _writing = Running::start(testbed, SECRET_NAMESPACE, &flags)?;
     testbed.member.create_admin(ACCOUNT)?;
@@ -49,7 +49,7 @@ pub fn works(testbed: &Testbed) -> Result<()> {
     place.no_and_yes(&member)?;
     place.deletion(&member)?;
 
-    // Another process finds the token good, and one that is gone is there again.
+    // Another process keeps the valid token, and a deleted Secret is written again.
     let before = token(testbed)?;
     agent.stop()?;
     let agent = member.options.start()?;
@@ -73,7 +73,8 @@ fn token(testbed: &Testbed) -> Result<Value> {
     Ok(secret(testbed)?["data"]["token"].clone())
 }
 
-/// What upstream's agent writes, less the owner: there is no `ManagedServiceAccount`.
+/// The Secret is as upstream's agent writes it, without an owner: there is no
+/// `ManagedServiceAccount`.
 fn is_upstreams(testbed: &Testbed) -> Result<()> {
     let secret = secret(testbed)?;
     let keys: Vec<&String> = secret["data"].as_object().into_iter().flat_map(|data| data.keys()).collect();
@@ -83,7 +84,7 @@ fn is_upstreams(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The agent may fill that Secret, and do nothing to any other.
+/// The agent may fill this Secret only.
 fn its_right_is_of_that_one(testbed: &Testbed) -> Result<()> {
     for (what, is_allowed) in [
         (format!("get secrets/{ACCOUNT} -n {NAME}"), true),

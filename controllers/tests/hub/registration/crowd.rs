@@ -1,4 +1,4 @@
-//! Thousands of requests that are nobody's, beside one that is in order.
+//! Thousands of invalid requests, and a valid one among them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,24 +22,24 @@ use super::{Registration, bootstrap, get, managed};
 use crate::fixture::{SOON, print};
 use crate::program::Program;
 
-/// In the gate. `TEST_REQUESTS=10000` is what is promised; the hub, which reads and stores each,
-/// takes most of the time.
+/// The number in the gate. The promise is for `TEST_REQUESTS=10000`; most of the time goes to the
+/// hub, which reads and stores each of them.
 const REQUESTS: usize = 2_000;
-/// That a client has under way at a time.
+/// Concurrent requests of the client.
 const AT_ONCE: usize = 16;
-/// Of signing: one for each would take longer than all the rest.
+/// Keys for signing: one for each request would take longer than everything else.
 const KEYS: usize = 8;
-/// Of Events: as many wait, and so many are sent in a second.
+/// Events: the most that wait, and how many are sent per second.
 const EVENTS: (u64, u64) = (1_024, 20);
-/// For the request that is in order to be approved amid them.
+/// Time for the approval of the valid request among them.
 const APPROVED_WITHIN: Duration = Duration::from_secs(5);
-/// What all of them may add to the program's memory.
+/// The most that all of them may add to the program's memory.
 const MEMORY: u64 = 48 << 20;
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 const LABEL: &str = "crowd";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Of an agent of `crowd1`, but for what is wrong.
+/// A request of an agent of `crowd1`, valid except for one fault.
 #[derive(Clone)]
 struct Asked {
     label: &'static str,
@@ -51,19 +51,19 @@ struct Asked {
     pem: Pem,
 }
 
-/// How the request itself is written.
+/// How the PEM of the request is written.
 #[derive(Clone, Copy)]
 enum Pem {
     One,
-    /// A second block behind the first, of another cluster's agent. The hub reads the first alone.
+    /// With a second block, of another cluster's agent. The hub reads the first block only.
     Two,
-    /// Signed with a key that is too short; the hub itself takes it.
+    /// Signed with a key that is too short; the hub itself accepts it.
     Rsa1024,
-    /// By somebody who has not the key.
+    /// With an invalid signature, as by a client without the key.
     Forged,
 }
 
-/// Of the agent that `faults` is about.
+/// A request of the agent of `good_one`, signed with a key of 1024 bits.
 const RSA_1024: &str = include_str!("rsa1024.pem");
 
 pub fn beside(testbed: &Testbed) -> Result<()> {
@@ -78,20 +78,20 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
         Ok(program.metric("cluster_gateway_controllers_ocm_stands_in", "").is_ok_and(|it| it >= 1.0))
     })?;
     hub_refuses_forged(&user)?;
-    // Until the hub enforces the policies, which were just installed, nobody is let in.
+    // Until the hub enforces the policies that were just installed, no cluster is accepted.
     good(testbed, &user, "alone")?;
     let documents = documents()?;
     let before = program.process.most_resident()?;
     let began = Instant::now();
     let (made, approved) = std::thread::scope(|scope| {
         let crowd = scope.spawn(|| create(&user.kubeconfig, &documents, requests));
-        // Amid them, somebody who is in order.
+        // Among them, a valid request.
         wait::until_true("the first of them to be judged", SOON, || Ok(judged(&program)? >= 1.0))?;
         let approved = good(testbed, &user, "beside")?;
         ensure!(!crowd.is_finished(), "all of them were made before the good one was approved, after {approved:?}");
         anyhow::Ok((crowd.join().map_err(|_| anyhow!("it panicked"))??, approved))
     })?;
-    // Who asks another signer is nobody's concern: it is not looked at.
+    // Requests for another signer are ignored and not counted.
     let all = (0..requests).filter(|number| documents[number % documents.len()].spec.signer_name == SIGNER).count();
     let all = f64::from(u32::try_from(all)?);
     wait::until("all to be judged", 3 * SOON, || {
@@ -112,14 +112,14 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     ensure!(approved < APPROVED_WITHIN, "the good one was approved after {approved:?}");
     ensure!((1..=bound).contains(&events), "{events} Events, none or more than {bound}");
     ensure!(more < MEMORY, "{more} bytes more");
-    // At once: whoever leads next would tell of each again.
+    // Before another replica leads, which would send the Events of all of them again.
     let these = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={LABEL}");
     let hub = testbed.hub.server.kubectl();
     hub.args(["delete", "--raw", &these]).run()?.success()?;
     hub.ok("delete managedclusters alone beside").map(drop)
 }
 
-/// The hub itself takes no request whose signature is not its key's.
+/// The hub itself refuses a request whose signature does not match its key.
 fn hub_refuses_forged(user: &Kubectl) -> Result<()> {
     let forged = Asked { pem: Pem::Forged, ..good_one() };
     let mut document = forged.document(&KeyPair::generate()?)?;
@@ -130,7 +130,7 @@ fn hub_refuses_forged(user: &Kubectl) -> Result<()> {
     Ok(())
 }
 
-/// How long after a request that is in order, of the new `cluster`, it was approved.
+/// Makes a valid request for the new `cluster`; returns the time until its approval.
 fn good(testbed: &Testbed, user: &Kubectl, cluster: &str) -> Result<Duration> {
     user.args(["create", "-f", "-"]).stdin(managed(cluster).to_string()).run()?.success()?;
     let good = ask(user, cluster, &format!("{cluster}-first"))?;
@@ -152,7 +152,7 @@ fn none_is_approved(testbed: &Testbed, requests: usize) -> Result<()> {
     Ok(())
 }
 
-/// That tell of these requests.
+/// The number of Events about these requests.
 fn events(testbed: &Testbed) -> Result<u64> {
     let all = get(testbed, "events.events.k8s.io --field-selector reason=RequestNotRecognized")?;
     let ours =
@@ -194,7 +194,7 @@ fn good_one() -> Asked {
     }
 }
 
-/// Of an agent of another cluster.
+/// The names of an agent of another cluster.
 fn another() -> Asked {
     let (organizations, common_name) =
         (vec!["system:open-cluster-management:crowd10"], "system:open-cluster-management:crowd10:agent");
@@ -234,7 +234,7 @@ impl Asked {
     fn request(&self, key: &KeyPair) -> Result<String> {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
-        // The same attribute: what stands twice under one type stands once.
+        // Both are the attribute O: rcgen would keep only one entry of the same type.
         let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
         for (kind, name) in kinds.into_iter().zip(&self.organizations) {
             params.distinguished_name.push(kind, *name);
@@ -266,7 +266,7 @@ impl Pem {
             Self::Forged => {
                 let lines: String = good.lines().filter(|line| !line.starts_with('-')).collect();
                 let mut der = STANDARD.decode(lines)?;
-                // Of the signature, with which it ends.
+                // Changes the last byte, which belongs to the signature.
                 *der.last_mut().context("a request")? ^= 1;
                 let name = "CERTIFICATE REQUEST";
                 Ok(format!("-----BEGIN {name}-----\n{}\n-----END {name}-----\n", STANDARD.encode(der)))

@@ -1,5 +1,5 @@
-//! Whatever runs through the tunnel of a cluster ends with a no: at once, and not as if it were
-//! finished. With a yes all of it works again.
+//! Denial ends all streams through a cluster's tunnel at once, and none looks as if it were
+//! complete. After acceptance they all work again.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -26,19 +26,19 @@ use super::joining::Member;
 use super::{accept, exists, managed};
 use crate::fixture::{SOON, apply, print};
 
-/// Half of them through the hub, half straight to the gateway.
+/// Half of them go through the hub, half to the gateway directly.
 const WATCHES: usize = 100;
-/// From a no to the last byte.
+/// From a denial to the last byte.
 const NO_BYTE_AFTER: Duration = Duration::from_secs(1);
-/// Before a no, in which each stream had its last byte: it did not end by itself.
+/// Before a denial, each stream had its last byte within this time: it did not end by itself.
 const ALIVE_WITHIN: Duration = Duration::from_secs(1);
-/// From a no to the end of all streams and links.
+/// From a denial to the end of all streams and links.
 const ENDED_AFTER: Duration = Duration::from_secs(5);
-/// Between two lines of a log, and between two changes of what is watched.
+/// Between two lines of a log, and between two changes of the watched object.
 const PACE: Duration = Duration::from_millis(50);
 const MAP: &str = "changing";
 
-/// The namespace, whose pod `talker` runs, and who calls.
+/// The namespace, in which the pod `talker` runs, and its caller.
 pub struct Place<'a> {
     pub testbed: &'a Testbed,
     pub name: &'static str,
@@ -46,7 +46,8 @@ pub struct Place<'a> {
     pub token: &'a str,
 }
 
-/// What a caller has open. Each says when its last byte came, or an error if it looks finished.
+/// The open streams of a caller. Each returns when its last byte came, or an error if it looks
+/// complete.
 struct Streams<'s> {
     kubectls: Vec<ScopedJoinHandle<'s, Result<Instant>>>,
     runtime: Runtime,
@@ -63,7 +64,7 @@ impl Place<'_> {
         std::thread::scope(|scope| {
             let busy = [scope.spawn(|| self.talk(&is_over)), scope.spawn(|| self.change(&is_over))];
             let outcome = wait::timely("the last byte after a no", NO_BYTE_AFTER, || self.denied(scope, member));
-            // With the last yes all of it works again.
+            // After the last acceptance, all of it works again.
             let again = outcome.and_then(|()| begun(self).map(drop));
             is_over.store(true, Ordering::Relaxed);
             for thread in busy {
@@ -73,8 +74,8 @@ impl Place<'_> {
         })
     }
 
-    /// The same of a deletion that waits for a work. With another object of its name and a yes, all
-    /// of it works again.
+    /// The same for a deletion that waits for a work. With a new object of the same name and its
+    /// acceptance, all of it works again.
     pub fn deletion(&self, member: &Member<'_>) -> Result<()> {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -104,7 +105,7 @@ impl Place<'_> {
         Ok(bytes)
     }
 
-    /// How long after a no the last byte came.
+    /// Denies the cluster; returns the time until the last byte.
     fn denied<'s>(&self, scope: &'s Scope<'s, '_>, member: &Member<'_>) -> Result<Duration> {
         let bytes = self.ended_by(scope, member, || accept(self.testbed, self.name, false))?;
         accept(self.testbed, self.name, true)?;
@@ -113,7 +114,7 @@ impl Place<'_> {
         Ok(bytes)
     }
 
-    /// How long after `act` the last byte came of all that was under way.
+    /// Runs `act`; returns the time until the last byte of all open streams.
     fn ended_by<'s>(
         &self,
         scope: &'s Scope<'s, '_>,
@@ -138,7 +139,7 @@ impl Place<'_> {
         Ok(bytes)
     }
 
-    /// kubectl on the hub, through the gateway, the tunnel-server and the agent.
+    /// kubectl to the hub, through the gateway, the tunnel-server and the agent.
     pub fn answers(&self) -> Result<()> {
         wait::until("the member's answer", 3 * SOON, || {
             let pods = self.caller.ok(&format!("get pods -n {} -o name", self.name))?;
@@ -147,7 +148,7 @@ impl Place<'_> {
         })
     }
 
-    /// Writes a log until it is over.
+    /// Writes a log until `is_over`.
     fn talk(&self, is_over: &AtomicBool) -> Result<()> {
         let log = self.testbed.member.container(self.name, "talker").join("main.log");
         let mut file = OpenOptions::new().append(true).open(log)?;
@@ -158,7 +159,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Changes what is watched until it is over.
+    /// Changes the watched object until `is_over`.
     fn change(&self, is_over: &AtomicBool) -> Result<()> {
         let server = &self.testbed.member.server;
         let mut connection = server.client(Some(server.admin())).keep()?;
@@ -181,13 +182,15 @@ impl Place<'_> {
 impl<'s> Streams<'s> {
     fn open(scope: &'s Scope<'s, '_>, place: &Place<'_>) -> Result<Self> {
         let (started, runtime, watches) = begun(place)?;
-        // A watch of kubectl's ends well whenever its bytes end: how is looked at below.
+        // kubectl exits with 0 from a watch whenever its bytes end; the watches below check how
+        // they end.
         let of_code = started.into_iter().zip([true, true, false]);
         let kubectls = of_code.map(|(kubectl, is_told)| scope.spawn(move || last_line(kubectl, is_told))).collect();
         Ok(Self { kubectls, runtime, watches })
     }
 
-    /// Waits for the end of all. Of the last bytes of each, when the first came, and the last.
+    /// Waits for the end of all streams. Returns the earliest and the latest time of their last
+    /// bytes.
     fn ended(self) -> Result<(Instant, Instant)> {
         let Self { kubectls, runtime, watches } = self;
         let all = async { timeout(ENDED_AFTER, watches.join_all()).await };
@@ -199,7 +202,7 @@ impl<'s> Streams<'s> {
     }
 }
 
-/// A log, a command and a watch of kubectl's, and further watches. All carry bytes when this
+/// Starts a log, a command and a watch of kubectl, and further watches. All carry bytes when this
 /// returns, and end when they are dropped.
 fn begun(place: &Place<'_>) -> Result<(Vec<Running>, Runtime, JoinSet<Result<Instant>>)> {
     let name = place.name;
@@ -218,7 +221,7 @@ fn begun(place: &Place<'_>) -> Result<(Vec<Running>, Runtime, JoinSet<Result<Ins
     Ok((started, runtime, watches))
 }
 
-/// When the last line of a kubectl came, which then fails.
+/// When the last line of a kubectl came, which must fail after it if `is_told`.
 fn last_line(mut kubectl: Running, is_told: bool) -> Result<Instant> {
     let mut last = Instant::now();
     while kubectl.next_line(ENDED_AFTER).is_ok() {
@@ -229,7 +232,7 @@ fn last_line(mut kubectl: Running, is_told: bool) -> Result<Instant> {
     Ok(last)
 }
 
-/// Each has had an event when this returns.
+/// Starts the watches; each has had an event when this returns.
 async fn watches(place: &Place<'_>) -> Result<JoinSet<Result<Instant>>> {
     let path = format!("{}/api/v1/namespaces/{}/configmaps?watch=1", Testbed::proxy_path(place.name), place.name);
     let (begun, mut begins) = mpsc::channel(WATCHES);
@@ -246,7 +249,7 @@ async fn watches(place: &Place<'_>) -> Result<JoinSet<Result<Instant>>> {
     Ok(all)
 }
 
-/// When the last event came of a watch that was reset.
+/// Watches until the stream is reset; returns when the last event came.
 async fn watch(client: Client, path: String, token: String, begun: mpsc::Sender<()>) -> Result<Instant> {
     let mut response = client.open(&path, &[("authorization", &format!("Bearer {token}"))]).await?;
     ensure!(response.status() == StatusCode::OK, "{}", response.status());

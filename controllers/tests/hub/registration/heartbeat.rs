@@ -1,4 +1,4 @@
-//! Agents that are silent.
+//! Agents that stop renewing their Lease.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::fixture::{SOON, apply, print};
 
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 const SECONDS: u64 = 1;
-/// From the word of an agent that it is back.
+/// From the agent's report that it is back.
 const CLEAN: Duration = Duration::from_secs(2);
 
 pub fn silence(testbed: &Testbed) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     available(testbed)?;
     wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "True/ManagedClusterClockSynced")?;
     wait_taint(testbed, None)?;
-    // A Lease without its label would never be missed.
+    // Without its label, a Lease would never be found stale.
     let label = "open-cluster-management.io/cluster-name";
     testbed.hub.server.kubectl().ok(&format!("label lease managed-cluster-lease -n beat1 {label}-"))?;
     wait::until_true("its label", SOON, || {
@@ -44,8 +44,8 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     let (grace, took) = (Duration::from_secs(5 * SECONDS), last.elapsed());
     ensure!(took + Duration::from_millis(500) > grace && took < grace + Duration::from_secs(1), "{took:?}");
     wait_taint(testbed, Some("cluster.open-cluster-management.io/unreachable"))?;
-    // Back, with a clock that is off: it is there all the same, and is missed by the hub's clock.
-    // Other clocks are those of `register`'s tests.
+    // The agent is back with a clock that is off: it counts as available, and its silence is
+    // measured by the hub's clock. `register`'s tests cover other clocks.
     let behind = -k8s_openapi::jiff::SignedDuration::from_mins(10);
     renew(now() + behind)?;
     available(testbed)?;
@@ -64,7 +64,7 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedcluster beat1")
 }
 
-/// As an agent says it.
+/// Reports the cluster available, as an agent does.
 fn available(testbed: &Testbed) -> Result<()> {
     let cluster = get(testbed, "managedcluster beat1")?;
     let mut conditions = cluster["status"]["conditions"].as_array().cloned().context("conditions")?;

@@ -1,4 +1,5 @@
-//! The tunnel-agent joins by itself: one command at the member, two yeses at the hub.
+//! The tunnel-agent joins by itself: one command at the member, and at the hub an approval and an
+//! acceptance.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -22,12 +23,12 @@ use crate::fixture::{SOON, apply};
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
 const DELIVERY: &str = "cluster.core.oam.dev/delivery";
-/// From a no to the end of all links.
+/// From a denial to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// For an agent to look again, and to come back after refusals.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// A tunnel-server that believes what the hub signed, and the agent of a cluster.
+/// A tunnel-server that accepts certificates of the hub's CA, and the agent of a cluster.
 pub struct Member<'a> {
     testbed: &'a Testbed,
     name: &'static str,
@@ -61,9 +62,9 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
 // === impl Member ===
 
 impl<'a> Member<'a> {
-    /// The agent of cluster `name`, whose bootstrap kubeconfig is of a user of `place`.
+    /// Prepares the agent of cluster `name`, with a bootstrap kubeconfig of a user in `place`.
     pub fn prepare(testbed: &'a Testbed, name: &'static str, place: &str) -> Result<Self> {
-        // The account that `start_server` makes.
+        // The account that `start_server` creates.
         testbed.hub.allow_following(&format!("{name}-reviewer"))?;
         let mut flags = testbed.tunnel.frontend_flags(testbed.tunnel.frontend_address());
         flags.push("--agent-hub-client-ca".to_owned());
@@ -106,7 +107,7 @@ impl<'a> Member<'a> {
         self.testbed.hub.server.kubectl().ok(&format!("certificate approve {request}")).map(drop)
     }
 
-    /// Neither alone gives anything.
+    /// Approval and acceptance: neither is enough alone.
     pub fn two_yeses(&self) -> Result<()> {
         let name = self.name;
         self.approve(0)?;
@@ -151,14 +152,15 @@ impl<'a> Member<'a> {
         Ok(get(self.testbed, &format!("managedcluster {}", self.name))?["metadata"]["annotations"][DELIVERY].clone())
     }
 
-    /// It has no klusterlet, and the acceptance said so; now a person does not want it.
+    /// The cluster has no klusterlet, so its acceptance turned delivery on; now an administrator
+    /// turns it off.
     fn is_delivered_to(&self) -> Result<()> {
         let said = self.delivery()?;
         ensure!(said == "push", "{said}");
         self.testbed.hub.server.kubectl().ok(&format!("annotate managedcluster {} {DELIVERY}-", self.name)).map(drop)
     }
 
-    /// Neither a no and a yes nor what else is written of it meanwhile says it again.
+    /// Neither denial and acceptance nor other writes to the cluster turn it on again.
     fn is_not_delivered_to(&self) -> Result<()> {
         wait_condition(self.testbed, self.name, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
         let said = self.delivery()?;
@@ -166,7 +168,8 @@ impl<'a> Member<'a> {
         Ok(())
     }
 
-    /// Through the hub, the gateway, the tunnel-server and the agent.
+    /// Registers the member behind the tunnel, and reaches it through the hub, the gateway, the
+    /// tunnel-server and the agent.
     fn is_reached(&self) -> Result<()> {
         let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token).behind_tunnel();
         self.testbed.hub.register_member(self.name, &secret)?;
@@ -188,14 +191,14 @@ impl<'a> Member<'a> {
         metric(self.server.admin_address(), "tunnel_server_registrations_total", "outcome=\"forbidden\"")
     }
 
-    /// Waits until the tunnel-server hears of changed rights.
+    /// Waits until the tunnel-server follows changes of roles.
     pub fn follows_roles(&self) -> Result<()> {
         let admin = self.server.admin_address();
         wait::until_true("roles to be followed", SOON, || Ok(metric(admin, "tunnel_server_follows_roles", "")? > 0.0))
     }
 
-    /// With its certificate of the hub, as the agent of another cluster, which is accepted and is
-    /// called almost as its own.
+    /// With its certificate, the agent cannot link as another cluster, which is accepted and has
+    /// almost the same name.
     fn links_no_other(&self) -> Result<()> {
         let other = format!("{}0", self.name);
         apply(self.testbed, &[managed(&other)])?;
@@ -232,7 +235,8 @@ impl<'a> Member<'a> {
         self.wait_answer()
     }
 
-    /// With what it has, and without another request: from the directory, and from the Secret.
+    /// The agent restarts with its certificate and makes no other request: first from the
+    /// directory, then from the Secret.
     fn starts_again(&self, agent: Agent) -> Result<Agent> {
         let requests = self.requests()?;
         agent.stop()?;
@@ -248,14 +252,14 @@ impl<'a> Member<'a> {
         agent.wait_ready(AGAIN)?;
         ensure!(self.requests()? == requests, "it asked again: {:?}", self.requests()?);
         agent.stop()?;
-        // What follows puts files into the directory.
+        // The next steps put files into the directory.
         self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default")?;
         let agent = self.options.start()?;
         agent.wait_ready(AGAIN)?;
         Ok(agent)
     }
 
-    /// Puts a certificate of the hub for the same agent in the place of its own.
+    /// Replaces its certificate with another of the hub's CA for the same agent.
     fn replace(&self, not_before: i64, not_after: i64) -> Result<String> {
         let name = self.name;
         self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default --ignore-not-found")?;
@@ -271,7 +275,8 @@ impl<'a> Member<'a> {
         Ok(issued.chain_pem)
     }
 
-    /// One of whose life a tenth is left: nobody is asked, and it links with the next one.
+    /// A certificate with a tenth of its life left is renewed without an administrator, and the
+    /// agent links with the new one.
     fn renews(&self, agent: Agent) -> Result<Agent> {
         agent.stop()?;
         let (old, requests) = (self.replace(-90, 10)?, self.requests()?.len());
@@ -285,7 +290,7 @@ impl<'a> Member<'a> {
         Ok(agent)
     }
 
-    /// An expired one is no credential any more: a person is asked, as at first.
+    /// An expired certificate is no credential any more: an administrator must approve again.
     fn joins_again(&self, agent: Agent) -> Result<()> {
         agent.stop()?;
         self.replace(-90, -10)?;

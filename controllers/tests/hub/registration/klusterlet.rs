@@ -1,4 +1,4 @@
-//! Upstream's agent as it is, whose hub has none of upstream's controllers.
+//! Upstream's unmodified agent, on a hub without upstream's controllers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use super::requests::REASON;
 use super::{Registration, accept, condition, exists, get, wait_condition};
 use crate::fixture::{SOON, apply, event, print};
 
-/// Where agents keep their certificates, on the member.
+/// The member's namespace in which agents keep their certificates.
 const AGENTS: &str = "open-cluster-management-agent";
 const PLACE: &str = "klusterlet-place";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// Of the Lease, so that silence is not long.
+/// The Lease's duration, short so that silence is known soon.
 const SECONDS: u64 = 2;
-/// Of the agent, between two signs of life: the Lease's time, up to a quarter more by chance
-/// (upstream's `leaseUpdateJitterFactor`), and the request.
+/// The longest time between two renewals by the agent: the Lease's duration, up to a quarter more
+/// by chance (upstream's `leaseUpdateJitterFactor`), and the request.
 const BEAT: Duration = Duration::from_secs(SECONDS + 1);
-/// From the end of an agent's grace until a test has seen what is told of it.
+/// From the end of an agent's grace period until the test sees the report.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-/// From its own word that it is back, until nothing says otherwise.
+/// From the agent's own report that it is back until nothing contradicts it.
 const CLEAN: Duration = Duration::from_secs(2);
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);
-/// Of a certificate: the least that the agent takes.
+/// The life of a certificate: the shortest that the agent accepts.
 const LIFE: i64 = 3600;
 
-/// One of cluster `name`.
+/// The agent of cluster `name`.
 pub struct Klusterlet<'t> {
     testbed: &'t Testbed,
     name: &'static str,
@@ -60,7 +60,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
 // === impl Klusterlet ===
 
 impl<'t> Klusterlet<'t> {
-    /// Its bootstrap kubeconfig is of a user of `place`.
+    /// Starts the agent with a bootstrap kubeconfig of a user in `place`.
     pub fn start(testbed: &'t Testbed, name: &'static str, place: &str) -> Result<Self> {
         let member = testbed.member.server.kubectl();
         let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
@@ -102,7 +102,8 @@ impl<'t> Klusterlet<'t> {
         })
     }
 
-    /// It has nothing, and nobody approves for whom nobody trusts.
+    /// The agent has no rights, and a request of a user that is not trusted is not approved
+    /// automatically.
     fn wait_left_to_a_person(&mut self) -> Result<String> {
         let request = self.wait_request()?;
         wait::until("an Event", SOON, || event(self.testbed, "default", &request, "RequestNotApproved"))?;
@@ -137,7 +138,7 @@ impl<'t> Klusterlet<'t> {
     fn accepted_first(&mut self) -> Result<()> {
         let request = self.wait_left_to_a_person()?;
         self.accept()?;
-        // A yes for the cluster is none for whoever asks as it.
+        // Acceptance of the cluster does not approve a request that claims to be it.
         let first = get(self.testbed, &format!("csr {request}"))?;
         ensure!(first["status"]["conditions"].is_null() && !self.has_joined(), "one yes is enough: {first}");
         self.approve(&request)?;
@@ -168,7 +169,7 @@ impl<'t> Klusterlet<'t> {
         .with_context(|| self.process.log_tail())
     }
 
-    /// With a Lease of so many seconds.
+    /// Sets the Lease's duration, and waits for a renewal.
     pub fn beats(&self, seconds: u64) -> Result<()> {
         let patch = json!({"spec": {"leaseDurationSeconds": seconds}}).to_string();
         let words = ["patch", "managedcluster", self.name, "--type=merge", "-p", &patch];
@@ -197,7 +198,8 @@ impl<'t> Klusterlet<'t> {
             Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
         })?;
         self.process.start_again()?;
-        // It is back when its Lease beats and it says so itself; what is told until then is true.
+        // It is back once it renews its Lease and reports itself available; what the hub reports
+        // until then is true.
         self.wait_beat()?;
         wait::until_true("its own word", AGENT, || {
             Ok(condition(self.testbed, self.name, AVAILABLE)? == "True/ManagedClusterAvailable")
@@ -210,8 +212,8 @@ impl<'t> Klusterlet<'t> {
         Ok(())
     }
 
-    /// Its certificate becomes one of whose life a tenth is left, as it does with time: it asks as
-    /// itself, and no person is asked.
+    /// Replaces its certificate with one that has a tenth of its life left, as it would after some
+    /// time: the agent asks with its own identity, and needs no administrator.
     fn renews(&mut self) -> Result<()> {
         let agent = self.of_secret("agent-name")?;
         let group = format!("system:open-cluster-management:{}", self.name);
@@ -239,12 +241,12 @@ impl<'t> Klusterlet<'t> {
             request["spec"]["username"] == format!("{group}:{agent}") && request["spec"]["expirationSeconds"] == LIFE
         );
         ensure!(request["status"]["certificate"] == STANDARD.encode(renewed), "another one than it was given");
-        // With it, it goes on.
+        // It continues with the new certificate.
         self.beats(SECONDS)?;
         self.wait_available()
     }
 
-    /// A key of what it keeps on the member.
+    /// A key of the Secret that it keeps on the member.
     fn of_secret(&self, key: &str) -> Result<String> {
         let secret = self.testbed.member.server.read(&format!("secret {} -n {AGENTS}", self.name))?;
         let value = secret["data"][key].as_str().with_context(|| format!("no {key}"))?;
@@ -252,7 +254,8 @@ impl<'t> Klusterlet<'t> {
     }
 }
 
-/// Of a user of `place` whom the part does not trust: both yeses are a person's.
+/// The bootstrap kubeconfig of a user in `place` that the part does not trust: a person must both
+/// approve and accept.
 pub fn bootstrap(testbed: &Testbed, place: &str, path: PathBuf) -> Result<PathBuf> {
     let account = "stranger";
     let token = testbed.hub.server.service_account_token(place, account)?;

@@ -11,11 +11,11 @@ use super::{Registration, accept, another, bootstrap, exists, get, managed, may,
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
 
-/// Of an approval without a person.
+/// The reason of an automatic approval.
 pub const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 
-/// What an agent of r1 may not do: nothing of r10, and little with what is its own.
+/// What an agent of r1 may not do: nothing to r10, and little to its own cluster.
 const OF_ANOTHER: [&str; 17] = [
     "get managedcluster r10",
     "get managedclusters",
@@ -35,7 +35,7 @@ const OF_ANOTHER: [&str; 17] = [
     "annotate namespace r10 a=b",
     "certificate approve bad-other",
 ];
-/// With what is its own, after a no.
+/// What it may not do to its own cluster after a denial.
 const AFTER_A_NO: [&str; 4] = [
     "get lease managed-cluster-lease -n r1",
     "get manifestworks -n r1",
@@ -52,13 +52,13 @@ pub fn renewals(testbed: &Testbed) -> Result<()> {
     accept(testbed, "r10", true)?;
     wait_condition(testbed, "r1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     wait_condition(testbed, "r10", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    // Somebody whom nobody trusts asks first: a person approves.
+    // The first request is of a user that is not trusted: a person approves it.
     let first = ask(&hub, "r1", "r1-first")?;
     let note = wait::until("an Event", SOON, || event(testbed, "default", "r1-first", "RequestNotApproved"))?;
     ensure!(note.contains("left for a person") && !first.is_approved(testbed)?, "{note}");
     hub.ok("certificate approve r1-first")?;
     let agent = first.kubectl(testbed)?;
-    // It renews by itself, and as itself alone.
+    // Renewals are automatic, for its own identity only.
     ensure!(ask(&agent, "r1", "r1-second")?.wait_approved(testbed)? == REASON);
     let own = "system:open-cluster-management:r1";
     let other = "system:open-cluster-management:r10";
@@ -88,7 +88,7 @@ pub fn renewals(testbed: &Testbed) -> Result<()> {
 
 fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -> Result<()> {
     let hub = testbed.hub.server.kubectl();
-    // A no: the certificate is good for nothing but a look at itself.
+    // After a denial, the certificate is good for nothing but reading its own cluster.
     accept(testbed, "r1", false)?;
     let asks = "create certificatesigningrequests.certificates.k8s.io";
     wait::until_true("that it may not ask", SOON, || Ok(!may(testbed, "r1", asks)?))?;
@@ -104,7 +104,7 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     ensure!(late.wait_approved(testbed)? == REASON);
     let again = wait::until("that it may ask again", SOON, || ask(agent, "r1", "r1-again"))?;
     ensure!(again.wait_approved(testbed)? == REASON);
-    // One that asks on and on gets ten.
+    // An agent that keeps asking gets ten approvals.
     for number in 0..12 {
         ask(agent, "r1", &format!("r1-storm-{number}"))?;
     }
@@ -113,8 +113,8 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     })
 }
 
-/// A renewal that the hub took from the agent just before it lost the right to ask, and that was
-/// judged after the no.
+/// A renewal that the hub accepted from the agent just before it lost the right to ask, and that
+/// the controllers judge after the denial.
 fn renewal_at_a_no(testbed: &Testbed) -> Result<Asked> {
     let group = "late-renewals";
     let rule = json!({"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
@@ -136,7 +136,7 @@ fn renewal_at_a_no(testbed: &Testbed) -> Result<Asked> {
     Ok(late)
 }
 
-/// By the hub's word, and not only because there is nothing.
+/// Checks that the hub forbids it: the object's absence alone is not enough.
 fn are_forbidden(agent: &Kubectl, lines: &[&str]) -> Result<()> {
     for line in lines {
         let told = agent.args(line.split(' ')).run()?;
@@ -172,7 +172,7 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, place)?;
     let user = bootstrap(testbed, place)?;
     let early = ask(&user, "j4", "j4-first")?;
-    // The request may come before the ManagedCluster.
+    // The request may be created before the ManagedCluster.
     let asked = ask(&user, "j1", "j1-first")?;
     user.args(["create", "-f", "-"]).stdin(managed("j1").to_string()).run()?.success()?;
     ensure!(asked.wait_approved(testbed)? == REASON);
@@ -181,7 +181,7 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     ensure!(cluster["metadata"]["annotations"]["open-cluster-management.io/automatically-accepted-on"].is_string());
     let agent = asked.kubectl(testbed)?;
     wait::until_true("what it got", SOON, || Ok(agent.ok("get managedcluster j1").is_ok()))?;
-    // It has joined: from now on a bootstrap credential is not enough to be it.
+    // It has joined: from now on, a bootstrap credential alone cannot take its identity.
     let joined = json!({"type": "ManagedClusterJoined", "status": "True", "reason": "Joined", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let joined = json!({"status": {"conditions": [joined]}});
@@ -189,12 +189,12 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let thief = ask(&user, "j1", "j1-thief")?;
     wait::until("an Event", SOON, || event(testbed, "default", "j1-thief", "RequestNotApproved"))?;
     ensure!(!thief.is_approved(testbed)?);
-    // A no of a person stays.
+    // A person's denial stays.
     accept(testbed, "j1", false)?;
     let again = ask(&user, "j1", "j1-again")?;
     wait::until("an Event", SOON, || event(testbed, "default", "j1-again", "RequestNotApproved"))?;
     ensure!(!again.is_approved(testbed)? && get(testbed, "managedcluster j1")?["spec"]["hubAcceptsClient"] == false);
-    // Nor is a namespace of the hub's given away.
+    // No cluster gets a namespace of the hub's own.
     user.args(["create", "-f", "-"]).stdin(managed("kube-public").to_string()).run()?.success()?;
     let system = ask(&user, "kube-public", "system-first")?;
     wait::until("an Event", SOON, || event(testbed, "default", "system-first", "RequestNotApproved"))?;
@@ -202,12 +202,12 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let rights = "rolebinding open-cluster-management:managedcluster:kube-public:work -n kube-public";
     ensure!(!exists(testbed, rights)?);
     judged_by_a_person(testbed, &user)?;
-    // Nor is a cluster that joined otherwise.
+    // A cluster that joined another way is not accepted automatically.
     let secret = json!({"name": "j3", "namespace": place});
     apply(testbed, &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret})])?;
     user.args(["create", "-f", "-"]).stdin(managed("j3").to_string()).run()?.success()?;
     left_to_a_person(testbed, &user, "j3")?;
-    // Long before it, too.
+    // A request may also come long before its ManagedCluster.
     wait::until("an Event", 2 * SOON, || event(testbed, "default", "j4-first", "RequestNotApproved"))?;
     user.args(["create", "-f", "-"]).stdin(managed("j4").to_string()).run()?.success()?;
     ensure!(early.wait_approved(testbed)? == REASON);
@@ -216,7 +216,7 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedclusters j1 kube-public")
 }
 
-/// A cluster that a person accepted and denied, whose agent takes out of its status that it was
+/// A cluster that a person accepted and denied, and whose agent removes from its status that it was
 /// ever judged.
 fn judged_by_a_person(testbed: &Testbed, user: &Kubectl) -> Result<()> {
     apply(testbed, &[managed("j2")])?;

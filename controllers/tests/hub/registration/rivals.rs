@@ -1,4 +1,4 @@
-//! Upstream's controllers hold their Lease.
+//! The part stays out while upstream's controllers hold their Lease.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -10,7 +10,7 @@ use crate::fixture::{apply, namespace};
 const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
 
 const THEIRS: &str = "open-cluster-management-hub";
-/// Called as a `ClusterManager` that is hosted.
+/// The namespace of a hosted `ClusterManager`, which has its name.
 const HOSTED: &str = "rival-hosted";
 
 fn lease(namespace: &str, holder: &str) -> Value {
@@ -23,7 +23,7 @@ fn lease(namespace: &str, holder: &str) -> Value {
 pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     let values = format!(",controllers.rivalNamespaces={{{HOSTED}}}");
     let registration = Registration::with(testbed, "rival-place", &values)?;
-    // One that anybody may create keeps nobody out.
+    // A Lease in a namespace that any user may have does not keep the part out.
     apply(testbed, &[namespace("rival-team"), lease("rival-team", "anybody"), managed("rival0")])?;
     accept(testbed, "rival0", true)?;
     wait_condition(testbed, "rival0", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
@@ -36,12 +36,12 @@ pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     ensure!(registration.running.get("/readyz")?.contains("ocm-rival"), "it is ready");
     apply(testbed, &[managed("rival1")])?;
     accept(testbed, "rival1", true)?;
-    // A restart finds it as well.
+    // After a restart, the part finds the Lease, too.
     let mut registration = registration;
     registration.running.restart()?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(!exists(testbed, "namespace rival1")?, "it works beside them");
-    // They go, and give their Lease up.
+    // They stop, and give their Lease up.
     apply(testbed, &[lease(THEIRS, "")])?;
     registration.wait_metric(STANDS_IN, 1.0)?;
     wait_condition(testbed, "rival1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;

@@ -1,4 +1,4 @@
-//! Upstream's hub controllers as they are, and ours after them, and they again.
+//! Upstream's unmodified hub controllers, ours after them, and upstream's again.
 
 use std::time::Duration;
 
@@ -20,10 +20,11 @@ const NAME: &str = "swap1";
 const PLACE: &str = "swap-place";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
-/// For their Lease to run out, and for them to start.
+/// Time for their Lease to expire, and for them to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Of the agent's Lease: it beats within a test, and is not missed while nobody looks.
+/// The agent's Lease duration: short enough for a renewal within a test, and long enough not to go
+/// stale between two leaders.
 const BEAT: u64 = 5;
 
 pub fn there_and_back(testbed: &Testbed) -> Result<()> {
@@ -45,7 +46,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     ensure!(identities(testbed)? == before, "written again: {before:?} {:?}", identities(testbed)?);
     let agent_now = of_agent(testbed, &agent)?;
     ensure!(agent_now == agent_before, "{agent_before} {agent_now}");
-    // And back.
+    // And back to upstream's.
     registration.running.stop()?;
     theirs.start_again()?;
     wait::until_true("theirs to work", PATIENCE, || {
@@ -57,7 +58,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     let agent_now = of_agent(testbed, &agent)?;
     ensure!(agent_now == agent_before, "{agent_before} {agent_now}");
     drop(agent);
-    // They take a no, by the objects that ours has kept.
+    // They act on a denial, with the objects that ours kept.
     accept(testbed, NAME, false)?;
     wait::until("upstream to take its rights away", PATIENCE, || {
         theirs.check()?;
@@ -65,7 +66,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
         Ok(())
     })
     .with_context(|| theirs.log_tail())?;
-    // But not the right that is ours alone: the page says how.
+    // They do not remove the right that only ours grants: the page says how to.
     ensure!(exists(testbed, tunnel().as_str())?, "upstream takes it away");
     let kept = format!("clusterrolebinding open-cluster-management:bootstrap:{PLACE}");
     let removal = commands(PAGE, "grep cluster-gateway:managedcluster: |")?;
@@ -78,7 +79,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete(&format!("managedcluster {NAME}"))
 }
 
-/// The unmodified klusterlet, by two yeses of a person.
+/// The unmodified klusterlet joins, approved and accepted by a person.
 fn joined_with_upstream<'t>(testbed: &'t Testbed, theirs: &mut Process) -> Result<Klusterlet<'t>> {
     let mut agent = Klusterlet::start(testbed, NAME, PLACE)?;
     let request = agent.wait_request()?;
@@ -96,7 +97,8 @@ fn joined_with_upstream<'t>(testbed: &'t Testbed, theirs: &mut Process) -> Resul
     Ok(agent)
 }
 
-/// What a swap must not touch: what it asked, and since when it is available. It was never missed.
+/// What a swap must not touch: the agent's requests, and since when it is available. It never went
+/// stale.
 fn of_agent(testbed: &Testbed, agent: &Klusterlet<'_>) -> Result<String> {
     let requests = agent.requests()?;
     let requests: Vec<&str> = requests.iter().filter_map(|request| request["metadata"]["name"].as_str()).collect();
@@ -121,8 +123,8 @@ fn tunnel() -> String {
     format!("clusterrolebinding cluster-gateway:managedcluster:{NAME}:tunnel")
 }
 
-/// Uid and version of everything that upstream made for the cluster, but its object and the Lease,
-/// which the agent writes.
+/// Uid and version of everything that upstream created for the cluster, except its object and the
+/// Lease, which the agent writes.
 fn identities(testbed: &Testbed) -> Result<Vec<String>> {
     let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings";
     let line = format!("{kinds} -A -l open-cluster-management.io/cluster-name=swap1");

@@ -1,5 +1,5 @@
-//! Everything that may run beside registration, in one installation, with the rights and under the
-//! policies of the chart: one object of each source and part, from its beginning to its end.
+//! Everything that may run beside registration, in one installation, with the chart's rights and
+//! under its policies: one object of each source and part, from creation to deletion.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -17,14 +17,14 @@ use crate::rights::{NAME as ACCOUNT, nothing_refused};
 use crate::{accounts, argocd, replica_sets, works};
 
 const PLACE: &str = "together-controllers";
-/// Where the gateway of the testbed has its clusters.
+/// The namespace of the clusters that the testbed's gateway serves.
 const CLUSTERS: &str = "vela-system";
-/// Of the objects that register clusters, of profiles, and of Placements.
+/// The namespace of the objects that register clusters, of profiles, and of Placements.
 const FLEET: &str = "together-fleet";
 const ARGO: &str = "together-argocd";
 /// The cluster that joins.
 const NAME: &str = "together1";
-/// Others, by their source.
+/// Other clusters, by their source.
 const OTHERS: [&str; 2] = ["together-kubeconfig", "together-capi"];
 const VALUES: &str = ",secretNamespace=vela-system,controllers.watchNamespaces={together-fleet},\
                       controllers.sources.capi=true,controllers.sources.kubeconfig=true,controllers.sources.ocm=true,\
@@ -42,7 +42,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace(FLEET), namespace(ARGO), argocd::account(ARGO)])?;
     let mut registration = Registration::started(testbed, PLACE, VALUES, alone)?;
     let done = lives(testbed);
-    // Other tests have works that this policy refuses.
+    // Other tests have works that this policy would refuse.
     for policy in registration.policies.iter().filter(|policy| !is_own(policy)) {
         let (kind, name) = (text(&policy["kind"]), text(&policy["metadata"]["name"]));
         testbed.hub.server.delete(&format!("{kind} {name}"))?;
@@ -69,20 +69,20 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// By `ocm-registration` and the source `ocm`.
+/// Joins a cluster by `ocm-registration` and the source `ocm`.
 fn joins(testbed: &Testbed) -> Result<()> {
     let authority = std::fs::read_to_string(testbed.member.server.authority_file())?;
     let mut cluster = managed(NAME);
     cluster["metadata"]["labels"] = json!({"together": "yes"});
     cluster["metadata"]["annotations"] = json!({"cluster.core.oam.dev/delivery": "push"});
-    // No agent renews its Lease: probes decide as soon as that has run out.
+    // No agent renews its Lease, so probes decide as soon as it has expired.
     cluster["spec"]["leaseDurationSeconds"] = 1.into();
     cluster["spec"]["managedClusterClientConfigs"] =
         json!([{"url": testbed.member.server.url(), "caBundle": STANDARD.encode(&authority)}]);
     apply(testbed, &[cluster])?;
     accept(testbed, NAME, true)?;
     wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    // As an agent brings it.
+    // The credential as an agent writes it.
     let token = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway", "namespace": NAME, "labels": {accounts::LABEL: "true"}},
         "stringData": {"ca.crt": authority, "token": testbed.member_token}});
@@ -90,7 +90,7 @@ fn joins(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, CLUSTERS, NAME)
 }
 
-/// By a kubeconfig Secret, and by Cluster API.
+/// Registers clusters by a kubeconfig Secret and by Cluster API.
 fn registered(testbed: &Testbed) -> Result<()> {
     let [by_kubeconfig, by_capi] = OTHERS;
     let kubeconfig = member_kubeconfig(testbed, &testbed.member_token);
@@ -108,7 +108,7 @@ fn registered(testbed: &Testbed) -> Result<()> {
     OTHERS.iter().try_for_each(|name| wait_secret(testbed, CLUSTERS, name))
 }
 
-/// A `ManagedServiceAccount` is filled, a profile published, and Argo CD is told.
+/// A `ManagedServiceAccount` is filled, a profile published, and a Secret written for Argo CD.
 fn reached(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[accounts::account(NAME, "together-reader")])?;
     accounts::filled_one(testbed, NAME, "together-reader")?;
@@ -127,7 +127,7 @@ fn reached(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A Placement chooses the cluster, a set has a work there, and the member the object.
+/// A Placement chooses the cluster, a set has a work there, and the member has the object.
 fn delivered(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, NAME, "ManagedClusterConditionAvailable", "True/MemberAnswers")?;
     let group = "cluster.open-cluster-management.io";
@@ -155,7 +155,8 @@ fn delivered(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// RBAC lets them create Secrets everywhere, for the part that fills `ManagedServiceAccount`s.
+/// The policy limits the Secrets that the controllers may write, although RBAC lets them create
+/// Secrets everywhere, for the part that fills `ManagedServiceAccount`s.
 fn limited(testbed: &Testbed) -> Result<()> {
     let me = format!("--as=system:serviceaccount:{PLACE}:{ACCOUNT}");
     let owner = json!([{"apiVersion": "authentication.open-cluster-management.io/v1beta1",
@@ -188,7 +189,7 @@ fn limited(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Each takes with it what it brought.
+/// Each object's deletion removes what it led to.
 fn leaves(testbed: &Testbed) -> Result<()> {
     let hub = &testbed.hub.server;
     hub.delete(&format!("{SET} --wait=false"))?;

@@ -1,5 +1,5 @@
-//! Each right of the part is used, handed out, or asked for by the hub when somebody else's is
-//! judged.
+//! Each right of the part is used, granted to others, or checked by the hub when it authorizes
+//! another request.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     none_idle(testbed, PLACE, &registration.objects, mark, &(&handed_out | &asked))
 }
 
-/// By a trusted user's request, and by its own after that.
+/// A cluster joins by a trusted user's request, and renews by its own.
 fn joins(testbed: &Testbed) -> Result<()> {
     let user = bootstrap(testbed, PLACE)?;
     let asked = ask(&user, NAME, "used1-first")?;
@@ -41,14 +41,14 @@ fn joins(testbed: &Testbed) -> Result<()> {
     let agent = asked.kubectl(testbed)?;
     let renewed = wait::until("that it may ask", SOON, || ask(&agent, NAME, "used1-second"))?;
     ensure!(renewed.wait_approved(testbed)? == REASON);
-    // A look at the Lease itself comes before a word of its silence.
+    // The part reads the Lease itself before it reports that the agent is silent.
     testbed.hub.server.patch(&format!("managedcluster {NAME}"), &json!({"spec": {"leaseDurationSeconds": 1}}))?;
     wait_condition(testbed, NAME, "ManagedClusterConditionAvailable", "Unknown/ManagedClusterLeaseUpdateStopped")
 }
 
-/// Sets are made, kept as they are, and told of.
+/// Sets are created, restored, and have a status.
 fn sets(testbed: &Testbed) -> Result<()> {
-    // A run of this part before may have made it already.
+    // An earlier run of this part may have created it already.
     testbed.hub.server.delete("managedclusterset global")?;
     wait::until("the set to be made anew", SOON, || get(testbed, "managedclusterset global").map(drop))?;
     let other = json!({"spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}});
@@ -69,11 +69,11 @@ fn sets(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// What a no takes away, and a role that somebody changed.
+/// A denial, an acceptance, and a changed role that is restored.
 fn no_and_yes(testbed: &Testbed) -> Result<()> {
     accept(testbed, NAME, false)?;
     wait_condition(testbed, NAME, ACCEPTED, "False/HubClusterAdminDenied")?;
-    // A namespace of somebody who says nothing of clusters is looked at when it is in the way.
+    // A namespace without a label of clusters is read when it conflicts with a cluster's.
     apply(testbed, &[namespace("used-theirs"), managed("used-theirs")])?;
     accept(testbed, "used-theirs", true)?;
     wait::until("an Event", SOON, || event(testbed, "default", "used-theirs", "AcceptanceFailed"))?;
@@ -85,7 +85,7 @@ fn no_and_yes(testbed: &Testbed) -> Result<()> {
     wait::until_true("the role as it was", SOON, || Ok(get(testbed, role)?["rules"] != json!([])))
 }
 
-/// With what others have in its namespace.
+/// The cluster leaves, with objects of others in its namespace.
 fn leaves(testbed: &Testbed) -> Result<()> {
     let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "w", "namespace": NAME}, "spec": {}});
@@ -99,7 +99,7 @@ fn leaves(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The hub lets nobody give what they do not have.
+/// The rights that the part grants to agents: the hub lets no one grant rights that they lack.
 fn handed_out(testbed: &Testbed) -> Result<BTreeSet<Right>> {
     let own = testbed.hub.server.read(&format!("clusterroles -l open-cluster-management.io/cluster-name={NAME}"))?;
     let mut roles: Vec<Value> = own["items"].as_array().cloned().unwrap_or_default();
@@ -110,8 +110,8 @@ fn handed_out(testbed: &Testbed) -> Result<BTreeSet<Right>> {
     Ok(roles.iter().flat_map(granted).collect())
 }
 
-/// What admission asks of whoever changes an object: by the policies, and by the hub itself of
-/// whoever approves a request.
+/// The rights that admission checks: the policies for a change of an object, and the hub itself for
+/// the approval of a request.
 fn asked_for(policies: &[Value], roles: &[Value]) -> BTreeSet<Right> {
     let asked: String = policies.iter().map(Value::to_string).collect();
     let is_asked = |right: &Right| {

@@ -1,4 +1,4 @@
-//! What is wrong with a set is told there, and affects no other.
+//! Errors in a set are reported on that set and affect no other.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -18,12 +18,12 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.wait_works("good", &clusters)?;
     strategies(&place)?;
 
-    // `sets-bad.` and 55 more are 64 characters.
+    // `sets-bad.` and 55 more characters are 64.
     let long = "n".repeat(55);
     place.set(&long, "1", &all_at_once("p"))?;
     let told = place.wait_condition(&long, "ManifestworkApplied: False/InvalidManifestWorkName")?;
     ensure!(told.contains("at most 63 characters"), "{told}");
-    // No label can name it, but its works would have its name before theirs.
+    // No label value can name the set, but the names of its works would begin with its name.
     let all = place.json("manifestworks -n sets-bad1")?;
     let works = all["items"].as_array().context("no list")?;
     let is_of_it = |work: &Value| work["metadata"]["generateName"] == long;
@@ -34,7 +34,7 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.set("nowhere", "1", &all_at_once("missing"))?;
     place.wait_condition("nowhere", "PlacementVerified: False/PlacementDecisionNotFound")?;
 
-    // Two that pick the same cluster: a work of each.
+    // Two Placements choose the same cluster: each gets a work there.
     let both = json!([{"name": "p", "rolloutStrategy": {"type": "All"}},
         {"name": "same", "rolloutStrategy": {"type": "All"}}]);
     place.set("both", "1", &both)?;
@@ -44,7 +44,8 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.set("both", "1", &all_at_once("same"))?;
     place.wait_works("both", &clusters[..1])?;
 
-    // A cluster without a namespace has no work; the others do, and it gets its own when it can.
+    // A cluster without a namespace has no work; the others do, and it gets its own as soon as the
+    // namespace exists.
     place.choose("half", &[("", &["sets-bad1", "sets-bad-none"])])?;
     place.set("half", "1", &all_at_once("half"))?;
     place.wait_works("half", &clusters[..1])?;
@@ -59,7 +60,8 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.end()
 }
 
-/// Strategies that nobody can follow: what the kind's schema refuses nobody need judge.
+/// Strategies that cannot be followed. The part need not judge those that the kind's schema
+/// refuses.
 fn strategies(place: &Place<'_>) -> Result<()> {
     let of =
         |progress: Value| json!([{"name": "p", "rolloutStrategy": {"type": "Progressive", "progressive": progress}}]);
@@ -68,12 +70,12 @@ fn strategies(place: &Place<'_>) -> Result<()> {
     for (name, progress, message) in [
         ("concurrency", json!({"maxConcurrency": "x"}), "maxConcurrency"),
         ("deadline", json!({"progressDeadline": "soon"}), "invalid timeout format"),
-        // The schema's pattern lets it pass.
+        // The schema's pattern accepts it.
         ("later", json!({"progressDeadline": "5months"}), "invalid timeout format"),
         ("success", json!({"minSuccessTime": "soon"}), "minSuccessTime"),
         ("group", group, "placementRefs: "),
     ] {
-        // It has works from before, which stay.
+        // It has works of an earlier strategy, which stay.
         place.set(name, "1", &all_at_once("p"))?;
         place.wait_works(name, &["sets-bad1", "sets-bad2"])?;
         if place.set(name, "2", &of(progress)).is_err() {

@@ -1,4 +1,4 @@
-//! Beside the part that delivers, to a member: what it tells of works, and what becomes of their
+//! Beside the part that delivers to a member: what it reports of works, and what becomes of their
 //! objects.
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,7 +14,7 @@ use crate::part::Part;
 use crate::{registration, works};
 
 const PLACE: &str = "sets-given";
-/// The same member under two names.
+/// One member under two names.
 const CLUSTERS: [&str; 2] = ["sets-given1", "sets-given2"];
 
 pub fn both_ways(testbed: &Testbed) -> Result<()> {
@@ -36,7 +36,7 @@ pub fn both_ways(testbed: &Testbed) -> Result<()> {
     place.end()
 }
 
-/// Another Placement chooses the same cluster: the objects of its work stay on the member.
+/// Another Placement chooses the same cluster: the objects of the set's work stay on the member.
 fn swapped(place: &Place<'_>) -> Result<()> {
     for placement in ["a", "b"] {
         place.choose(placement, &[("", &CLUSTERS[..1])])?;
@@ -61,7 +61,7 @@ fn swapped(place: &Place<'_>) -> Result<()> {
     })
 }
 
-/// Waits until the set has one work, of a Placement, which is applied.
+/// Waits until the set has one work, which is of this Placement and applied.
 fn wait_applied(place: &Place<'_>, placement: &str) -> Result<()> {
     wait::until(&format!("the work of {placement} alone"), SOON, || {
         let works = place.works("app")?;
@@ -72,8 +72,8 @@ fn wait_applied(place: &Place<'_>, placement: &str) -> Result<()> {
     })
 }
 
-/// As upstream's, a rollout without a rule waits after its first batch: nobody tells how far that
-/// is.
+/// As in upstream, a rollout without a rule waits after its first batch, because nothing reports
+/// its progress.
 fn needs_rules(place: &Place<'_>) -> Result<()> {
     place.choose("p", &[("", &CLUSTERS)])?;
     let slow = json!([{"name": "p", "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 1}}}]);

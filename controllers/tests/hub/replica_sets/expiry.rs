@@ -1,4 +1,4 @@
-//! Works that are complete go when their time is over, whoever applies them.
+//! Complete works are deleted after their TTL, whichever agent applies them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const CLUSTER: &str = "sets-expiry1";
 /// Times on the hub have whole seconds.
 const WHOLE: Duration = Duration::from_secs(1);
 
-/// No cluster is delivered to here.
+/// The part that delivers does not run here.
 pub fn expired(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "sets-expiry")?;
     place.clusters(&[CLUSTER])?;
@@ -34,7 +34,7 @@ pub fn expired(testbed: &Testbed) -> Result<()> {
     for name in ["of-set", "kept"] {
         ensure!(!read(&place, name)?.is_null(), "{name} is gone");
     }
-    // Less time for one that was to stay.
+    // A shorter TTL for a work that was to stay.
     let option = json!({"spec": {"deleteOption": {"ttlSecondsAfterFinished": 1}}});
     place.patch(&format!("manifestwork kept -n {CLUSTER}"), &option)?;
     wait::until_true("its end", SOON, || Ok(read(&place, "kept")?.is_null()))?;
@@ -46,7 +46,7 @@ fn read(place: &Place<'_>, name: &str) -> Result<Value> {
     place.testbed.hub.server.read(&format!("manifestwork {name} -n {CLUSTER}"))
 }
 
-/// A work that is complete since now, and stays for so many seconds.
+/// Creates a work that is complete as of now, with a TTL of `seconds`.
 pub fn complete(place: &Place<'_>, cluster: &str, name: &str, (seconds, labels): (u32, &Value)) -> Result<()> {
     let work = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
         "metadata": {"name": name, "namespace": cluster, "labels": labels},

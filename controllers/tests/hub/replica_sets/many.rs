@@ -1,4 +1,4 @@
-//! As many clusters as a Placement has decisions for in three objects.
+//! As many clusters as three PlacementDecisions hold.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     let took = began.elapsed();
     print(&format!("{CLUSTERS} works in {took:.1?}"));
     wait::until_true("its status", PATIENCE, || Ok(place.read("app")?["status"]["summary"]["total"] == CLUSTERS))?;
-    // The status of one object, once a second at most, and a finalizer.
+    // The set's status, at most once a second, and its finalizer.
     let of_set = place.metric(WRITES, "object=\"set\"")?;
     ensure!(of_set <= 3.0 + took.as_secs_f64(), "{of_set} writes of the set");
     ensure!(place.works("app")?.len() == CLUSTERS && (creates()? - 300.0).abs() < 0.1, "works are made twice");
@@ -37,7 +37,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     })?;
     print(&format!("a template change in {CLUSTERS} works in {:.1?}", changed.elapsed()));
     ensure!(place.with_data("app", "2")?.len() == CLUSTERS);
-    // Somebody else leads: nothing is written.
+    // After a restart, nothing is written.
     let failures = place.metric("cluster_gateway_controllers_failures_total", "replica-sets")?;
     ensure!(failures == 0.0, "{failures} failures");
     place.running.restart()?;

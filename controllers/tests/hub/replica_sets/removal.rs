@@ -1,4 +1,4 @@
-//! Works go when their cluster or their set does, and not by mistake.
+//! Works are deleted with their cluster or their set, and not by mistake.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Place, WRITES, all_at_once, no_finalizers};
 use crate::fixture::SOON;
 
-/// Of an agent.
+/// An agent's finalizer.
 const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 pub fn dropped(testbed: &Testbed) -> Result<()> {
@@ -21,7 +21,7 @@ pub fn dropped(testbed: &Testbed) -> Result<()> {
     place.wait_works("app", &clusters)?;
     place.choose("p", &[("", &clusters[..2])])?;
     place.wait_works("app", &clusters[..2])?;
-    // One that does not have the template goes as well: upstream would leave it.
+    // A work without the current template is deleted as well; upstream would leave it.
     let slow = json!([{"name": "p", "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 1}}}]);
     place.set("app", "2", &slow)?;
     place.wait_data("app", "2", &clusters[..1])?;
@@ -45,14 +45,14 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.set("app", "1", &all_at_once("p"))?;
     let works = place.wait_works("app", &clusters)?;
     place.delete("placementdecisions --all -n sets-held")?;
-    // Its status counts two still.
+    // The Placement's status still counts two.
     let told = place.wait_event("app", "RemovalHeld")?;
     ensure!(told.contains("no work is removed before they agree"), "{told}");
     ensure!(place.works("app")?.len() == 2, "workloads are withdrawn");
     place.delete("placement p -n sets-held")?;
     place.wait_condition("app", "PlacementVerified: False/PlacementDecisionNotFound")?;
     ensure!(place.works("app")?.len() == 2 && place.metric(WRITES, "delete")? == 0.0, "workloads are withdrawn");
-    // Applied again, it counts none until it is scheduled.
+    // Applied again, the Placement counts none until it is scheduled.
     place.choose("p", &[("", &clusters[..1])])?;
     let left = place.wait_works("app", &clusters[..1])?;
     let uid = |work: &Value| work["metadata"]["uid"].clone();
@@ -62,7 +62,7 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.end()
 }
 
-/// Works that nobody holds go at once, and the set that waits for them with them.
+/// Works without other finalizers are deleted at once, and so is the set that waits for them.
 pub fn foreground(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "sets-front")?;
     let clusters = ["sets-front1", "sets-front2"];
@@ -93,7 +93,7 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
         place.delete(&format!("manifestworkreplicaset {name} -n sets-end --wait=false"))?;
     }
     place.wait_end("manifestworkreplicaset behind -n sets-end")?;
-    // The other one is there as long as one of its works is.
+    // The other set stays as long as one of its works does.
     for set in ["behind", "before"] {
         let all_leave = || {
             let works = place.works(set)?;

@@ -1,4 +1,4 @@
-//! No right that the chart grants stands idle, and the part needs no more.
+//! Each right that the chart grants is used, and the part needs no others.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -20,7 +20,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.wait_works("app", &clusters)?;
     place.set("app", "2", &all_at_once("p"))?;
     place.wait_data("app", "2", &clusters)?;
-    // One of a Placement that the set names no more.
+    // A work of a Placement that the set no longer names.
     let labels =
         json!({format!("{WORK}/manifestworkreplicaset"): "audited-sets.app", format!("{WORK}/placementname"): "x"});
     let stray = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
@@ -44,7 +44,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.end()
 }
 
-/// The policy that keeps ocm-registration's rights from being used lets works of sets through.
+/// The policy that limits ocm-registration's rights lets works of sets through.
 pub fn limited(testbed: &Testbed) -> Result<()> {
     let place = Place::among_clusters(testbed, "sets-limited", PART)?;
     let objects = rendered(testbed, place.name, &format!("{PART},controllers.ocmRegistration.enabled=true"))?;

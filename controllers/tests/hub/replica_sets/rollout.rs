@@ -47,7 +47,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     let uids = |works: &[Value]| works.iter().map(|work| work["metadata"]["uid"].clone()).collect::<Vec<_>>();
     ensure!(uids(&place.works("app")?) == uids(&works), "works are made anew");
     place.wait_condition("app", "PlacementRolledOut: False/Progressing")?;
-    // A hand's edit of a work is put back.
+    // An edit of a work by hand is undone.
     let name = works[0]["metadata"]["name"].as_str().unwrap_or_default();
     let edit = json!({"spec": {"workload": {"manifests": []}}});
     place.patch(&format!("manifestwork {name} -n sets-all1"), &edit)?;
@@ -73,7 +73,7 @@ pub fn progressive(testbed: &Testbed) -> Result<()> {
     let done = Instant::now();
     place.wait_works("app", &clusters[..2])?;
     let waited = done.elapsed();
-    // Times are of whole seconds.
+    // Times have whole seconds.
     ensure!((Duration::from_secs(3)..Duration::from_secs(10)).contains(&waited), "{waited:?} instead of 4 s");
     place.report_done("app", &clusters[..2])?;
     place.wait_works("app", &clusters)?;
@@ -96,7 +96,7 @@ pub fn failures(testbed: &Testbed) -> Result<()> {
     wait::until_true("that it is counted", SOON, || Ok(place.read("app")?["status"]["summary"]["available"] == 1))?;
     ensure!(place.works("app")?.len() == 2, "it goes on in spite of a failure");
     place.wait_condition("app", "ManifestworkApplied: False/NotAsExpected")?;
-    // One may fail: it keeps its place among those that are busy.
+    // One cluster may fail: it still counts as one of the concurrent ones.
     place.set("app", "1", &strategy(1))?;
     place.wait_works("app", &clusters[..3])?;
     place.report_done("app", &clusters[2..3])?;
@@ -125,7 +125,7 @@ pub fn per_group(testbed: &Testbed) -> Result<()> {
     place.end()
 }
 
-/// What an agent of upstream's tells of a work without rules.
+/// What upstream's agent reports of a work without rules.
 const APPLIED: [(&str, &str); 2] = [("Applied", "True"), ("Available", "True")];
 
 pub fn needs_rules(testbed: &Testbed) -> Result<()> {
@@ -140,7 +140,7 @@ pub fn needs_rules(testbed: &Testbed) -> Result<()> {
     place.report("app", clusters[1], &APPLIED)?;
     place.wait_condition("app", "PlacementRolledOut: True/Complete")?;
     place.end()?;
-    // As upstream: it waits for ever.
+    // As upstream, it waits forever.
     let values = format!("{PART},controllers.rolloutNeedsRules=true");
     let place = Place::with(testbed, "sets-rules", &values)?;
     place.choose("p", &[("", &clusters)])?;

@@ -1,4 +1,5 @@
-//! What is so is not written again; and nothing is written beside upstream's controller.
+//! What is already correct is not written again; and nothing is written while upstream's controller
+//! runs.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -36,7 +37,7 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.running.restart()?;
     let sets = || place.metric(super::SETS, "");
     wait::until_true("all to be looked at", SOON, || Ok(sets()? > 2.5))?;
-    // What is written after that is one that is new, and its works.
+    // Only the works of a new set are written after that.
     place.set("last", "1", &all_at_once("p"))?;
     place.wait_works("last", &clusters)?;
     let (works, deletes) = (place.metric(WRITES, "work")?, place.metric(WRITES, "delete")?);
@@ -68,7 +69,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     complete(&place, clusters[0], "finished", (0, &json!({})))?;
     let finished = format!("manifestwork finished -n {}", clusters[0]);
     let mut place = place;
-    // A restart finds the Lease as well.
+    // After a restart, the part finds the Lease, too.
     place.running.restart()?;
     wait::until_true("that it stands by again", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(place.works("during")?.is_empty() && place.metric(WRITES, "")? == 0.0, "it writes beside them");

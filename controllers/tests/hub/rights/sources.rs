@@ -1,8 +1,8 @@
-//! No right that the chart grants to a source can be left out: without it, the program asks for it
+//! No right that the chart grants to a source can be left out: without it, the program requests it
 //! and is refused.
 //!
-//! Each right has a place of its own, whose controllers lack only that; all places follow the same
-//! objects, through the same life.
+//! Each right has its own namespace, whose controllers lack only that right. The controllers of all
+//! namespaces follow the same objects, through the same life.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -19,30 +19,31 @@ use crate::fixture::{
 use crate::others::value;
 use crate::removal;
 
-/// What a source needs beside what all need, by the resources of its rules.
+/// A source, with the resources that only its rules grant.
 struct Source {
-    /// Of the places; the chart is rendered for the one called so.
+    /// The prefix of the namespaces' names; the chart is rendered for the namespace with exactly
+    /// this name.
     place: &'static str,
     values: &'static str,
-    /// Of the rules that are this source's own; all if there are none.
+    /// The resources of the source's own rules; all resources if empty.
     of: &'static [&'static str],
-    /// Objects of one cluster that is in order, whose token is this, and of one that is refused for
-    /// the reason of that number.
+    /// The objects of one valid cluster with this token, and of one that is refused for the reason
+    /// with this number.
     objects: fn(&Testbed, &str, usize) -> Result<Vec<Value>>,
-    /// The object of the one in order, as kubectl has it.
+    /// The valid cluster's object, as kubectl names it.
     whole: &'static str,
     refused: Option<Broken>,
 }
 
-/// The object of a cluster that is refused, which is called `broken`.
+/// The object of a refused cluster; its name is `broken`.
 struct Broken {
-    /// As kubectl has it.
+    /// The object, as kubectl names it.
     object: &'static str,
-    /// Where Events on it stand.
+    /// The namespace of the Events about it.
     events_in: &'static str,
 }
 
-/// A right in a role: the role's place among the objects, the rule's in the role.
+/// A right in a role: `role` is the role's index among the objects, `rule` the rule's in the role.
 #[derive(Debug, Clone)]
 struct Right {
     role: usize,
@@ -202,8 +203,8 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
     tokens_alone(testbed, "rights-ocm")
 }
 
-/// Of the hub's Secrets it reads those of one name: beside other sources, too, that look in some
-/// namespaces.
+/// The source may read only the hub's Secrets of one name, even beside other sources that watch
+/// some namespaces.
 fn tokens_alone(testbed: &Testbed, place: &str) -> Result<()> {
     for (namespace, name, expected) in
         [(CLUSTER, "rights-reader", true), (CLUSTER, "other", false), (CLUSTER, "", false), ("", "", false)]
@@ -230,7 +231,7 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
     let rights = source.rights(&whole);
     ensure!(!rights.is_empty(), "the chart grants {} nothing of its own", source.place);
     let mark = testbed.audit.mark()?;
-    // One that has them all says when each step is done.
+    // A program with all rights shows when each step is done.
     grant(testbed, source.place, &whole)?;
     let mut running = vec![as_account(testbed, source.place, &whole)?];
     for (number, right) in rights.iter().enumerate() {
@@ -250,8 +251,8 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
     }
     apply(testbed, &(source.objects)(testbed, "second", 1)?)?;
     wait::until_true("the second token", SOON, || Ok(value(testbed, source.place, CLUSTER, "token")? == "second"))?;
-    // Without these, an object that is gone is kept, or not believed to be: they are asked for only
-    // now.
+    // Without these rights, the controllers keep the cluster of a deleted object, or do not trust
+    // the deletion. They use them only now.
     let (at_the_end, before): (Vec<_>, Vec<_>) =
         rights.iter().enumerate().partition(|(_, right)| right.verb == "delete" || right.is_of_kinds("get"));
     source.wait_missed(testbed, mark, before)?;
@@ -274,14 +275,15 @@ impl Right {
         self.resource == "customresourcedefinitions" && self.verb == verb
     }
 
-    /// Whether it is needed to wait while another leads.
+    /// Whether it is the right that a standby needs to wait for the leader's Lease.
     fn is_of_standby(&self) -> bool {
         self.resource == "leases" && self.verb == "watch"
     }
 
-    /// Whether the hub has refused it there: writes are in its audit log, reads in the programs'.
+    /// Whether the hub has refused it in this namespace: writes are in the hub's audit log, reads
+    /// in the programs' log.
     fn is_missed(&self, testbed: &Testbed, place: &str, mark: usize) -> Result<bool> {
-        // Who has written nothing is refused no write.
+        // A program that has written nothing has no refused writes.
         let refused = testbed.audit.refusals(place, mark).unwrap_or_default();
         let (verb, path) = (format!("{:?}", self.verb), format!("/{}", self.resource));
         let by_audit = refused.iter().any(|line| line.contains(&verb) && line.contains(&path));
@@ -292,7 +294,7 @@ impl Right {
 // === impl Source ===
 
 impl Source {
-    /// Waits until each of these is missed where it lacks.
+    /// Waits until each of these rights is missed in its namespace.
     fn wait_missed(&self, testbed: &Testbed, mark: usize, mut rights: Vec<(usize, &Right)>) -> Result<()> {
         wait::until("all rights to be missed", SOON, || {
             let mut left = Vec::new();
@@ -308,7 +310,7 @@ impl Source {
         })
     }
 
-    /// What is granted, right by right.
+    /// The granted rights, one by one.
     fn rights(&self, objects: &[Value]) -> Vec<Right> {
         let mut rights = Vec::new();
         for (role, object) in objects.iter().enumerate() {
@@ -326,8 +328,8 @@ impl Source {
         rights
     }
 
-    /// All that a program needs that registers clusters is looked at with the simplest source,
-    /// which is of no kind that may be missing.
+    /// Rights that every source needs are tested with the simplest source, which has no kind that
+    /// may be missing.
     fn is_own(&self, role: &Value, resource: &str) -> bool {
         if self.of.is_empty() {
             return resource != "customresourcedefinitions";
@@ -335,14 +337,14 @@ impl Source {
         self.of.contains(&resource) && role["kind"] == "ClusterRole"
     }
 
-    /// The objects for another place, less a right.
+    /// The objects for another namespace, without one right.
     fn lacking(&self, whole: &[Value], right: &Right, place: &str) -> Result<Vec<Value>> {
         let mut objects = whole.to_vec();
         let rules = objects[right.role]["rules"].as_array_mut().context("rules")?;
         let narrowed = without_right(&rules[right.rule], (&right.resource, &right.verb));
         rules.splice(right.rule..=right.rule, narrowed);
         for object in objects.iter_mut().filter(|object| helm::RIGHTS.iter().any(|kind| object["kind"] == *kind)) {
-            // One in a namespace that all places share is this place's.
+            // A binding in a namespace that all share gets a name of its own.
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or(self.place).to_owned();
             if object["kind"] == "RoleBinding" && namespace != self.place {
                 let name = format!("{}-{place}", object["metadata"]["name"].as_str().context("a name")?);
@@ -350,7 +352,7 @@ impl Source {
             }
         }
         let text = serde_json::to_string(&objects)?;
-        // The namespaces of what is watched begin with the same words.
+        // The names of the watched namespaces have the same prefix.
         let (fleet, mark) = (format!("{}-fleet", self.place), "THE-FLEET");
         let text = text.replace(&fleet, mark).replace(&format!("{place}\""), "THIS-PLACE\"");
         let text = text.replace(self.place, place).replace("THIS-PLACE", place).replace(mark, &fleet);

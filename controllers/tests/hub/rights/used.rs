@@ -1,5 +1,5 @@
-//! No right that the chart grants stands idle: a program that lives through all there is uses each,
-//! by the hub's audit log, or holds it for somebody else to whom it gives it.
+//! Each right that the chart grants is used: a program that goes through everything uses it, by the
+//! hub's audit log, or holds it in order to grant it to others.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use crate::fixture::{
     SOON, apply, event, member_kubeconfig, namespace, profile_kind, secret_field, wait_gone, wait_secret,
 };
 
-/// What the controllers elect their leader by.
+/// The Lease of the controllers' leader election.
 const LEASE: &str = "cluster-gateway-controllers";
 
-/// Waits until the controllers of a place have used all that `objects` grant them since `mark`, but
-/// for what they hold `beside`.
+/// Waits until the controllers of a namespace have used all rights that `objects` grant them since
+/// `mark`, except those in `beside`.
 pub fn none_idle(
     testbed: &Testbed,
     place: &str,
@@ -39,8 +39,8 @@ pub fn none_idle(
     nothing_refused(testbed, place)
 }
 
-/// To write Events, which one rule grants to whatever is enabled: `sources::kubeconfig` shows that
-/// none of it can be left out.
+/// The right to write Events, which one rule grants for every part and source:
+/// `sources::kubeconfig` shows that none of it can be left out.
 pub fn events() -> BTreeSet<Right> {
     ["create", "patch"].map(|verb| right("events.k8s.io", "events", verb)).into()
 }
@@ -49,7 +49,7 @@ pub fn right(group: &str, resource: &str, verb: &str) -> Right {
     Right { group: group.to_owned(), resource: resource.to_owned(), verb: verb.to_owned() }
 }
 
-/// What a role grants; nothing if it is none.
+/// The rights that a role grants; none if it is no role.
 pub fn granted(role: &Value) -> Vec<Right> {
     let mut all = Vec::new();
     for rule in role["rules"].as_array().into_iter().flatten() {
@@ -57,7 +57,7 @@ pub fn granted(role: &Value) -> Vec<Right> {
             let words = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
             words.map(str::to_owned).collect()
         };
-        // Who is alone leads, and watches nobody: `sources::kubeconfig` has two.
+        // A single replica leads and has no other leader to watch: `sources::kubeconfig` runs two.
         let is_of_standby = |verb: &String| verb == "watch" && list("resourceNames") == [LEASE];
         for group in list("apiGroups") {
             for resource in list("resources") {
@@ -69,7 +69,7 @@ pub fn granted(role: &Value) -> Vec<Right> {
     all
 }
 
-/// The program's rights of the source, through the life of one profile.
+/// The program's rights for the source, through the life of one profile.
 pub fn import(testbed: &Testbed) -> Result<()> {
     let (place, fleet) = ("audited-import", "audited-import-fleet");
     profile_kind(testbed)?;
@@ -81,7 +81,7 @@ pub fn import(testbed: &Testbed) -> Result<()> {
     let values = "controllers.sources.clusterProfileImport=true,controllers.clusterProfileProviders[0].name=cloud,\
                   controllers.execCommands={/plugins/cloud},controllers.watchNamespaces={audited-import-fleet}";
     let mut objects = rendered(testbed, place, values)?;
-    // What the pod mounts is elsewhere here.
+    // The pod's mounted file is elsewhere here.
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").context("a Deployment")?;
     for argument in deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut().context("args")? {
         if argument.as_str().is_some_and(|text| text.starts_with("--clusterprofile-import-providers-file=")) {
@@ -107,7 +107,7 @@ pub fn import(testbed: &Testbed) -> Result<()> {
     wait::until_true("the new address", SOON, || {
         Ok(secret_field(testbed, place, "used", "/data/endpoint")? == STANDARD.encode("https://10.9.8.7"))
     })?;
-    // The second refusal of an object is told by the Event of the first.
+    // The Event of the first refusal of an object is updated by the second.
     publish("broken", "http://10.9.8.7")?;
     wait::until("an Event", SOON, || event(testbed, fleet, "broken", "ClusterRefused"))?;
     publish("broken", "https://169.254.169.254")?;
@@ -116,7 +116,7 @@ pub fn import(testbed: &Testbed) -> Result<()> {
     none_idle(testbed, place, &objects, mark, &BTreeSet::new())
 }
 
-/// Six Secrets of a cluster bear its label, and one of them is a kubeconfig.
+/// Seven Secrets of a cluster have its label; only one of them is its kubeconfig.
 pub fn cluster_api(testbed: &Testbed) -> Result<()> {
     const CLUSTER: &str = "guarded";
     let (place, fleet) = ("audited-capi", "audited-capi-fleet");
@@ -134,7 +134,7 @@ pub fn cluster_api(testbed: &Testbed) -> Result<()> {
             "stringData": {"value": member_kubeconfig(testbed, token)}})
     };
     let all = |token: &str| -> Result<()> {
-        // The kubeconfig last: when it has been read, the others could have been.
+        // The kubeconfig last: once it has been read, the others could have been, too.
         let names = ["ca", "etcd", "sa", "proxy", "apiserver-etcd-client", "user-kubeconfig", "kubeconfig"];
         apply(testbed, &names.map(|of| secret(of, token)))
     };
@@ -150,7 +150,7 @@ pub fn cluster_api(testbed: &Testbed) -> Result<()> {
     };
     all("second")?;
     token("second")?;
-    // Nor after a restart, which lists all of them.
+    // Nor are the others read after a restart, which lists all of them.
     running.restart()?;
     all("third")?;
     token("third")?;

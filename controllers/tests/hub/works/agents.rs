@@ -1,4 +1,5 @@
-//! Upstream's own agent: a cluster goes from it to us and back, and nothing on the member notices.
+//! Upstream's own agent: a cluster moves from it to our part and back, without a change on the
+//! member.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,17 +16,17 @@ use super::{APPLIED, Place, WORKS, condition, config_map, hash_of, said, strateg
 use crate::fixture::{SOON, definition, event};
 
 const CLUSTER: &str = "works-agent";
-/// Of its objects on the member, and applied with them.
+/// The namespace of the work's objects on the member, which the work itself creates.
 const OWN: &str = "works-agent-own";
 const LABEL: &str = "handed-over";
-/// The agent takes a moment to start, and tries again after seconds what failed.
+/// The agent takes a moment to start, and retries failures after some seconds.
 const AGENT: Duration = Duration::from_mins(1);
-/// What bears the label on the member.
+/// The kinds with objects that have the label on the member.
 const KINDS: &str = "namespaces,customresourcedefinitions,clusterroles.rbac.authorization.k8s.io,serviceaccounts,secrets,\
                      configmaps,services,deployments,handovers.works.example";
 const WORKS_HERE: [&str; 2] = ["many", "left"];
 const OBJECTS: f64 = 12.0;
-/// The object that the work changes.
+/// The object that changes with the work.
 const SETTINGS: &str = "ConfigMap/settings";
 
 pub fn handed_over(testbed: &Testbed) -> Result<()> {
@@ -40,13 +41,14 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
         .with_context(|| agent.log_tail())?;
     let (theirs, before, told) = (keeper(&place, "many")?, versions(&place)?, words(&place, "many")?);
 
-    // Told to deliver while the agent runs, we leave it alone.
+    // Delivery is turned on while the agent runs: the part leaves the work alone.
     place.deliver(Some("push"))?;
     let note = wait::until("an Event", SOON, || event(testbed, CLUSTER, "many", "ForeignAgent"))?;
     ensure!(note.contains(&theirs) && note.contains("adopt"), "{note}");
     unchanged(&before, &versions(&place)?, &[])?;
 
-    // Once it is stopped, what it applied becomes ours, and stays as it is, as do the statuses.
+    // Once the agent has stopped, what it applied becomes ours without a change, and so do the
+    // statuses.
     agent.stop()?;
     place.deliver(Some("adopt"))?;
     wait_keeper(&place, |keeper| keeper.starts_with("cluster-gateway"))?;
@@ -59,7 +61,7 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
     unchanged(&before, &versions(&place)?, &[SETTINGS, "ManifestWork/many"])?;
     ensure!(words(&place, "many")? == told, "the agent said {told}, we say {}", words(&place, "many")?);
 
-    // And back.
+    // And back to the agent.
     let before = versions(&place)?;
     place.deliver(None)?;
     agent.start_again()?;
@@ -69,7 +71,7 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
     unchanged(&before, &versions(&place)?, &[SETTINGS, "ManifestWork/many"])?;
     ensure!(words(&place, "many")? == told, "we said {told}, the agent says {}", words(&place, "many")?);
 
-    // What we listed is the agent's to end.
+    // The agent deletes what our part listed.
     place.delete(&format!("{WORKS} --all -n {CLUSTER} --wait=false"))?;
     for work in WORKS_HERE {
         wait::until_true("the end of a work", AGENT, || Ok(place.read(work)?.is_null()))
@@ -81,9 +83,9 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
     place.end(&[])
 }
 
-/// The agent as its pod runs it, which asks the member each second or two.
+/// The agent as its pod runs it; it reports status every second or two.
 fn start(testbed: &Testbed) -> Result<Process> {
-    // Unless it is there already: so does the klusterlet's operator.
+    // Unless the definition exists, as with the klusterlet's operator.
     let definition = tools::kinds("open-cluster-management.io/api", &["work/v1/0000_01"])?;
     if testbed.member.server.read(&format!("crd {APPLIED}"))?.is_null() {
         testbed.member.server.apply_text(&definition)?;
@@ -92,7 +94,7 @@ fn start(testbed: &Testbed) -> Result<Process> {
         "agent".to_owned(),
         format!("--kubeconfig={}", testbed.member.server.kubectl().kubeconfig.display()),
         format!("--spoke-cluster-name={CLUSTER}"),
-        // As the klusterlet's UID.
+        // In the form of a klusterlet's UID.
         "--agent-id=1f2e3d4c-0000-4000-8000-000000000001".to_owned(),
         format!("--workload-source-config={}", testbed.hub.server.kubectl().kubeconfig.display()),
         format!("--listen=127.0.0.1:{}", ports::free()?),
@@ -103,7 +105,8 @@ fn start(testbed: &Testbed) -> Result<Process> {
     Process::start("ocm-work", &tools::provide(Tool::OcmWork)?, arguments, &testbed.directory("ocm-work")?)
 }
 
-/// One with all that the strategies treat differently, one whose object is left behind.
+/// Puts one of two works: one with everything that the strategies treat differently, and one whose
+/// object is left behind.
 fn put(place: &Place<'_>, work: &str, version: &str) -> Result<()> {
     let labelled = |mut object: Value| {
         object["metadata"]["labels"] = json!({LABEL: "yes"});
@@ -154,7 +157,7 @@ fn objects(version: &str) -> [Value; 11] {
     ]
 }
 
-/// That a work is applied as it stands, and told of.
+/// Checks that the current generation of a work is applied and reported.
 fn settled(place: &Place<'_>, name: &str) -> Result<()> {
     let work = place.read(name)?;
     let status = &work["status"];
@@ -191,13 +194,13 @@ fn words(place: &Place<'_>, name: &str) -> Result<Value> {
     Ok(status)
 }
 
-/// What lists the objects of a work on the member.
+/// The `AppliedManifestWork` of a work, which lists its objects on the member.
 fn list(place: &Place<'_>, work: &str) -> Result<Value> {
     let name = format!("{}-{work}", hash_of(&place.testbed.hub.server.url()));
     place.member().read(&format!("{APPLIED} {name}"))
 }
 
-/// Who applies a work.
+/// The agent that applies a work.
 fn keeper(place: &Place<'_>, work: &str) -> Result<String> {
     let list = list(place, work)?;
     list["spec"]["agentID"].as_str().map(str::to_owned).with_context(|| format!("nobody in {list}"))
@@ -227,7 +230,7 @@ fn versions(place: &Place<'_>) -> Result<BTreeMap<String, [String; 2]>> {
     Ok(all.map(of).collect())
 }
 
-/// That nothing was made anew, and nothing written but what is named.
+/// Checks that nothing was recreated, and that only what `written` names was written.
 fn unchanged(
     before: &BTreeMap<String, [String; 2]>,
     after: &BTreeMap<String, [String; 2]>,

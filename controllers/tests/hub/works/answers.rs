@@ -1,5 +1,6 @@
-//! A member that answers what no API server should, through the gateway: what is of one object is
-//! told of it, what is of the member changes nothing, and others go on.
+//! A member that answers as no API server should, through the gateway: an answer that concerns one
+//! object is reported on it, an answer that concerns the whole member changes no status, and others
+//! continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +18,15 @@ use super::{GROUP, Place, WORKS, config_map, hash, said};
 use crate::fixture::{SOON, condition};
 
 const CLUSTER: &str = "works-scripted";
-/// What the scripted member says to whoever creates a Secret.
+/// The path of the requests that the scripted member answers by the script: those that create a
+/// Secret.
 const SECRETS: &str = "/api/v1/namespaces/works-scripted/secrets";
 const MAPS: &str = "/api/v1/namespaces/works-scripted/configmaps";
 const APPLIED: &str = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks";
-/// Requests for one object, until what is told of it is seen: a handful, and no loop.
+/// Most requests for one object until its report is seen: a handful, and no loop.
 const TRIES: usize = 8;
 
-/// What is of one object: the answer, and what is told.
+/// Answers that concern one object, and what its report contains.
 const OF_OBJECT: [(&str, &str); 9] = [
     ("403", "no, it said"),
     ("409", "another client writes the object at the same time"),
@@ -36,20 +38,19 @@ const OF_OBJECT: [(&str, &str); 9] = [
     ("garbage", "not JSON"),
     ("hanging", "no answer within"),
 ];
-/// What concerns the whole member.
+/// Answers that concern the whole member.
 const OF_MEMBER: [&str; 2] = ["401", "overload"];
-/// For how long an object is to be left alone whose webhook has too much to do: longer than a trial
-/// of it takes.
+/// `Retry-After` of an object whose webhook is overloaded, in seconds: longer than its test takes.
 const OBJECT_RESTS: &str = "240";
-/// For how long an overloaded member is to be.
+/// `Retry-After` of an overloaded member.
 const REST: Duration = Duration::from_secs(6);
 const UNDER_WAY: Duration = Duration::from_secs(2);
 
-/// What the member has, and how it answers.
+/// The member's script: how it answers.
 #[derive(Default)]
 struct Script {
     answer: Mutex<&'static str>,
-    /// Answers that never end.
+    /// Responses that never end.
     open: Mutex<Vec<kit::member::StreamSender>>,
 }
 
@@ -82,7 +83,7 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
         let tries = posts(&member) - before;
         ensure!(tries <= if answer == "429" { 1 } else { TRIES }, "{answer}: {tries} requests");
         others_go_on(&place, answer)?;
-        // And so do other works of the same member.
+        // Other works of the same member continue, too.
         place.work_in(CLUSTER, "beside", &[config_map(CLUSTER, answer, &json!({"a": answer}))], &json!({}))?;
         place.wait_in(CLUSTER, "beside", "Applied", "True/AppliedManifestWorkComplete")?;
     }
@@ -96,7 +97,7 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
         ensure!(waiting["status"]["conditions"].is_null(), "{answer} is told of the work: {waiting}");
         let tries = posts(&member) - before;
         ensure!(tries <= TRIES, "{answer}: {tries} requests");
-        // Back in order, it is applied with no edit.
+        // Once the member is fine again, the work is applied without an edit.
         *script.answer.lock() = "201";
         wait::until("that it is applied", 4 * SOON, || {
             let work = place.read_in(CLUSTER, &work(answer))?;
@@ -111,12 +112,12 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
     end(place)
 }
 
-/// After the first request that it turned away, and what was under way then, no work asked it
-/// anything for as long as it wanted.
+/// After the first request that the member turned away, and those that were in flight then, no work
+/// sends it anything for as long as it demands.
 fn left_alone(member: &FakeMember, before: usize) -> Result<()> {
     let all = member.requests();
     let turned_away = all.iter().filter(|request| is_post(request)).nth(before).context("no request")?.at;
-    // The lists that watches begin with have a pace of their own.
+    // The lists before watches have their own pace.
     let is_list = |request: &&Recorded| [SECRETS, MAPS, APPLIED].contains(&request.path());
     let later = all.iter().filter(|request| request.at > turned_away + UNDER_WAY);
     let later = later.filter(|request| request.method != Method::GET || !is_list(request));
@@ -134,26 +135,27 @@ fn work(answer: &str) -> String {
     format!("answer-{answer}")
 }
 
-/// A Secret that the member answers as the script says, and a ConfigMap that it takes.
+/// Puts a work with a Secret that the member answers by the script, and a ConfigMap that it
+/// accepts.
 fn put(place: &Place<'_>, answer: &str) -> Result<()> {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": answer, "namespace": CLUSTER}});
     let map = config_map(CLUSTER, &format!("map-{answer}"), &json!({"a": "b"}));
     place.work_in(CLUSTER, &work(answer), &[secret, map], &json!({}))
 }
 
-/// A member that is in order gets what it should have meanwhile.
+/// A healthy member gets its works meanwhile.
 fn others_go_on(place: &Place<'_>, answer: &str) -> Result<()> {
     let name = format!("beside-{answer}");
     place.work(&name, &[config_map(place.cluster, &name, &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied(&name)
 }
 
-/// Secrets that it was to create.
+/// The number of requests to create the Secret.
 fn posts(member: &FakeMember) -> usize {
     member.requests().iter().filter(|request| is_post(request)).count()
 }
 
-/// The member is no server that could let go of anything.
+/// Removes the works' finalizers: the member is no real server that could delete objects.
 fn end(place: Place<'_>) -> Result<()> {
     place.deliver_to(CLUSTER, None)?;
     let works = OF_OBJECT.map(|(answer, _)| work(answer)).into_iter().chain(OF_MEMBER.map(work));
@@ -183,7 +185,7 @@ impl Script {
                 Reply::json(200, &json!({"kind": "APIGroupList", "groups": [{"name": GROUP, "versions": [version]}]}))
             }
             (&Method::GET, "/api/v1") => Reply::json(200, &resources()),
-            // What cannot be watched or listed is read from time to time.
+            // Kinds that cannot be listed or watched are read from time to time.
             (&Method::GET, APPLIED | SECRETS | MAPS) => Reply::json(403, &status(403, "no lists")),
             (&Method::POST, SECRETS) => self.scripted(),
             (&Method::POST, MAPS) => Reply::json(201, &object("ConfigMap", "map")),
@@ -191,18 +193,18 @@ impl Script {
         }
     }
 
-    /// What whoever creates a Secret is told.
+    /// The answer to the creation of a Secret.
     fn scripted(&self) -> Reply {
         let answer = *self.answer.lock();
         match answer {
             "201" => Reply::json(201, &object("Secret", "any")),
             "503" => Reply::full(503, &[("content-type", "text/plain")], "no, it said"),
-            // As a webhook does.
+            // As a webhook answers.
             "429" => {
                 let headers = [("content-type", "application/json"), ("retry-after", OBJECT_RESTS)];
                 Reply::full(429, &headers, status(429, "no, it said").to_string())
             }
-            // As an API server does.
+            // As an overloaded API server answers.
             "overload" => {
                 let rest = REST.as_secs().to_string();
                 Reply::full(429, &[("content-type", "text/plain"), ("retry-after", &rest)], "Too many requests")
@@ -222,7 +224,7 @@ impl Script {
     }
 }
 
-/// As the part would have made it.
+/// The `AppliedManifestWork` as the part would have created it.
 fn applied(name: &str, agent: &str) -> Value {
     let work = name.strip_prefix(&format!("{}-", hash())).unwrap_or_default();
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": "AppliedManifestWork",

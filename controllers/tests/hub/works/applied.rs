@@ -1,4 +1,4 @@
-//! What is in a work is on the member, and what is not in it any more is not.
+//! The objects of a work are on the member, and those that it no longer contains are not.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::{FINALIZER, Place, TOLD, condition, config_map, hash, said};
 use crate::fixture::{SOON, definition, print};
 
-/// From a fact of a member until the hub has it: two seconds, less the pause between two looks.
+/// From a change on a member until the hub reports it: two seconds, less the pause between two
+/// reads.
 const FACT: Duration = Duration::from_millis(1800);
 
 pub fn everything(testbed: &Testbed) -> Result<()> {
@@ -26,7 +27,7 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
         "spec": {"selector": labels, "ports": [{"port": 80}]}});
     let widget =
         json!({"apiVersion": "works.example/v1", "kind": "Everything", "metadata": {"name": "one"}, "size": 3});
-    // Backwards: the order is the controllers'.
+    // In reverse: the controllers choose the order.
     let mut manifests = [
         widget,
         deployment,
@@ -66,7 +67,7 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
     place.end(&["all"])
 }
 
-/// A rank begins when the one before was answered, by the member's own log of requests.
+/// A rank begins once the rank before is answered, by the member's audit log.
 fn in_order(place: &Place<'_>, own: &str) -> Result<()> {
     const RANKS: [&[&str]; 5] = [
         &["namespaces", "customresourcedefinitions"],
@@ -92,7 +93,7 @@ fn in_order(place: &Place<'_>, own: &str) -> Result<()> {
     Ok(())
 }
 
-/// So many pods of the Deployment are running on nodes of the member.
+/// `count` pods of the Deployment run on nodes of the member.
 fn running(place: &Place<'_>, own: &str, count: usize) -> Result<()> {
     let pods = place.member().read(&format!("pods -n {own} -l app=web"))?;
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
@@ -101,7 +102,7 @@ fn running(place: &Place<'_>, own: &str, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// How long it takes from the member's word that so many are ready until the hub has it.
+/// The time from the member's report that `replicas` are ready until the hub has it.
 fn told_of(place: &Place<'_>, own: &str, replicas: usize) -> Result<Duration> {
     let fact = wait::until(&format!("{replicas} to be ready"), SOON, || {
         let found = place.member().read(&format!("deployment web -n {own}"))?;
@@ -116,7 +117,7 @@ fn told_of(place: &Place<'_>, own: &str, replicas: usize) -> Result<Duration> {
     Ok(fact.elapsed())
 }
 
-/// The `AppliedManifestWork` lists them all, and owns each.
+/// The `AppliedManifestWork` lists all objects, and owns each.
 fn listed(place: &Place<'_>, own: &str) -> Result<()> {
     let applied = place.applied("all")?;
     ensure!(applied["metadata"]["name"] == format!("{}-all", hash()), "{applied}");
@@ -199,12 +200,12 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
         let told = place.wait_manifest("mixed", ordinal, "Applied", "False/AppliedManifestFailed")?;
         ensure!(told.contains(why), "{told}");
     }
-    // A definition that comes later counts within ten seconds, with no edit.
+    // A kind that is defined later is applied within ten seconds, without an edit.
     let kind = definition("late.example", "Late", "v1", "Cluster");
     testbed.member.server.apply(&[kind])?;
     wait::until_true("the late one", TOLD, || Ok(!place.object("lates.late.example", "late")?.is_null()))?;
     place.wait_manifest("mixed", 1, "Applied", "True/AppliedManifestComplete")?;
-    // And one that goes takes nothing with it that was not its own.
+    // A kind that is removed affects no other kind's objects.
     place.member().delete("crd lates.late.example")?;
     wait::until("that it is missed", 2 * SOON, || {
         let work = place.read("mixed")?;
@@ -239,14 +240,14 @@ pub fn orphans(testbed: &Testbed) -> Result<()> {
     place.work("some", &manifests, &json!({}))?;
     let is_back = || Ok(!owners("left")?.is_null() && !owners("owned")?.is_null());
     wait::until_true("that all is taken back", SOON, is_back)?;
-    // The end of a work takes what it owns, and leaves what is an orphan of its own.
+    // Deletion of a work removes the objects that it owns, and leaves those that it orphans.
     place.work("some", &manifests, &left)?;
     wait::until_true("that one is let go", SOON, || Ok(owners("left")?.is_null()))?;
     let uid = place.object("configmap", "left")?["metadata"]["uid"].clone();
     place.delete(&format!("{} some -n {cluster}", super::WORKS))?;
     ensure!(place.object("configmap", "owned")?.is_null(), "what it owned is left behind");
     ensure!(place.object("configmap", "left")?["metadata"]["uid"] == uid, "what it left was taken");
-    // Another one takes over what is there, and leaves all of it.
+    // Another work takes over the existing objects, and leaves all of them.
     place.work("all", &manifests, &json!({"deleteOption": {"propagationPolicy": "Orphan"}}))?;
     place.wait_applied("all")?;
     place.delete(&format!("{} all -n {cluster}", super::WORKS))?;
@@ -255,12 +256,12 @@ pub fn orphans(testbed: &Testbed) -> Result<()> {
     place.end(&[])
 }
 
-/// Values of any depth and number may be in a manifest.
+/// Values in a manifest may have any depth and number.
 pub fn unreadable(testbed: &Testbed) -> Result<()> {
     let cluster = "works-unreadable";
     let mut place = Place::start(testbed, cluster)?;
     let nested = (0..200).fold(json!(1), |inner, _| json!({"a": inner}));
-    // Some 400 KiB of text.
+    // About 400 KiB of text.
     let many = json!(vec![json!({"a": 0}); 50_000]);
     for (name, values, why) in [("deep", nested, "recursion limit"), ("heavy", many, "more than 24 MiB")] {
         let mut manifest = config_map(cluster, name, &json!({}));
@@ -271,7 +272,7 @@ pub fn unreadable(testbed: &Testbed) -> Result<()> {
     let good = |name: &str| place.work(name, &[config_map(cluster, name, &json!({"a": "b"}))], &json!({}));
     good("before")?;
     place.wait_applied("before")?;
-    // Those that list them all hold nobody else up either.
+    // After a restart, which lists all works, they block no others, either.
     place.running.restart()?;
     let good = |name: &str| place.work(name, &[config_map(cluster, name, &json!({"a": "b"}))], &json!({}));
     good("after")?;
@@ -282,7 +283,7 @@ pub fn unreadable(testbed: &Testbed) -> Result<()> {
     place.end(&["heavy", "before", "after"])
 }
 
-/// By kubectl: it reads what is that deep.
+/// Reads by kubectl, which accepts such a depth.
 fn told(testbed: &Testbed, cluster: &str, work: &str, why: &str) -> Result<()> {
     let condition = "jsonpath={.status.conditions[?(@.type==\"Applied\")].message}";
     wait::until(&format!("{work} to say why"), SOON, || {

@@ -1,4 +1,4 @@
-//! What no member can do as it stands is told of the manifest, and holds nobody else up.
+//! Manifests that no member can apply are reported, and block no others.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::{Place, WORKS, condition, config_map, said, strategy};
 use crate::fixture::{SOON, namespace};
 
-/// Of an object's data, by the API server.
+/// The API server's limit of an object's data.
 const MEBIBYTE: usize = 1 << 20;
 
-/// For 1,500 objects to be applied.
+/// Time to apply 1,500 objects.
 const MANY: Duration = Duration::from_mins(3);
-/// Of one work, by the documentation.
+/// The limit of one work, by the documentation.
 const MOST_MANIFESTS: usize = 1_500;
 
-/// Applies a work of `manifests` and one that is good, which is last; returns what is told of each
-/// but that one.
+/// Applies a work of `manifests` and a valid one, which is last; returns the messages of all but
+/// that one.
 fn told(place: &Place<'_>, name: &str, mut manifests: Vec<Value>, more: &Value) -> Result<Vec<String>> {
     let bad = manifests.len();
     let good = format!("{name}-good");
@@ -46,7 +46,7 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     let all = told(&place, "refused", vec![config_map(&ending, "late", &json!({"a": "b"})), long], &json!({}))?;
     ensure!(all[0].contains("is being terminated") && all[0].contains(&ending), "{}", all[0]);
     ensure!(all[1].contains("may not be more than 1048576 bytes") || all[1].contains("Too long"), "{}", all[1]);
-    // What cannot be changed is left as it is, and what cannot be changed is named.
+    // An object with an immutable field stays as it is, and the message names the field.
     let all = told(&place, "fixed", vec![web("two")], &json!({}))?;
     ensure!(all[0].contains("spec.selector") && all[0].contains("immutable"), "{}", all[0]);
     let found = place.object("deployment", "fixed")?;
@@ -55,7 +55,7 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     place.end(&["refused", "fixed"])
 }
 
-/// A namespace of the member that ends, and does not come to its end.
+/// A namespace of the member that stays in termination.
 fn terminating(place: &Place<'_>) -> Result<String> {
     let name = format!("{}-ending", place.cluster);
     let mut held = config_map(&name, "held", &json!({}));
@@ -70,8 +70,8 @@ fn terminating(place: &Place<'_>) -> Result<String> {
     Ok(name)
 }
 
-/// An object of a Helm release is told to be Helm's where nothing is forced, and shared where it
-/// is: what Helm marks it with stays.
+/// For an object of a Helm release, the status reports a conflict with Helm where nothing is
+/// forced. Where the object is shared, Helm's labels and annotations stay.
 pub fn of_helm(testbed: &Testbed) -> Result<()> {
     let cluster = "works-helm";
     let place = Place::start(testbed, cluster)?;
@@ -96,7 +96,8 @@ pub fn of_helm(testbed: &Testbed) -> Result<()> {
     place.end(&["helm", "updated"])
 }
 
-/// Names that no `AppliedManifestWork` can have; and 188 characters, which one can.
+/// A work whose `AppliedManifestWork` would have too long a name, and a work's name of 188
+/// characters, which fits.
 pub fn names(testbed: &Testbed) -> Result<()> {
     let cluster = "works-names";
     let place = Place::start(testbed, cluster)?;
@@ -111,7 +112,7 @@ pub fn names(testbed: &Testbed) -> Result<()> {
     place.end(&[&fits, &long])
 }
 
-/// Paths and expressions that are broken, or would never end.
+/// Paths and expressions that are invalid, or would never end.
 pub fn expressions(testbed: &Testbed) -> Result<()> {
     let cluster = "works-expressions";
     let place = Place::start(testbed, cluster)?;
@@ -161,13 +162,14 @@ pub fn expressions(testbed: &Testbed) -> Result<()> {
     }
     place.wait_manifest("odd", 4, "Good", "True/ConditionRuleEvaluated")?;
     limited(&place)?;
-    // All that is told nobody else waits for.
+    // None of these blocks another work.
     place.work("beside", &[map("beside")], &json!({}))?;
     place.wait_applied("beside")?;
     place.end(&["odd", "beside", "many"])
 }
 
-/// More expressions than a work may have: the rest is told to be our own limit's doing.
+/// More expressions than a work may have: for the rest, the status reports an internal error, for
+/// our own limit.
 fn limited(place: &Place<'_>) -> Result<()> {
     let rule = |number: usize| {
         let expression = format!("{number} == {number}");
@@ -197,21 +199,21 @@ fn limited(place: &Place<'_>) -> Result<()> {
     })
 }
 
-/// More manifests than are applied, as many as are, and as many whose status is larger than the hub
-/// takes: each says so, and holds nothing else up.
+/// More manifests than the limit, as many as the limit, and as many with a status that is too large
+/// for the hub: each reports so, and blocks no other.
 pub fn crowded(testbed: &Testbed) -> Result<()> {
     let cluster = "works-crowded";
     let place = Place::start(testbed, cluster)?;
     let map = |number: usize| config_map(cluster, &format!("crowd-{number}"), &json!({"a": "x".repeat(150)}));
     let maps: Vec<Value> = (0..=MOST_MANIFESTS).map(map).collect();
-    // This member reads no list of more than 1,024 entries (feature gate CBORServingAndStorage).
-    // Objects that are left behind are not listed.
+    // This member accepts no list of more than 1,024 entries (feature gate CBORServingAndStorage).
+    // Orphaned objects are not listed.
     let orphans = json!({"deleteOption": {"propagationPolicy": "Orphan"}});
     place.work("crowd", &maps, &orphans)?;
     let told = place.wait("crowd", "Applied", "False/AppliedManifestWorkFailed")?;
     ensure!(told.contains("it has 1501 manifests, and at most 1500 are applied: split it"), "{told}");
     ensure!(place.object("configmap", "crowd-0")?.is_null(), "it was applied");
-    // As much as a work may hold.
+    // The most that a work may hold.
     place.work("crowd", &maps[..MOST_MANIFESTS], &orphans)?;
     wait::until("that all are applied", MANY, || {
         let work = place.read("crowd")?;
@@ -226,7 +228,7 @@ pub fn crowded(testbed: &Testbed) -> Result<()> {
         Ok(place.read(name)?["status"]["resourceStatus"]["manifests"].as_array().map_or(0, Vec::len))
     };
     ensure!(manifests("crowd")? == MOST_MANIFESTS, "{}", manifests("crowd")?);
-    // Each part of a manifest that its status repeats is long.
+    // All parts of a manifest that its status repeats are long.
     let (kind, name) = ("K".repeat(60), "n".repeat(195));
     let long = |number: usize| {
         let name = format!("{name}-{number:04}");

@@ -1,4 +1,4 @@
-//! What is complete is applied no more, and told of all the same.
+//! Complete objects are no longer applied, but still reported.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -17,7 +17,7 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
     place.end(&["some", "all"])
 }
 
-/// One object of a work is complete, the other is not.
+/// One object of the work is complete, the other is not.
 fn one_of_two(place: &Place<'_>) -> Result<()> {
     let mut jobs = ["first", "second"].map(|name| job(place.cluster, name));
     let rules = json!({"manifestConfigs": configs(place.cluster, true)});
@@ -25,7 +25,7 @@ fn one_of_two(place: &Place<'_>) -> Result<()> {
     place.wait("some", "Complete", "False/ConditionRulesAggregated")?;
     finish(place, "first")?;
     place.wait_manifest("some", 0, "Complete", "True/ConditionRuleEvaluated")?;
-    // Its time is over, and the work changes.
+    // The complete job is deleted, as after its TTL, and the work changes.
     place.member().delete(&format!("job first -n {}", place.cluster))?;
     place.wait_manifest("some", 0, "Available", "False/ResourceNotAvailable")?;
     for job in &mut jobs {
@@ -41,7 +41,7 @@ fn one_of_two(place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All of a work is complete, until its rule goes.
+/// All of a work is complete, until its rule is removed.
 fn whole(place: &Place<'_>) -> Result<()> {
     let cluster = place.cluster;
     let manifests = [job(cluster, "third"), config_map(cluster, "beside", &json!({"v": "1"}))];
@@ -70,7 +70,7 @@ fn job(cluster: &str, name: &str) -> Value {
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}})
 }
 
-/// A value of config maps, and maybe when jobs are complete.
+/// A feedback value of config maps, and with `has_rules` a rule for the completion of jobs.
 fn configs(cluster: &str, has_rules: bool) -> Value {
     let of =
         |group: &str, resource: &str| json!({"group": group, "resource": resource, "namespace": cluster, "name": "*"});

@@ -1,4 +1,4 @@
-//! The end of a work.
+//! Deletion of a work.
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
@@ -63,7 +63,7 @@ pub fn away(testbed: &Testbed) -> Result<()> {
     let applied = condition(&told["status"], "Applied");
     ensure!(applied["status"] == "True", "what was applied is applied: {applied}");
     ensure!(!place.object("configmap", "a")?.is_null());
-    // Back again.
+    // The member is back.
     place.register(cluster)?;
     wait::until_true("its end", 4 * SOON, || Ok(place.read("waits")?.is_null()))?;
     ensure!(place.object("configmap", "a")?.is_null(), "its object is left behind");

@@ -1,4 +1,4 @@
-//! What a work's executor may not do is not done for it.
+//! Without the right of a work's executor, nothing is done for it.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -51,15 +51,15 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(&refused), "{told}");
     ensure!(place.object("secret", "s")?.is_null() && place.object("role", "more")?.is_null());
     ensure!(!place.object("role", "has")?.is_null());
-    // What is only read is read for nobody who may not read it.
+    // An object that is only read is not read for an executor without the right to read it.
     let read = json!({"resourceIdentifier": {"group": "", "resource": "secrets", "namespace": cluster, "name": "*"},
         "updateStrategy": {"type": "ReadOnly"}, "feedbackRules": [{"type": "WellKnownStatus"}]});
     let mut reading = executor.clone();
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    // With the right, both are made. What was refused is asked for again within a minute, as the
-    // unit test `a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself` shows.
+    // With the right, both are created. Refused objects are retried within a minute, as the unit
+    // test `a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself` shows.
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     let (user, what) = (
         format!("system:serviceaccount:{cluster}:deployer"),

@@ -1,4 +1,4 @@
-//! Values of each type that an object has.
+//! Feedback of values of each type.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -10,7 +10,7 @@ use crate::fixture::SOON;
 
 const SYNCED: &str = "StatusFeedbackSynced";
 
-/// A value of each type, of a Service with two ports.
+/// Puts a Service with two ports, and a feedback rule with these paths.
 fn put(place: &Place<'_>, paths: &[(&str, &str)]) -> Result<()> {
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": place.cluster, "annotations": {"long": "x".repeat(1100)}},
@@ -23,7 +23,7 @@ fn put(place: &Place<'_>, paths: &[(&str, &str)]) -> Result<()> {
     place.work("told", &[service], &json!({"manifestConfigs": [config]}))
 }
 
-/// The values, as the hub has them.
+/// Waits until the hub has these values.
 fn wait_values(place: &Place<'_>, expected: &Value) -> Result<()> {
     wait::until(&format!("{expected} to be told"), SOON, || {
         let work = place.read("told")?;
@@ -57,7 +57,7 @@ pub fn scalar(testbed: &Testbed) -> Result<()> {
     put(&place, &SCALARS)?;
     wait_values(&place, &scalars().into())?;
     place.wait_manifest("told", 0, SYNCED, "True/StatusFeedbackSynced")?;
-    // A path at a list is told to be wrong, and the other values are told all the same.
+    // A path to a list is reported as an error, and the other values are still reported.
     put(&place, &[&SCALARS[..], &[("list", ".spec.ports"), ("first", ".spec.ports[*].port")]].concat())?;
     let told = place.wait_manifest("told", 0, SYNCED, "False/StatusFeedbackSyncFailed")?;
     ensure!(told.contains("the type []interface {} of the value for list is not found"), "{told}");
@@ -73,7 +73,7 @@ pub fn raw(testbed: &Testbed) -> Result<()> {
     let raw = vec![json("selector", r#"{"app":"web"}"#), json("all", "[80,81]")];
     wait_values(&place, &[scalars(), raw.clone()].concat().into())?;
     place.wait_manifest("told", 0, SYNCED, "True/StatusFeedbackSynced")?;
-    // More than the API has room for.
+    // Longer than the API allows.
     put(&place, &[&SCALARS[..], &paths, &[("long", ".metadata.annotations")]].concat())?;
     let told = place.wait_manifest("told", 0, SYNCED, "False/StatusFeedbackSyncFailed")?;
     ensure!(told.contains("for name long is larger than the maximum"), "{told}");

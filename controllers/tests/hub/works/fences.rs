@@ -1,4 +1,4 @@
-//! Clusters that are not ours to touch, or that cannot be reached.
+//! Clusters that the part must not touch, or that cannot be reached.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{APPLIED, PLACE, Place, condition, config_map, hash};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::rendered;
 
-/// Of a member that is away: after them, it rests for 16 s and more.
+/// Failed requests to an unreachable member, after which it rests for 16 s and more.
 const TRIES: f64 = 5.0;
-/// From the word of a cluster until its work is told.
+/// From a change of the cluster until the status of its work.
 const WAKES: Duration = Duration::from_secs(8);
 
 pub fn untouched(testbed: &Testbed) -> Result<()> {
@@ -27,7 +27,8 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     place.wait_applied("ours")?;
     ensure!(testbed.member.has_seen("ours-map")?, "the audit log would not say it");
     ensure!(!testbed.member.has_seen("foreign-map")?, "the member was asked for it");
-    // Nor for anything else: both clusters lead to one member, whose log does not say for which.
+    // There is no other request, either. Both clusters lead to one member, whose log does not tell
+    // them apart.
     let asked = |cluster: &str| {
         let series = format!("cluster=\"{cluster}\"");
         let name = "cluster_gateway_delivery_member_requests_total";
@@ -38,11 +39,11 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     ensure!(!asked(other)?, "a request went to {other}");
     let work = place.read_in(other, "foreign")?;
     ensure!(work["status"].is_null() && work["metadata"]["finalizers"].is_null(), "{work}");
-    // It says so, and it is ours.
+    // Once delivery is on, the work is ours.
     place.deliver_to(other, Some("push"))?;
     place.wait_in(other, "foreign", "Applied", "True/AppliedManifestWorkComplete")?;
     ensure!(asked(other)?);
-    // And not any more: everything stays, and nothing is followed.
+    // Once it is off, everything stays, and changes are not applied.
     place.deliver_to(other, None)?;
     place.work_in(other, "foreign", &[config_map(cluster, "foreign-map", &json!({"a": "c"}))], &json!({}))?;
     place.work("ours", &[config_map(cluster, "ours-map", &json!({"a": "c"}))], &json!({}))?;
@@ -54,7 +55,7 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     place.end(&["ours"])
 }
 
-/// The policy that limits the controllers' token where they also stand in for registration.
+/// With the policy that limits the controllers' token where they also stand in for registration.
 pub fn guarded(testbed: &Testbed) -> Result<()> {
     let (cluster, name) = ("works-guarded", "works-limits");
     let place = Place::start(testbed, cluster)?;
@@ -76,7 +77,7 @@ pub fn guarded(testbed: &Testbed) -> Result<()> {
     let other = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "guarded", "namespace": cluster}, "spec": spec})
     .to_string();
-    // Which asks for no more than the right to patch.
+    // Server-side apply needs only the right to patch.
     let words = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", "--as", &me];
     wait::until("that they may not write it", SOON, || {
         let refused = testbed.hub.server.kubectl().args(words).stdin(other.clone()).run()?;
@@ -120,14 +121,14 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     ensure!(agent(&place)?.starts_with("cluster-gateway"), "{}", agent(&place)?);
     let finalizers = place.applied("second")?["metadata"]["finalizers"].to_string();
     ensure!(finalizers.contains("applied-manifest-work-cleanup"), "it has none, as a klusterlet's end leaves it");
-    // Once: an agent that runs all the same is not fought over.
+    // Adoption happens once: if the agent still runs, the part does not fight it.
     let back = json!({"spec": {"agentID": "klusterlet"}});
     let failures = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
     let before = failures()?;
     place.member().patch(&format!("{APPLIED} {}-second", hash()), &back)?;
     wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
     ensure!(agent(&place)? == "klusterlet", "it was taken twice");
-    // Nor does one that starts anew, and finds the word there.
+    // A replica that starts with the annotation already set does not adopt again, either.
     place.running.restart()?;
     let failed = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
     wait::until_true("that it is looked at again", SOON, || Ok(failed()? > 0.5))?;
@@ -150,17 +151,17 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     place.work("open", &[config_map(cluster, "open", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("open")?;
     place.delete(&format!("managedcluster {other}"))?;
-    // Away, it changes no condition, and comes to what is wanted when it is back.
+    // An unreachable member changes no condition, and gets the wanted state when it is back.
     let before = place.read("open")?["status"].clone();
     let nowhere = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at("https://127.0.0.1:1");
     testbed.hub.register_member(cluster, &nowhere)?;
     place.work("open", &[config_map(cluster, "open", &json!({"a": "c"}))], &json!({}))?;
     let away = || place.running.metric("cluster_gateway_delivery_member_requests_total", "code=\"50");
-    // So often that it rests for long by then.
+    // After so many failures, the pause is long.
     wait::until_true("that it was asked", 3 * SOON, || Ok(away()? >= TRIES))?;
     ensure!(place.read("open")?["status"] == before, "{}", place.read("open")?["status"]);
     place.register(cluster)?;
-    // Its cluster says something, as it does when it is healthy again.
+    // The cluster changes, as it does when it is healthy again.
     place.annotate(&format!("managedcluster {cluster} healthy=again"))?;
     let healthy = Instant::now();
     place.wait_applied("open")?;

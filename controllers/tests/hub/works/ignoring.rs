@@ -1,4 +1,4 @@
-//! What is left to others on a member, and is not fought over.
+//! Fields that are left to others on a member, and are not fought over.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use super::{Place, config_map, strategy};
 use crate::fixture::SOON;
 
-/// As `ignoreFields` name the same field.
+/// The ways in which `ignoreFields` names the same field.
 const WAYS: [(&str, &str, &str); 3] = [
     ("path", "jsonPaths", ".data.a"),
     ("pointer", "jsonPointers", "/data/a"),
     ("jq", "jqPathExpressions", ".data | select(has(\"b\")) | .a"),
 ];
-/// Changes, each of which leads to a pass.
+/// Changes that each lead to a pass.
 const PASSES: usize = 5;
-/// Least times between tries of what others hold, and change.
+/// Shortest pauses between attempts for an object that conflicts and changes.
 const BETWEEN_TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
 
 fn change(place: &Place<'_>, name: &str, data: &Value) -> Result<()> {
@@ -35,7 +35,7 @@ fn wait_data(place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
     })
 }
 
-/// Has the part look at all that was changed before: it is told of changes in their order.
+/// Waits until the part has seen all earlier changes: it sees changes in their order.
 fn looked(place: &Place<'_>, marker: &str) -> Result<()> {
     change(place, marker, &json!({"a": "by hand"}))?;
     wait_data(place, marker, &json!({"a": "wanted"}))
@@ -69,7 +69,7 @@ pub fn each_way(testbed: &Testbed) -> Result<()> {
     for name in names(present).iter().chain(&names(changed)) {
         ensure!(place.object("configmap", name)?["data"]["a"] == "by hand", "{name} was fought over");
     }
-    // Another field of the manifests changes: those that heed changes alone are applied as a whole.
+    // Another field of the manifests changes: with `OnSpokeChange`, the whole manifest is applied.
     put("2")?;
     for name in names(present) {
         wait_data(&place, &name, &json!({"a": "by hand", "b": "2"}))?;
@@ -82,8 +82,8 @@ pub fn each_way(testbed: &Testbed) -> Result<()> {
     place.end(&["ignoring"])
 }
 
-/// Beside the member's own autoscaler, which sets replicas: where they are in the manifest and
-/// ignored, and where the manifest leaves them to it.
+/// Beside the member's own autoscaler, which sets the replicas: once the manifest has them and they
+/// are ignored, and once the manifest does not have them.
 pub fn autoscaled(testbed: &Testbed) -> Result<()> {
     let cluster = "works-autoscaled";
     let place = Place::start(testbed, cluster)?;
@@ -92,14 +92,14 @@ pub fn autoscaled(testbed: &Testbed) -> Result<()> {
     for (name, replicas, ignored) in [("scaled", json!(1), ignored), ("shared", Value::Null, json!([]))] {
         scaled(&place, name, &replicas, &ignored).map_err(|error| error.context(autoscaler.log_tail()))?;
     }
-    // The member fills in what is scaled by, which is let be too.
+    // The member adds defaults to the autoscaler's object, which are left alone, too.
     let updates = place.running.metric("cluster_gateway_delivery_actions_total", "action=\"update\"")?;
     ensure!(updates < 0.5, "{updates} updates of what is as it should be");
     drop(autoscaler);
     place.end(&["scaled", "shared"])
 }
 
-/// By the generations that the member counts, each of the two wrote what is its own once.
+/// By the generations that the member counts, each of the two writers wrote its own fields once.
 fn scaled(place: &Place<'_>, name: &str, replicas: &Value, ignored: &Value) -> Result<()> {
     let (cluster, labels) = (place.cluster, json!({"app": name}));
     let deployment = |image: &str| {
@@ -133,7 +133,7 @@ fn scaled(place: &Place<'_>, name: &str, replicas: &Value, ignored: &Value) -> R
     let by = place.object("deployment", name)?["metadata"]["managedFields"].clone();
     let scale = by.as_array().into_iter().flatten().find(|entry| entry["subresource"] == "scale");
     let scaler = scale.map(|entry| &entry["manager"]);
-    // Of a field that nobody had, the member does not say who scaled it.
+    // For a field that had no owner, the member does not record who scaled it.
     ensure!(scaler.map_or(replicas.is_null(), |manager| manager == "kube-controller-manager"), "who scaled it? {by}");
     let applies = || place.running.metric("cluster_gateway_delivery_actions_total", "action=\"apply\"");
     let before = applies()?;
@@ -147,15 +147,15 @@ fn scaled(place: &Place<'_>, name: &str, replicas: &Value, ignored: &Value) -> R
     place.wait_applied(name)?;
     let found = place.object("deployment", name)?;
     ensure!(found["spec"]["replicas"] == 3, "replicas are taken back: {found}");
-    // Made, scaled, and given the other image.
+    // Created, scaled, and given the other image.
     ensure!(found["metadata"]["generation"] == 3, "it was written over and over: {found}");
-    // Which is no write if it changes nothing.
+    // An apply that changes nothing writes nothing, so applies are counted as well.
     let applies = applies()? - before;
     ensure!(applies < 1.5, "it was applied {applies} times");
     Ok(())
 }
 
-/// A conflict of server-side apply is told, and not tried over and over.
+/// A conflict of server-side apply is reported, and not retried continuously.
 pub fn conflicts(testbed: &Testbed) -> Result<()> {
     let cluster = "works-conflicts";
     let place = Place::start(testbed, cluster)?;
@@ -176,7 +176,7 @@ pub fn conflicts(testbed: &Testbed) -> Result<()> {
     }
     let tries = refused(testbed, cluster)?.len();
     ensure!(tries == 1, "{tries} tries while others of its work changed");
-    // It changes itself: it is tried again, and not each time.
+    // After a change of the object itself, the part retries, but not for each change.
     for other in changing {
         place.member().annotate(&format!("configmap taken -n {cluster} touched={other}"))?;
         looked(&place, other)?;
@@ -196,7 +196,7 @@ pub fn conflicts(testbed: &Testbed) -> Result<()> {
     place.end(&["conflicts"])
 }
 
-/// When the member refused to have its object applied, since the first time.
+/// When the member refused to apply the object, relative to the first refusal.
 fn refused(testbed: &Testbed, cluster: &str) -> Result<Vec<Duration>> {
     let all = testbed.member.seen(&format!("/namespaces/{cluster}/configmaps/taken"))?;
     let refused = all.iter().filter(|entry| entry["responseStatus"]["code"] == 409);
@@ -207,7 +207,7 @@ fn refused(testbed: &Testbed, cluster: &str) -> Result<Vec<Duration>> {
     times.iter().map(since).collect()
 }
 
-/// A field manager that is none of ours is refused where the work is written, and names the field.
+/// The hub refuses a field manager with a wrong name when the work is written, and names the field.
 pub fn managers(testbed: &Testbed) -> Result<()> {
     let cluster = "works-managers";
     let place = Place::start(testbed, cluster)?;

@@ -1,4 +1,4 @@
-//! A leader dies amid its works, and another ends what it began.
+//! A leader dies in the middle of its works, and another finishes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -17,17 +17,18 @@ use crate::fixture::{SOON, print};
 
 const CLUSTER: &str = "works-killed";
 const WORKS_HERE: usize = 100;
-/// Of them, so many have begun when their leader dies.
+/// At least this many objects exist when the leader dies.
 const BEGUN: usize = 20;
-/// What a leader may have under way on one member (`--requests-per-cluster`).
+/// A leader's limit of concurrent requests to one member (`--requests-per-cluster`).
 const AT_ONCE: usize = 4;
-/// From the death of a leader: its Lease's 15 s since the last renewal, and the calls to take it.
+/// From a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
+/// over.
 const TAKE_OVER: Duration = Duration::from_secs(16);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 
 pub fn killed(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, CLUSTER)?;
-    // Nothing is to be done before all works are there.
+    // Delivery starts only once all works exist.
     place.deliver(None)?;
     place.running.stop()?;
     let mut first = place.running.process(testbed, "works-first")?;
@@ -40,10 +41,10 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
         ensure!(there.len() >= BEGUN, "{} so far", there.len());
         Ok(there)
     })?;
-    // Who waits has nothing to ask of a member.
+    // A standby sends no requests to members.
     let asked = place.running.metric("cluster_gateway_delivery_member_requests_total", CLUSTER)?;
     ensure!(asked < 0.5, "one that waits made {asked} requests");
-    // Only the hub is asked, whose gateway asks the member.
+    // The leader connects only to the hub, whose gateway reaches the member.
     let (connected, hub) = (connections(&first.process)?, place.testbed.hub.server.url());
     let hub: SocketAddr = hub.trim_start_matches("https://").parse()?;
     first.process.signal("KILL")?;
@@ -74,7 +75,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     place.end(&[])
 }
 
-/// One that stops gives its Lease up: the next work is applied by another a moment later.
+/// A leader that stops gives its Lease up: another applies the next work a moment later.
 pub fn stopped(testbed: &Testbed) -> Result<()> {
     let cluster = "works-stopped";
     let mut place = Place::start(testbed, cluster)?;
@@ -103,7 +104,8 @@ pub fn stopped(testbed: &Testbed) -> Result<()> {
     place.end(&["before", "after"])
 }
 
-/// That each object, and what lists it, was made once and written no more on the member.
+/// Checks that each object, and the `AppliedManifestWork` that lists it, was created once and not
+/// written again on the member.
 fn once_each(place: &Place<'_>) -> Result<()> {
     let objects = format!("/api/v1/namespaces/{CLUSTER}/configmaps");
     let lists = format!("/apis/{GROUP}/v1/appliedmanifestworks");
@@ -117,8 +119,8 @@ fn once_each(place: &Place<'_>) -> Result<()> {
             continue;
         }
         let object = format!("{}/{name}", text("/objectRef/resource"));
-        // What the first had under way when it died may be stored and not answered. The other may
-        // try it again, which the member refuses.
+        // A request that was in flight when the first leader died may have been stored without an
+        // answer. The other leader may repeat it, which the member refuses.
         if entry["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300) {
             writes.entry(object).or_default().push(format!("{verb} {}", text("/objectRef/subresource")));
         } else {
@@ -135,7 +137,7 @@ fn once_each(place: &Place<'_>) -> Result<()> {
                 cut += 1;
                 continue;
             };
-            // What lists the objects is made, and then told what it lists.
+            // An `AppliedManifestWork` is created, and then its status lists the object.
             let most = if object.starts_with("configmaps") { 1 } else { 2 };
             ensure!(writes.len() <= most, "{object}: {writes:?}");
         }
@@ -144,7 +146,7 @@ fn once_each(place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All at once.
+/// Creates all works at once.
 fn works(place: &Place<'_>) -> Result<()> {
     let work = |number: usize| {
         let name = format!("killed-{number}");
@@ -155,7 +157,7 @@ fn works(place: &Place<'_>) -> Result<()> {
     place.testbed.hub.server.create(&(0..WORKS_HERE).map(work).collect::<Vec<_>>())
 }
 
-/// The version of each object that is there.
+/// The version of each object that exists.
 fn objects(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
     let list = place.member().read(&format!("configmaps -n {CLUSTER}"))?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
@@ -165,7 +167,7 @@ fn objects(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
     Ok(all.filter(|(name, _)| name.starts_with("killed-")).collect())
 }
 
-/// The version of each work, and whether it is told to be applied and available.
+/// The version of each work, and whether its status says applied and available.
 fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
     let list = place.testbed.hub.server.read(&format!("{WORKS} -n {CLUSTER}"))?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
@@ -176,7 +178,7 @@ fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
     Ok(all.collect())
 }
 
-/// Where the program's TCP connections go to.
+/// The remote addresses of the program's TCP connections.
 fn connections(process: &Process) -> Result<BTreeSet<SocketAddr>> {
     let id = process.program_id()?;
     let output = Command::new("ls").arg("-l").arg(format!("/proc/{id}/fd")).output()?;
@@ -186,7 +188,7 @@ fn connections(process: &Process) -> Result<BTreeSet<SocketAddr>> {
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (remote, state, inode) = (fields[2], fields[3], fields[9]);
-        // Established: what listens goes nowhere.
+        // Only established connections: listening sockets have no remote address.
         if state == "01" && files.contains(&format!("socket:[{inode}]")) {
             let (address, port) = remote.split_once(':').context("an address and a port")?;
             let address = u32::from_str_radix(address, 16)?.to_le_bytes();

@@ -1,4 +1,4 @@
-//! No right that the chart grants stands idle, and the part needs no more.
+//! Each right that the chart grants is used, and the part needs no others.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -11,11 +11,11 @@ use crate::part::Part;
 use crate::rights::used::{events, none_idle, right};
 use crate::rights::{grant, is_refused_to, rendered, started_without};
 
-/// Where the controllers are: what they are refused is in the log of all tests.
+/// The controllers' own namespace: refusals are in a log that all tests share.
 const PLACE: &str = "audited-works";
 const PART: &str = "controllers.parts.manifestworks=true";
 const CLUSTER: &str = "works-entitled";
-/// Without it, what is no longer wanted stays.
+/// Without this right, objects that are no longer wanted stay.
 const DELETE: (&str, &str) = ("clustergateways/proxy", "delete");
 
 pub fn used(testbed: &Testbed) -> Result<()> {
@@ -29,7 +29,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     all_to_do(&place, 1)?;
     all_done(&place, 1)?;
     let objects = rendered(testbed, PLACE, PART)?;
-    // A work is read by itself where there is no more memory for it: here is little of anything.
+    // A single work is read only when the memory for works is full, which it is not here.
     let beside = events().into_iter().chain([right("work.open-cluster-management.io", "manifestworks", "get")]);
     none_idle(testbed, PLACE, &objects, mark, &beside.collect())?;
     place.running.stop()?;
@@ -46,7 +46,8 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.end(&["app", "new-0", "new-1", "new-2"])
 }
 
-/// Has an object made, one updated, one applied, and one removed; and a work begin.
+/// Gives the part an object to create, one to update, one to apply, and one to remove; and a new
+/// work.
 fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
     let map = |name: &str, value: &str| config_map(CLUSTER, name, &json!({"a": value}));
     let changes = format!("{number}");
@@ -56,7 +57,7 @@ fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
     place.work(&format!("new-{number}"), &[map(&format!("new-{number}"), "x")], &json!({}))
 }
 
-/// Waits until that is so.
+/// Waits until all of it is done.
 fn all_done(place: &Place<'_>, number: usize) -> Result<()> {
     place.wait_applied("app")?;
     place.wait_applied(&format!("new-{number}"))?;

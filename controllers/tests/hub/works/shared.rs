@@ -1,4 +1,4 @@
-//! What two works have in common: a name on one member, or an object.
+//! Two works that share a name on one member, or an object.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{APPLIED, Place, WORKS, config_map, hash};
 use crate::fixture::{SOON, event};
 
-/// Until two works have changed an object back so often that it is told.
+/// Time until two works have changed an object back often enough for a report.
 const CONTESTED: Duration = Duration::from_mins(2);
 
-/// Who keeps what was applied of the work `web`.
+/// The agent that keeps the objects of the work `web`.
 fn keeper(place: &Place<'_>) -> Result<String> {
     let applied = place.applied("web")?;
     applied["spec"]["agentID"].as_str().map(str::to_owned).with_context(|| applied.to_string())
@@ -40,16 +40,17 @@ pub fn one_member(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(&format!("kept for cluster \"{cluster}\"")), "{told}");
     let first = place.object("configmap", "first")?;
     ensure!(place.object("configmap", "second")?.is_null(), "each takes away what the other applied");
-    // As an earlier version wrote it. Whose objects it lists takes it over.
+    // The ID as an earlier version wrote it. The cluster that owns the listed objects takes the
+    // list over.
     let id = keeper(&place)?;
     let unnamed = id.strip_suffix(&format!("-{cluster}")).with_context(|| id.clone())?;
     place.member().patch(&format!("{APPLIED} {}-web", hash()), &json!({"spec": {"agentID": unnamed}}))?;
     wait_keeper(&place, cluster)?;
-    // The end of one that was kept off takes nothing along.
+    // Deletion of the work that was kept off removes nothing.
     place.delete(&format!("{WORKS} web -n {other}"))?;
     ensure!(place.object("configmap", "first")? == first, "it was written, or is gone");
     ensure!(keeper(&place)? == id);
-    // Taken over, it is the other's.
+    // After adoption, the objects belong to the other cluster.
     place.work_in(other, "web", &map("second"), &json!({}))?;
     place.deliver(None)?;
     place.deliver_to(other, Some("adopt"))?;

@@ -1,4 +1,4 @@
-//! What is told of objects: values, and conditions by rules.
+//! Reports of objects: values, and conditions by rules.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Place, condition, config_map};
 use crate::fixture::SOON;
 
-/// For which a value changes as often as it can.
+/// The period in which a value changes as often as possible.
 const FLAPS: Duration = Duration::from_secs(13);
 
 pub fn told(testbed: &Testbed) -> Result<()> {
@@ -40,7 +40,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     place.wait_manifest("told", 1, "Odd", "False/ConditionRuleExpressionError")?;
     ensure!(place.values("told", 1)? == json!({"text": "t"}), "{}", place.values("told", 1)?);
     place.wait_manifest("told", 1, "StatusFeedbackSynced", "True/StatusFeedbackSynced")?;
-    // A path at an object is no value, and a rule that goes takes its condition along.
+    // A path to an object gives no value, and removal of a rule removes its condition.
     let maps = of("configmaps", "", json!({"feedbackRules": feedback(&bad)}));
     let ttl = json!({"ttlSecondsAfterFinished": 3, "propagationPolicy": "Foreground"});
     let jobs = of("jobs", "batch", json!({"feedbackRules": [{"type": "WellKnownStatus"}], "conditionRules": rules}));
@@ -60,7 +60,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
         Ok(Instant::now())
     })?;
     ensure!(place.values("told", 0)?["JobComplete"] == "True", "{}", place.values("told", 0)?);
-    // Nothing more of it is applied.
+    // The complete work is no longer applied.
     place.member().delete(&format!("configmap map -n {cluster}"))?;
     place.wait_gone("told")?;
     ensure!(complete.elapsed() > Duration::from_secs(1), "its time was not waited for");
@@ -68,7 +68,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     place.end(&[])
 }
 
-/// What the controllers of a cluster would say: this member has none for jobs.
+/// Finishes a job as a cluster's controllers would: this member has none for jobs.
 pub fn finish(place: &Place<'_>, job: &str) -> Result<()> {
     let now = place.member().read("namespace default")?["metadata"]["creationTimestamp"].clone();
     let of = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now});
@@ -99,8 +99,8 @@ pub fn flapping(testbed: &Testbed) -> Result<()> {
             versions.push(now);
         }
     }
-    // A handful at once, then one in five seconds, which goes on like that (`pace::tests`): one in
-    // each second would be more.
+    // A handful of writes at once, then one in five seconds, which continues like that
+    // (`pace::tests`): one per second would be more.
     ensure!((3..=10).contains(&versions.len()), "{} writes for {value} changes", versions.len());
     wait::until("the last value", 2 * SOON, || {
         let told = place.values("flapping", 0)?;

@@ -1,4 +1,4 @@
-//! What is so is not written again.
+//! What is already correct is not written again.
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use tokio::time::Instant;
 use super::{GROUP, Place, WORKS, condition, config_map};
 use crate::fixture::{SOON, print, wait_end_within};
 
-/// In the gate. `TEST_WORKS=1000` takes too long for it.
+/// The number in the gate. `TEST_WORKS=1000` would take too long there.
 const WORKS_HERE: usize = 100;
-/// Of those, so many with pods, and so many with a Service: nodes and addresses are only so many.
+/// The works with pods, and those with a Service: the member has a limited number of nodes and
+/// addresses.
 const WITH_PODS: usize = 4;
 const WITH_SERVICE: usize = 50;
-/// For which nothing is asked.
+/// A period without requests.
 const QUIET: Duration = Duration::from_secs(5);
 
 pub fn restart(testbed: &Testbed) -> Result<()> {
@@ -55,7 +56,7 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     wait::until_true("all to be looked at", limit, || Ok(asked(&place)? >= expected))?;
     wait::until_true("all to count", limit, || Ok(is_all(counted(&place)?)))?;
     print(&format!("{works_here} works, {objects} objects: looked at {:.1?} after a restart", begin.elapsed()));
-    // One more work ends after all that is to be done for the others.
+    // One more work is finished after everything that is left to do for the others.
     place.work("last", &[config_map(cluster, "last", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("last")?;
     let after = versions(&place, cluster)?;
@@ -67,7 +68,7 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.end(&[])
 }
 
-/// So many works, with what is not written again.
+/// As many works as `names`, with everything that must not be written again.
 fn works(cluster: &str, names: &[String]) -> Vec<Value> {
     let web = json!({"resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": cluster, "name": "*"},
         "feedbackRules": [{"type": "WellKnownStatus"}],
@@ -90,7 +91,7 @@ fn works(cluster: &str, names: &[String]) -> Vec<Value> {
     works
 }
 
-/// Every object's, on the hub and on the member.
+/// The versions of all objects, on the hub and on the member.
 fn versions(place: &Place<'_>, cluster: &str) -> Result<Vec<String>> {
     let of = crate::fixture::versions;
     let hub = of(&place.testbed.hub.server, &format!("{WORKS} -n {cluster}"))?;
@@ -98,12 +99,12 @@ fn versions(place: &Place<'_>, cluster: &str) -> Result<Vec<String>> {
     Ok([hub, member, of(place.member(), super::APPLIED)?].concat())
 }
 
-/// Nothing is asked any more, either.
+/// Checks that there are no more requests to the member, either.
 fn quiet(place: &Place<'_>, cluster: &str, asked: &impl Fn(&Place<'_>) -> Result<f64>) -> Result<()> {
     let (settled, begin) = (asked(place)?, Instant::now());
     while begin.elapsed() < QUIET {
         ensure!((asked(place)? - settled).abs() < 0.1, "{settled} requests became {}", asked(place)?);
-        // Which takes its time, and leads to a look at nothing.
+        // This takes its time, and leads to a pass that changes nothing.
         place.annotate(&format!("{WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! How objects are brought to what is wanted, and kept so.
+//! How objects get their wanted state, and keep it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Place, config_map, strategy};
 use crate::fixture::{SOON, event};
 
-/// A change by hand, as somebody with kubectl makes it.
+/// A change by hand, as by a person with kubectl.
 fn change(place: &Place<'_>, name: &str, value: &str) -> Result<()> {
     place.member().patch(&format!("configmap {name} -n {}", place.cluster), &json!({"data": {"a": value}})).map(drop)
 }
@@ -47,14 +47,14 @@ pub fn each(testbed: &Testbed) -> Result<()> {
         change(&place, name, "by hand")?;
     }
     wait_data(&place, "update", &json!({"a": "wanted"}))?;
-    // The field is kubectl's now: no force, no fight.
+    // The field now belongs to kubectl: without force, the part does not fight.
     let told = place.wait_manifest("each", 2, "Applied", "False/AppliedManifestFailed")?;
     ensure!(told.contains("conflict with \"kubectl-patch\" using v1: .data.a"), "{told}");
     wait_data(&place, "once", &json!({"a": "by hand"}))?;
     wait_data(&place, "server", &json!({"a": "by hand"}))?;
     wait_data(&place, "seen", &json!({"a": "by hand"}))?;
     ensure!(place.object("configmap", "seen")?["metadata"]["ownerReferences"].is_null(), "what is only read is owned");
-    // With force it is taken back.
+    // With force, it takes the field back.
     let forced = json!({"type": "ServerSideApply", "serverSideApply": {"force": true}});
     place.work(
         "each",
@@ -64,7 +64,7 @@ pub fn each(testbed: &Testbed) -> Result<()> {
     wait_data(&place, "server", &json!({"a": "wanted"}))?;
     wait_data(&place, "once", &json!({"a": "wanted"}))?;
     place.wait_applied("each")?;
-    // Deleted by hand, one comes back; what is only read is told to be missing.
+    // A deleted object is recreated; an object that is only read is reported as missing.
     place.member().delete(&format!("configmap update seen -n {cluster}"))?;
     wait_data(&place, "update", &json!({"a": "wanted"}))?;
     place.wait_manifest("each", 3, "Available", "False/ResourceNotAvailable")?;
@@ -132,12 +132,12 @@ pub fn contested(testbed: &Testbed) -> Result<()> {
         anyhow::Ok(waited.clone())
     };
     (0..2).try_for_each(|round| contest(round).map(drop))?;
-    // At once, after a second, after five.
+    // The repairs come at once, after 1 s, and after 5 s.
     let waited = contest(2)?;
     ensure!(waited[2] > Duration::from_secs(3) && waited[2] > waited[0], "{waited:?}");
     place.wait_applied("contested")?;
     ensure!(event(testbed, cluster, "contested", "ObjectContested").is_err(), "three are no contest");
-    // After thirty, and it is told who does it.
+    // After 30 s, with a report of the other writer.
     let waited = contest(3)?;
     ensure!(waited[3] > Duration::from_secs(20), "{waited:?}");
     let note = wait::until("an Event", SOON, || event(testbed, cluster, "contested", "ObjectContested"))?;
@@ -157,7 +157,7 @@ pub fn filled(testbed: &Testbed) -> Result<()> {
     place.wait_applied("filled")?;
     let before = place.object("service", "web")?;
     ensure!(before["spec"]["clusterIP"].is_string(), "{before}");
-    // A look at it, and nothing is written.
+    // This change leads to a pass without a write.
     place.member().annotate(&format!("service web -n {cluster} touched=yes"))?;
     let touched = place.object("service", "web")?;
     let mut labelled = service;

@@ -1,4 +1,4 @@
-//! A member that only its agent reaches.
+//! A member that can be reached only through its agent.
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
@@ -32,7 +32,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let map = |value: &str| [config_map(cluster, "far", &json!({"a": value}))];
     place.work("far", &map("b"), &json!({}))?;
     place.wait_applied("far")?;
-    // What is seen comes through the tunnel as well.
+    // Changes on the member are also seen through the tunnel.
     let change = |value: &str| {
         place.member().patch(&format!("configmap far -n {cluster}"), &json!({"data": {"a": value}})).map(drop)
     };

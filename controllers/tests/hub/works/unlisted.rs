@@ -1,4 +1,4 @@
-//! Somebody takes objects off the list of what is applied: they are neither forgotten nor left
+//! Objects that are removed by hand from the list of applied objects are neither forgotten nor left
 //! behind.
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,7 +18,7 @@ pub fn by_hand(testbed: &Testbed) -> Result<()> {
     let uids = wait_listed(&place, "kept", &["a", "b", "c"])?;
     strip(&place, "kept")?;
     ensure!(wait_listed(&place, "kept", &["a", "b", "c"])? == uids, "they are others");
-    // Off the list and out of the work, while nobody looks.
+    // Removed from the list and from the work, while the controllers are stopped.
     place.running.stop()?;
     strip(&place, "kept")?;
     place.work("kept", &[map("b"), map("c")], &json!({}))?;
@@ -29,7 +29,7 @@ pub fn by_hand(testbed: &Testbed) -> Result<()> {
     place.end(&["kept"])
 }
 
-/// Off the list, and its work is deleted.
+/// Removed from the list before the work is deleted.
 fn ended(place: &mut Place<'_>) -> Result<()> {
     let mut held = config_map(place.cluster, "held", &json!({"a": "b"}));
     held["metadata"]["finalizers"] = json!(["works.example/held"]);
@@ -53,13 +53,13 @@ fn ended(place: &mut Place<'_>) -> Result<()> {
     place.wait_gone("gone")
 }
 
-/// Nothing is listed any more.
+/// Empties the list of applied objects.
 fn strip(place: &Place<'_>, work: &str) -> Result<()> {
     let nothing = json!({"status": {"appliedResources": []}});
     place.member().patch(&format!("{APPLIED} {}-{work} --subresource=status", hash()), &nothing).map(drop)
 }
 
-/// Waits until these are listed, and no others. Returns their UIDs.
+/// Waits until exactly these are listed; returns their UIDs.
 fn wait_listed(place: &Place<'_>, work: &str, names: &[&str]) -> Result<Vec<String>> {
     wait::until(&format!("{names:?} to be listed"), TOLD, || {
         let listed = place.applied(work)?["status"]["appliedResources"].as_array().cloned().unwrap_or_default();
