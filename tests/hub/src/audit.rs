@@ -1,6 +1,6 @@
-//! What `ServiceAccounts` write on a hub, and what it refuses to them, by its own audit log: a
-//! program that asks in vain for what its chart does not grant may say nothing of it, nor one that
-//! writes what it must not.
+//! The requests of `ServiceAccounts` on a hub and its refusals, from the hub's own audit log: a
+//! program may not report that it lacks a right that its chart does not grant, or that it writes
+//! what it must not.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::control_plane::Launcher;
 
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
-/// Namespaces of whose accounts everything is logged, reads too: for tests of what a program reads.
+/// Namespaces for whose accounts everything is logged, including reads: for tests of what a program
+/// reads.
 const READERS: [&str; 10] = [
     "audited-registration",
     "audited-accounts",
@@ -25,18 +26,18 @@ const READERS: [&str; 10] = [
     "audited-argocd",
 ];
 
-/// What somebody asked, as roles name it.
+/// A right that a request used, in the words of roles.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     /// Empty for the core group.
     pub group: String,
-    /// With its subresource, behind a slash.
+    /// With its subresource after a slash.
     pub resource: String,
-    /// As RBAC knows it.
+    /// As RBAC names it.
     pub verb: String,
 }
 
-/// An audit log of what `ServiceAccounts` ask.
+/// An audit log of the requests of `ServiceAccounts`.
 #[derive(Debug, Clone)]
 pub struct Audit {
     log: PathBuf,
@@ -50,7 +51,8 @@ impl Audit {
         Self::prepare_for(launcher, name, &[])
     }
 
-    /// The same of writes alone: reads are many. Of the accounts of a few namespaces, of both.
+    /// The same for writes only, since reads are many. For the accounts of a few namespaces it logs
+    /// both.
     pub fn prepare_of_writes(launcher: &Launcher, name: &str) -> Result<(Self, [String; 2])> {
         Self::prepare_for(launcher, name, &WRITES)
     }
@@ -64,13 +66,14 @@ impl Audit {
         Ok((Self { log }, flags))
     }
 
-    /// How much there is until now.
+    /// The length of the log so far.
     pub fn mark(&self) -> Result<usize> {
         Ok(self.read()?.len())
     }
 
-    /// What the accounts of `namespace` were refused for want of a right, since `mark`; an error if
-    /// they have asked for nothing. Who asks nothing is refused nothing.
+    /// The requests of the accounts of `namespace` that were refused since `mark` because a right
+    /// is missing. An error if the accounts have made no requests, because then none can be
+    /// refused.
     pub fn refusals(&self, namespace: &str, mark: usize) -> Result<Vec<String>> {
         let theirs = self.asked(&format!("system:serviceaccount:{namespace}:"), mark)?;
         anyhow::ensure!(!theirs.is_empty(), "nobody of {namespace} has asked for anything");
@@ -80,7 +83,7 @@ impl Audit {
             .collect())
     }
 
-    /// What the account has written since `mark`, as verb and URL; what was refused is no write.
+    /// The account's writes since `mark`, as verb and URL, without refused ones.
     pub fn writes(&self, account: (&str, &str), mark: usize) -> Result<Vec<String>> {
         let written = self.events(account, mark)?.into_iter().filter(|event| {
             let is_write = WRITES.iter().any(|verb| event["verb"] == *verb);
@@ -89,12 +92,12 @@ impl Audit {
         Ok(written.map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"]))).collect())
     }
 
-    /// What the account has asked since `mark` and was not refused.
+    /// The account's requests since `mark` that were not refused.
     pub fn used(&self, account: (&str, &str), mark: usize) -> Result<BTreeSet<Right>> {
         let mut used = BTreeSet::new();
         for event in self.events(account, mark)? {
             let (right, code) = (Right::of(&event), event["responseStatus"]["code"].as_u64());
-            // An apply that makes an object needs the right to create it, too.
+            // An apply that creates an object needs the right to create it, too.
             if code == Some(201) && right.verb == "patch" {
                 used.insert(Right { verb: "create".to_owned(), ..right.clone() });
             }
@@ -120,23 +123,23 @@ impl Audit {
         Ok(events.map(|event| text(&event["objectRef"]["name"])).collect())
     }
 
-    /// Of one account, since `mark`.
+    /// The events of one account since `mark`.
     fn events(&self, (namespace, account): (&str, &str), mark: usize) -> Result<Vec<Value>> {
         let name = format!("system:serviceaccount:{namespace}:{account}");
         Ok(self.asked(&name, mark)?.into_iter().filter(|event| event["user"]["username"] == name).collect())
     }
 
-    /// The events of users whose names begin so, since `mark`.
+    /// The events since `mark` of users whose names begin with `users`.
     fn asked(&self, users: &str, mark: usize) -> Result<Vec<Value>> {
         let log = self.read()?;
         let lines = log.get(mark..).context("the log is shorter than it was")?.lines();
-        // Most are of others: to read all of them takes a second.
+        // Most lines are of other users, and it takes a second to parse all of them.
         let lines = lines.filter(|line| line.contains(users));
         let events = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(events.filter(|event| event["user"]["username"].as_str().is_some_and(|it| it.starts_with(users))).collect())
     }
 
-    /// The file comes with the first event, and a last line may be half written.
+    /// The file is created with the first event, and its last line may be incomplete.
     fn read(&self) -> Result<String> {
         match std::fs::read_to_string(&self.log) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -162,8 +165,8 @@ fn text(field: &Value) -> String {
     field.as_str().unwrap_or_default().to_owned()
 }
 
-/// Of `verbs`, all if there are none. The controllers of Kubernetes, of which there are many, say
-/// too much.
+/// The policy for `verbs`, or for all verbs if empty. It leaves out Kubernetes' own controllers,
+/// which make too many requests.
 fn policy(verbs: &[&str]) -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",

@@ -1,5 +1,5 @@
-//! What a hub and a member have in common: a kube-apiserver with an authority of its own on a
-//! shared etcd, and the managers that stand beside it.
+//! What a hub and a member have in common: a kube-apiserver with its own CA on a shared etcd, and
+//! its controllers.
 //!
 //! Starting does not wait; `wait_ready` does, so that everything can come up at the same time.
 
@@ -31,12 +31,12 @@ use crate::wait;
 /// For a control plane to be ready on a busy machine; 5 s is usual on an idle one.
 const START_LIMIT: Duration = Duration::from_mins(2);
 
-/// What every program of a run needs to know.
+/// What all programs of a run share.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     /// The programs.
     pub tools: Tools,
-    /// Where files go.
+    /// The directory of their files.
     pub directory: PathBuf,
 }
 
@@ -74,7 +74,7 @@ struct Keys {
 // === impl Launcher ===
 
 impl Launcher {
-    /// Starts `tool`, whose log is called `name`.
+    /// Starts `tool` with a log named `name`.
     pub fn start<A: AsRef<std::ffi::OsStr>>(
         &self,
         name: &str,
@@ -119,8 +119,8 @@ impl Keys {
     }
 }
 
-/// A key as installers make it, PEM. RSA signs the same twice the same, other than ECDSA: a Secret
-/// of a token that is deleted and made again holds the same token.
+/// A key as installers create it, in PEM. Unlike ECDSA, RSA gives the same signature each time: if
+/// the Secret of a token is deleted and recreated, it holds the same token.
 fn rsa_key() -> Result<String> {
     let key = KeyPair::generate(KeySize::Rsa2048).map_err(|_| anyhow!("no RSA key"))?;
     let der = AsDer::<Pkcs8V1Der<'_>>::as_der(&key).map_err(|_| anyhow!("no PKCS#8"))?;
@@ -130,12 +130,12 @@ fn rsa_key() -> Result<String> {
 // === impl Etcd ===
 
 impl Etcd {
-    /// Starts it. Its users retry, so nobody waits for it.
+    /// Starts it. Its users retry, so no caller waits for it.
     pub fn start(launcher: &Launcher) -> Result<Self> {
         Self::start_called(launcher, "etcd")
     }
 
-    /// The same called `name`, for arrangements with several.
+    /// The same with the name `name`, for tests with several.
     pub fn start_called(launcher: &Launcher, name: &str) -> Result<Self> {
         let url = format!("http://127.0.0.1:{}", ports::free()?);
         let peers = format!("http://127.0.0.1:{}", ports::free()?);
@@ -153,12 +153,12 @@ impl Etcd {
         Ok(Self { process: launcher.start(name, Tool::Etcd, args)?, url })
     }
 
-    /// Where its clients find it.
+    /// The URL for its clients.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its process, to do something to.
+    /// Its process, for tests that signal or stop it.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
@@ -178,7 +178,7 @@ impl ApiServer {
         Self::start_for(launcher, etcd, name, service_range, &[], more)
     }
 
-    /// The same, whose certificate is also for `hosts`.
+    /// The same with a certificate that is also valid for `hosts`.
     pub fn start_for(
         launcher: &Launcher,
         etcd: &Etcd,
@@ -199,7 +199,7 @@ impl ApiServer {
             format!("--service-account-signing-key-file={}", keys.service_accounts.display()),
             format!("--service-account-issuer=https://{name}.local"),
         ];
-        // As an administrator it asks kubelets for logs and streams.
+        // It requests logs and streams from kubelets as an administrator.
         args.push(format!("--kubelet-client-certificate={}", keys.admin_files.certificate.display()));
         args.push(format!("--kubelet-client-key={}", keys.admin_files.key.display()));
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
@@ -207,8 +207,8 @@ impl ApiServer {
         Self::launch(launcher, name, Arc::new(keys), args)
     }
 
-    /// Starts a further replica with the same keys and the same objects, and `more` flags; it
-    /// writes no audit log, which the first one does.
+    /// Starts another replica with the same keys and objects, and `more` flags. It writes no audit
+    /// log, because the first one does.
     pub fn start_replica(&self, name: &str, more: &[String]) -> Result<Self> {
         let apart = |arg: &&String| arg.starts_with("--audit-") || arg.starts_with("--secure-port=");
         let args = self.args.iter().filter(|arg| !apart(arg)).chain(more).cloned().collect();
@@ -229,12 +229,12 @@ impl ApiServer {
         Ok(Self { process, args, name, launcher, address, keys, admin_kubeconfig })
     }
 
-    /// What it needed to know.
+    /// The launcher that it was started with.
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until it reports ready.
     pub fn wait_ready(&mut self) -> Result<()> {
         let client = self.client(Some(&self.keys.admin));
         let process = &mut self.process;
@@ -250,7 +250,7 @@ impl ApiServer {
         ended.map_or(Ok(()), Err)
     }
 
-    /// Where it listens.
+    /// Its listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -303,7 +303,7 @@ impl ApiServer {
     /// Kills it and waits until its port refuses connections.
     pub fn stop(&mut self) -> Result<()> {
         self.process.stop()?;
-        // Its supervisor goes a moment before the sockets of a large process do.
+        // Its supervisor ends a moment before the sockets of a large process close.
         wait::until_true("its port to be free", START_LIMIT, || Ok(TcpStream::connect(self.address).is_err()))
     }
 
@@ -313,12 +313,12 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Its process, to do something to.
+    /// Its process, for tests that signal or stop it.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// The process whose descendant it is.
+    /// The supervisor's process ID: the program is its descendant.
     pub fn process_id(&self) -> u32 {
         self.process.id()
     }

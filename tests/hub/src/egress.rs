@@ -1,5 +1,5 @@
-//! A control plane that does not reach its kubelets: a further replica of the member's API server
-//! whose egress selector sends everything towards the cluster through an HTTP CONNECT proxy.
+//! A control plane that cannot reach its kubelets directly: another replica of the member's API
+//! server whose egress selector sends everything for the cluster through an HTTP CONNECT proxy.
 //!
 //! `EgressSelectorConfiguration`: kubernetes
 //! `staging/src/k8s.io/apiserver/pkg/server/egressselector`.
@@ -20,11 +20,11 @@ pub enum Proxy {
     Uds(PathBuf),
     /// Over TCP with TLS, both sides with a certificate.
     Tls {
-        /// Where the proxy listens.
+        /// The proxy's listening address.
         address: SocketAddr,
         /// PEM file with the authority that signed its certificate.
         authority: PathBuf,
-        /// What the API server shows.
+        /// The certificate that the API server presents.
         identity: PemFiles,
     },
 }
@@ -32,8 +32,8 @@ pub enum Proxy {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts a further replica, called `name`, of `server` whose kubelets are behind this proxy.
-    /// Does not wait for it.
+    /// Starts another replica of `server`, named `name`, that reaches its kubelets through this
+    /// proxy. Does not wait for it.
     pub fn start_replica(&self, server: &ApiServer, name: &str) -> Result<ApiServer> {
         let path = server.launcher().file(&format!("{name}-egress.json"));
         std::fs::write(&path, self.document().to_string())?;

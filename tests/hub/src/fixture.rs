@@ -1,5 +1,5 @@
-//! The one [`Testbed`] that all tests of a binary share: started by the first of them, stopped when
-//! the last has ended.
+//! The one [`Testbed`] that all tests of a binary share: the first test starts it, and it is
+//! stopped after the last.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,21 +14,21 @@ use tokio::time::Instant;
 use crate::testbed::Testbed;
 use crate::turns::{self, Turns};
 
-/// Tests at a time, unless a binary says otherwise. Everything waits for the same API servers; more
-/// only makes single tests slower.
+/// Default limit of concurrent tests. All of them wait for the same API servers, so more would only
+/// make each test slower.
 const THREADS: usize = 3;
-/// Tests that are named after a run, those that took the longest.
+/// How many of the slowest tests are listed after a run.
 const SLOWEST: usize = 12;
 
-/// The testbed, once somebody needs it.
+/// The testbed, from the first test that needs it.
 pub struct Fixture {
     start: fn() -> Result<Testbed>,
     threads: usize,
     testbed: OnceLock<Result<Testbed, String>>,
     turns: Arc<Turns>,
-    /// Of its tests.
+    /// The number of tests.
     count: AtomicUsize,
-    /// How long each test took, the start of the testbed and what it waited for others aside.
+    /// How long each test took, without the start of the testbed and without waits for other tests.
     took: Mutex<Vec<(Duration, String)>>,
 }
 
@@ -53,12 +53,12 @@ pub fn test(
 // === impl Fixture ===
 
 impl Fixture {
-    /// Of a testbed that `start` prepares.
+    /// A fixture whose testbed `start` prepares.
     pub fn new(start: fn() -> Result<Testbed>) -> Arc<Self> {
         Self::with_threads(start, THREADS)
     }
 
-    /// The same, for so many tests at a time: more where most of them wait for a clock.
+    /// The same with this many concurrent tests: more where most of them wait for a clock.
     pub fn with_threads(start: fn() -> Result<Testbed>, threads: usize) -> Arc<Self> {
         Arc::new(Self {
             start,
@@ -70,13 +70,13 @@ impl Fixture {
         })
     }
 
-    /// Runs these of its tests that the command line asks for, and stops everything.
+    /// Runs those of the tests that the command line selects, and stops everything.
     pub fn run(self: Arc<Self>, trials: impl IntoIterator<Item = Vec<Trial>>) -> ExitCode {
         let mut arguments = Arguments::from_args();
         let trials: Vec<Trial> = trials.into_iter().flatten().collect();
         let at_once = arguments.test_threads.unwrap_or(self.threads);
         self.turns.open(at_once);
-        // A thread for each, most of which wait: who waits for another test keeps nobody from
+        // One thread per test. Most of them wait, so a test that waits for another keeps none from
         // running.
         arguments.test_threads = Some(if at_once > 1 { trials.len().max(1) } else { 1 });
         let conclusion = libtest_mimic::run(&arguments, trials);

@@ -1,4 +1,4 @@
-//! kube-rs' watcher and reflector on a resource of the gateway's group, in a thread of their own.
+//! kube-rs' watcher and reflector on a resource of the gateway's group, in a separate thread.
 
 use std::path::Path;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::informer::{Cache, Entry};
 
-/// How the objects of the beginning come.
+/// How it gets the initial objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
     /// A list, then a watch from its resource version on.
@@ -27,7 +27,7 @@ pub enum Beginning {
     Stream,
 }
 
-/// How often things happened.
+/// Counts of events.
 #[derive(Debug, Default)]
 struct Counts {
     starts: AtomicU64,
@@ -46,7 +46,7 @@ pub struct Follower {
 // === impl Follower ===
 
 impl Follower {
-    /// Starts one for `kind` and its `plural`, asking as `kubeconfig` says.
+    /// Starts one for `kind` and its `plural`, with the server and the credential of `kubeconfig`.
     pub fn start(kubeconfig: &Path, kind: &str, plural: &str, beginning: Beginning) -> Result<Self> {
         let kind = GroupVersionKind::gvk("cluster.core.oam.dev", "v1alpha1", kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
@@ -79,22 +79,22 @@ impl Follower {
         Ok(Self { store, counts, _stop: stop })
     }
 
-    /// What is in its cache now.
+    /// The current content of its cache.
     pub fn cache(&self) -> Cache {
         self.store.state().iter().map(|object| (object.name_any(), entry(object))).collect()
     }
 
-    /// How often it took all objects from the beginning.
+    /// How often it started over with all objects.
     pub fn starts(&self) -> u64 {
         self.counts.starts.load(Ordering::Relaxed)
     }
 
-    /// How often it was told that its resource version has expired (code 410).
+    /// How often the server answered that its resource version has expired (code 410).
     pub fn expired(&self) -> u64 {
         self.counts.expired.load(Ordering::Relaxed)
     }
 
-    /// How often anything else went wrong.
+    /// How often any other error occurred.
     pub fn failures(&self) -> u64 {
         self.counts.failures.load(Ordering::Relaxed)
     }
@@ -118,8 +118,8 @@ impl Counts {
     }
 }
 
-/// A client of kube-rs that asks as `kubeconfig` says. Must be made on the runtime that will drive
-/// it.
+/// A client of kube-rs with the server and the credential of `kubeconfig`. It must be created on
+/// the runtime that will drive it.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let text = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?;
@@ -127,7 +127,7 @@ pub async fn client(kubeconfig: &Path) -> Result<Client> {
 }
 
 fn entry(object: &DynamicObject) -> Entry {
-    // Where a ClusterGateway, and where a VirtualCluster, has it.
+    // The field of a ClusterGateway, and that of a VirtualCluster.
     let places = ["/spec/access/endpoint/const/address", "/spec/endpoint"];
     let endpoint = places.iter().find_map(|place| object.data.pointer(place)?.as_str()).unwrap_or_default();
     Entry {

@@ -1,6 +1,6 @@
-//! What the hub sends to the gateway passes here, and can be held back: a gateway that was not
-//! scheduled for a moment finds at once what came in that time. Connections are counted. Where
-//! there are several gateways, they take turns, and who does not accept is passed over.
+//! A relay for the hub's connections to the gateway, which can hold back what the hub sends: then a
+//! gateway finds everything at once, as if it had not been scheduled for a moment. It counts
+//! connections. Several gateways take turns, and those that do not accept are skipped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Of one read. What waits beyond it is in the sockets' buffers.
+/// Bytes per read. More than that waits in the sockets' buffers.
 const PIECE: usize = 64 * 1024;
 
-/// For a target to accept: those that do are on this machine.
+/// Time for a target to accept: those that do are on this machine.
 const ACCEPT: Duration = Duration::from_secs(5);
 
 /// A relay of TCP connections.
@@ -32,18 +32,18 @@ pub struct Gate {
     runtime: Option<Runtime>,
 }
 
-/// While it lives, nothing passes from the clients to the target; the other direction does.
+/// While it lives, no bytes pass from the clients to the target; the other direction continues.
 pub struct Held<'a>(&'a Gate);
 
 // === impl Gate ===
 
 impl Gate {
-    /// Relays to `target`, which need not be there yet.
+    /// Relays to `target`, which need not listen yet.
     pub fn start(target: SocketAddr) -> Result<Self> {
         Self::start_among(vec![target])
     }
 
-    /// Relays to `targets` by turns.
+    /// Relays to `targets` in turn.
     pub fn start_among(targets: Vec<SocketAddr>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).context("no port for the gate")?;
@@ -64,18 +64,18 @@ impl Gate {
         Ok(Self { address, targets, shut, accepted, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// Its listening port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Further connections go to these, as those of a Service do to its ready endpoints; those that
-    /// are open stay.
+    /// New connections go to these targets, like those of a Service to its ready endpoints; open
+    /// connections stay.
     pub fn set_targets(&self, targets: Vec<SocketAddr>) {
         *self.targets.write() = targets;
     }
 
-    /// Connections that came so far.
+    /// Connections accepted so far.
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl Gate {
 }
 
 impl Drop for Gate {
-    /// Does not wait, so that this may happen anywhere.
+    /// Does not wait, so that it can be dropped anywhere.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

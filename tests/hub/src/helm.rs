@@ -12,9 +12,9 @@ use crate::tools::{self, Tool};
 
 pub use self::release::{Workload, account_kubeconfig};
 
-/// Kinds that give an account its rights.
+/// Kinds that grant an account its rights.
 pub const RIGHTS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
-/// helm knows no hub while it renders: this is the one it supposes.
+/// helm has no hub while it renders; this is the version that it assumes.
 const KUBE_VERSION: &str = "--kube-version=1.35.4";
 
 /// A chart of this project.
@@ -73,13 +73,13 @@ impl Helm {
     /// A command line.
     pub fn args<A: AsRef<str>>(&self, args: impl IntoIterator<Item = A>) -> Invocation {
         let command = Invocation::new("helm", &self.binary, &self.kubeconfig, &self.home, args);
-        // Where it would look for settings and plugins of the user before its home.
+        // These would take precedence over its home for settings and plugins of the user.
         ["HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"]
             .into_iter()
             .fold(command, |command, variable| command.env(variable, &self.home.to_string_lossy()))
     }
 
-    /// Runs `command` (of one word or more) on the chart in `namespace` with more arguments; a
+    /// Runs `command` (one or more words) on the chart in `namespace` with more arguments; a
     /// failure is an error.
     pub fn on_chart(&self, command: &str, namespace: &str, more: &[String]) -> Result<String> {
         let chart = self.chart.directory().to_string_lossy().into_owned();
@@ -88,16 +88,16 @@ impl Helm {
         self.args(words).run()?.success().with_context(|| format!("helm {command} {}", more.join(" ")))
     }
 
-    /// The objects that the chart renders to, without a hub unless `more` has `--dry-run=server`,
-    /// for the version of a hub that the last `--kube-version` names.
+    /// The objects that the chart renders, without a hub unless `more` has `--dry-run=server`, for
+    /// the hub version of the last `--kube-version`.
     pub fn template(&self, release: &str, namespace: &str, more: &[String]) -> Result<Vec<Value>> {
         let more = [&[KUBE_VERSION.to_owned()], more].concat();
         parse(&self.on_chart(&format!("template {release}"), namespace, &more)?)
     }
 }
 
-/// Of `objects` that were rendered for `namespace` those that give an account its rights, with what
-/// helm fills in.
+/// Those of `objects`, rendered for `namespace`, that grant an account its rights, with the fields
+/// that helm fills in.
 pub fn rights(objects: &[Value], namespace: &str) -> Vec<Value> {
     let kind = |object: &Value| object["kind"].as_str().and_then(|kind| RIGHTS.iter().find(|right| **right == kind));
     let given = objects.iter().filter_map(|object| Some((kind(object)?, object.clone())));

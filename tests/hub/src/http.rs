@@ -1,8 +1,8 @@
-//! HTTPS requests by hand, for what kubectl cannot say: chosen headers, other people's
-//! certificates, many streams at a time.
+//! HTTPS requests by hand, for what kubectl cannot do: chosen headers, other people's certificates,
+//! many concurrent streams.
 //!
-//! A request and its answer are blocking, a fresh connection for each request (so that no answer
-//! depends on an earlier one), HTTP/1.1, within a time limit.
+//! A request and its answer are blocking, use a new connection each (so that no answer depends on
+//! an earlier one), HTTP/1.1, and a time limit.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// What a hub says of a request with a body for which its connection to the gateway had no room any
-/// more when its turn came: Go's client counts against the gateway's limit of streams what others
-/// have cancelled, until a PING after it is answered, closes the body, and then cannot send it on
+/// A hub's error for a request with a body, if its connection to the gateway had no room any more
+/// when the request's turn came. Go's client counts cancelled streams against the gateway's limit
+/// of streams until a PING after them is answered, closes the body, and then cannot send it on
 /// another connection (`awaitOpenSlotForStreamLocked` and `errCannotRewind` in `net/http`). Other
-/// tests cancel hundreds at once.
+/// tests cancel hundreds of streams at once.
 const UNSENT: &str = "net/http: cannot rewind body after connection loss";
-/// Of such a request, before the last.
+/// Attempts at such a request.
 const TRIES: usize = 5;
 
 /// A caller of one server.
@@ -43,7 +43,7 @@ pub struct Client {
     tls: Arc<ClientConfig>,
 }
 
-/// An open connection, for requests that follow one another at once.
+/// An open connection, for several requests in a row.
 pub struct Kept {
     runtime: Runtime,
     sender: SendRequest<Full<Bytes>>,
@@ -61,8 +61,8 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// The body of the answer to a GET without TLS, of a program of ours (which answers HTTP/1.0
-/// without chunks); must be 200.
+/// The body of the answer to a GET without TLS from one of our programs (which answers HTTP/1.0
+/// without chunks). The status must be 200.
 pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = std::net::TcpStream::connect_timeout(&address, LIMIT)?;
     stream.set_read_timeout(Some(LIMIT))?;
@@ -77,13 +77,14 @@ pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
 // === impl Client ===
 
 impl Client {
-    /// Calls the server at `address`, whose certificate must be below `authority`, and presents
-    /// `identity`.
+    /// A client for the server at `address`, whose certificate must be issued by `authority`; it
+    /// presents `identity`.
     pub fn new(address: SocketAddr, authority: &Authority, identity: Option<&Issued>) -> Self {
         Self { address, tls: pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1) }
     }
 
-    /// Calls whoever is at `address`, as nobody: what a kubelet's probe does.
+    /// A client that accepts any certificate at `address` and presents none, like a kubelet's
+    /// probe.
     pub fn probe(address: SocketAddr) -> Self {
         Self { address, tls: pki::client_config(Trust::Anyone, None, pki::ALPN_H1) }
     }
@@ -93,7 +94,7 @@ impl Client {
         self.send(&Method::GET, path, headers, Bytes::new())
     }
 
-    /// Any request. One of which the hub itself says that it did not send it is sent again.
+    /// Sends any request. If the hub reports that it could not send it, it is sent again.
     pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         for _ in 0..TRIES {
             let response = self.send_once(method, path, headers, body.clone())?;
@@ -114,7 +115,7 @@ impl Client {
         .with_context(|| format!("{method} {path} failed"))
     }
 
-    /// The certificate that the server shows.
+    /// The certificate that the server presents.
     pub fn peer_certificate(&self) -> Result<CertificateDer<'static>> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let stream = runtime.block_on(async { tokio::time::timeout(LIMIT, self.connect()).await })??;
@@ -133,19 +134,19 @@ impl Client {
         Ok(Kept { runtime, sender, client: self.clone() })
     }
 
-    /// A connection, for what is not one request and its whole answer.
+    /// A connection, for other uses than one request and its whole answer.
     pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let tcp = TcpStream::connect(self.address).await?;
         Ok(TlsConnector::from(self.tls.clone()).connect("localhost".try_into()?, tcp).await?)
     }
 
-    /// An HTTP/2 connection, for what is many requests at a time and the resets of some.
+    /// An HTTP/2 connection, for concurrent requests and for resets of some of them.
     pub async fn h2(&self) -> Result<H2Connection> {
         let base = format!("https://{}", self.address);
         Ok(H2Connection::over(self.raw_h2().await?, base, H2Options::default()).await?)
     }
 
-    /// As [`Client::h2`], of which nothing is said yet.
+    /// Like [`Client::h2`], but before any HTTP/2 frames.
     pub async fn raw_h2(&self) -> Result<BoxedIo> {
         let tcp = TcpStream::connect(self.address).await?;
         tcp.set_nodelay(true)?;
@@ -154,8 +155,8 @@ impl Client {
         Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect("localhost".try_into()?, tcp).await?))
     }
 
-    /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the
-    /// connection.
+    /// Sends a GET and returns once the head of the answer has arrived. Dropping the body closes
+    /// the connection.
     pub async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<http::Response<Incoming>> {
         let request = self.request(&Method::GET, path, headers)?.body(Full::new(Bytes::new()))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
@@ -179,8 +180,8 @@ impl Client {
     }
 }
 
-/// Runs on a thread of its own: callers that go on asynchronously have a runtime, and one starts no
-/// other.
+/// Runs on a separate thread: asynchronous callers have a runtime, and no other can be started
+/// within it.
 fn apart<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let ran = std::thread::scope(|scope| scope.spawn(run).join());
     ran.unwrap_or_else(|_| bail!("a request panicked"))
@@ -194,7 +195,7 @@ impl Kept {
         self.send(&Method::GET, path, &[], Bytes::new())
     }
 
-    /// As [`Client::send`].
+    /// Like [`Client::send`].
     pub fn send(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         let request = self.client.request(method, path, headers)?.body(Full::new(body))?;
         let exchange = async {
@@ -231,7 +232,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Itself if the status is `expected`, an error that quotes it otherwise.
+    /// Returns itself if the status is `expected`, or an error that quotes it.
     pub fn expect(self, expected: StatusCode) -> Result<Self> {
         if self.status != expected {
             bail!("expected {expected}, got {}: {}", self.status, self.text());

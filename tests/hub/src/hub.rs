@@ -1,8 +1,8 @@
 //! The hub: an API server with its aggregator on, and the controllers that show whether an
-//! aggregated API is in anyone's way.
+//! aggregated API blocks others.
 //!
-//! Namespace deletion is the touchstone: the namespace controller asks every API group, ours
-//! included, what to delete.
+//! Namespace deletion is the touchstone: the namespace controller asks every API group, including
+//! ours, what to delete.
 
 mod registration;
 
@@ -51,7 +51,7 @@ impl Hub {
         Self::start_called(launcher, etcd, "hub", more)
     }
 
-    /// The same called `name`, for arrangements with several: each with a directory of its own.
+    /// The same with the name `name` and a directory of its own, for tests with several.
     pub fn start_called(launcher: &Launcher, etcd: &Etcd, name: &str, more: &[String]) -> Result<Self> {
         let front_proxy_authority = Authority::new("front-proxy-ca");
         let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
@@ -69,15 +69,16 @@ impl Hub {
         self.server.create_namespace(SECRET_NAMESPACE)
     }
 
-    /// Asks everything to end.
+    /// Signals everything to end.
     pub fn release(&mut self) {
         self.managers.iter_mut().for_each(Process::release);
         self.server.release();
     }
 }
 
-/// What makes an API server a hub: it passes on its callers' identities, proven by `identity`. No
-/// `--enable-aggregator-routing`: with it the aggregator refuses an `ExternalName` Service.
+/// Flags that make an API server a hub: it forwards its callers' identities and proves itself with
+/// `identity`. No `--enable-aggregator-routing`: with it the aggregator refuses an `ExternalName`
+/// Service.
 pub fn front_proxy_flags(launcher: &Launcher, authority: &Authority, identity: &Issued) -> Result<Vec<String>> {
     let authority_file = authority.write_to(&launcher.directory, "front-proxy-ca")?;
     let files = identity.write_to(&launcher.directory, FRONT_PROXY)?;
@@ -90,7 +91,7 @@ pub fn front_proxy_flags(launcher: &Launcher, authority: &Authority, identity: &
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
         format!("--proxy-client-cert-file={}", files.certificate.display()),
         format!("--proxy-client-key-file={}", files.key.display()),
-        // Tells when it has read another certificate.
+        // Logs when it has read another certificate.
         "--vmodule=dynamic_serving_content=2".to_owned(),
     ])
 }

@@ -1,5 +1,5 @@
-//! client-go's informer on a resource of the gateway's group, as a child process that tells what is
-//! in its cache (`tools/informer/main.go`).
+//! client-go's informer on a resource of the gateway's group, as a child process that reports its
+//! cache (`tools/informer/main.go`).
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use crate::process::PROXY_VARIABLES;
 
-/// For an answer from memory.
+/// Time for an answer from memory.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What a cache has of one object.
+/// The cache's fields of one object.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
@@ -29,10 +29,10 @@ pub struct Entry {
     pub endpoint: String,
 }
 
-/// A cache, by name.
+/// A cache: entries by name.
 pub type Cache = BTreeMap<String, Entry>;
 
-/// What is in the cache, and how it came there.
+/// The content of the cache, and the events that led to it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
     /// Whether the initial list is in.
@@ -51,9 +51,9 @@ pub struct Report {
     pub failures: u64,
     /// Bookmark events.
     pub bookmarks: u64,
-    /// How often the cache told a handler of an object with a new resource version.
+    /// How often the cache notified a handler of an object with a new resource version.
     pub updated: u64,
-    /// How often the cache told a handler that an object is gone.
+    /// How often the cache notified a handler of a deleted object.
     pub deleted: u64,
 }
 
@@ -68,8 +68,8 @@ pub struct Informer {
 // === impl Informer ===
 
 impl Informer {
-    /// Starts `program` for `resource`, asking as `kubeconfig` says. Its complaints go to the file
-    /// `log`.
+    /// Starts `program` for `resource`, with the server and the credential of `kubeconfig`. Its
+    /// standard error goes to the file `log`.
     pub fn start(program: &Path, kubeconfig: &Path, resource: &str, log: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(kubeconfig).args(["--resource", resource]);
@@ -82,7 +82,7 @@ impl Informer {
         Ok(Self { child, stdin, lines: lines(stdout) })
     }
 
-    /// What is in its cache now.
+    /// The current content of its cache.
     pub fn report(&mut self) -> Result<Report> {
         self.stdin.write_all(b"\n").context("the informer has ended")?;
         let line = self.lines.recv_timeout(LIMIT).map_err(|error| anyhow!("the informer does not answer: {error}"))?;

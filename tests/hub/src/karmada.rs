@@ -1,5 +1,5 @@
 //! Karmada's aggregated API server, with the hub as its control plane and the hub's etcd as its
-//! store. Clusters are used without any controller of Karmada's.
+//! store. Clusters are used without any of Karmada's controllers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
@@ -18,10 +18,10 @@ use crate::process::Process;
 use crate::tls_server::TlsServer;
 use crate::tools::{self, Tool};
 
-/// Its ServiceAccount, its role, and its Service.
+/// The name of its ServiceAccount, its role, and its Service.
 pub const NAME: &str = "karmada-aggregated-apiserver";
 
-/// For the control plane to find the group available.
+/// Time for the control plane to find the group available.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// The running server. Ended on drop.
@@ -63,8 +63,8 @@ impl Karmada {
         Ok(Self { process, server: TlsServer::new(address, authority, authority_file) })
     }
 
-    /// Starts a control plane called `name`, with files of its own, and the server, which has the
-    /// group there when this returns.
+    /// Starts a control plane named `name`, with its own files, and the server; its group is
+    /// available when this returns.
     pub fn start_apart(launcher: &Launcher, etcd: &Etcd, name: &str) -> Result<(Hub, Self)> {
         let launcher = Launcher { directory: launcher.file(name), ..launcher.clone() };
         std::fs::create_dir_all(&launcher.directory)?;
@@ -76,7 +76,7 @@ impl Karmada {
         Ok((plane, karmada))
     }
 
-    /// What Karmada installs, to have the group sent to this server.
+    /// The APIService that Karmada installs for this server.
     pub fn api_service(&self) -> Value {
         let service = json!({"name": NAME, "namespace": SECRET_NAMESPACE, "port": self.address().port()});
         json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -99,7 +99,7 @@ impl Deref for Karmada {
     }
 }
 
-/// Lets it read the Secrets of clusters, and whose certificates the hub trusts.
+/// Lets it read the clusters' Secrets, and the hub's configuration of trusted certificates.
 fn allow(hub: &Hub) -> Result<()> {
     let api_version = "rbac.authorization.k8s.io/v1";
     let rule = json!({"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list", "watch"]});

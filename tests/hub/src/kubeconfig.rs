@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use kit::pki::PemFiles;
 use serde_json::{Value, json};
 
-/// What a caller proves its identity with.
+/// A caller's credential.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// A bearer token.
@@ -23,7 +23,7 @@ pub enum Credential {
 pub struct Kubeconfig {
     /// URL, with a path if the API is served under one.
     pub server: String,
-    /// PEM file of the authority that signed the server's certificate.
+    /// PEM file with the CA of the server's certificate.
     pub authority: PathBuf,
     /// The user.
     pub credential: Credential,

@@ -1,5 +1,5 @@
-//! kubectl (or another client of its manners) as a child process: run to its end within a time
-//! limit, or started and read line by line.
+//! kubectl (or a client with a similar command line) as a child process: run to its end within a
+//! time limit, or started and read line by line.
 
 mod running;
 
@@ -17,7 +17,7 @@ use crate::process::PROXY_VARIABLES;
 /// Enough for any command of these tests on a busy machine.
 const DEFAULT_LIMIT: Duration = Duration::from_mins(1);
 
-/// Up to which programs written in Go collect no garbage.
+/// Memory up to which programs written in Go collect no garbage.
 const GO_MEMORY: &str = "256MiB";
 
 /// kubectl with one kubeconfig.
@@ -25,9 +25,9 @@ const GO_MEMORY: &str = "256MiB";
 pub struct Kubectl {
     /// The program.
     pub binary: PathBuf,
-    /// Whom it talks to, as whom.
+    /// The kubeconfig: its server and its user.
     pub kubeconfig: PathBuf,
-    /// Where it caches discovery.
+    /// The directory for its discovery cache.
     pub cache: PathBuf,
 }
 
@@ -65,7 +65,7 @@ impl Kubectl {
         self.args(line.split_whitespace()).run()?.success()
     }
 
-    /// Commands of a page, as somebody runs them who has kubectl.
+    /// Commands of a page, as run by a person with kubectl.
     pub fn shell(&self, commands: &str) -> Result<Invocation> {
         let programs = self.binary.parent().context("kubectl is nowhere")?.display();
         let path = format!("{programs}:{}", std::env::var("PATH")?);
@@ -82,8 +82,8 @@ impl Kubectl {
 // === impl Invocation ===
 
 impl Invocation {
-    /// A command line of `program`, called `name` in errors, which reads `kubeconfig` and keeps its
-    /// files in `home`.
+    /// A command line of `program`, with `name` as its name in errors; it reads `kubeconfig` and
+    /// keeps its files in `home`.
     pub(crate) fn new<A: AsRef<str>>(
         name: &str,
         program: &Path,
@@ -93,7 +93,8 @@ impl Invocation {
     ) -> Self {
         let mut command = Command::new(program);
         command.env("KUBECONFIG", kubeconfig).env("HOME", home).env("KUBECACHEDIR", home);
-        // Most of them end before they have anything to collect; a third of their time goes there.
+        // Most of these programs end before they have garbage to collect, and collection takes a
+        // third of their time.
         command.env("GOGC", "off").env("GOMEMLIMIT", GO_MEMORY);
         for variable in PROXY_VARIABLES {
             command.env_remove(variable);
@@ -157,7 +158,7 @@ impl Invocation {
         Ok(output)
     }
 
-    /// Starts it and hands it over while it runs.
+    /// Starts it and returns it while it runs.
     pub fn start(mut self) -> Result<Running> {
         let child = self.spawn()?;
         Running::new(child, self.line)
@@ -167,15 +168,15 @@ impl Invocation {
         let mut child = self.command.spawn().with_context(|| format!("cannot start `{}`", self.line))?;
         if let (Some(text), Some(mut pipe)) = (self.stdin.take(), child.stdin.take()) {
             // In a thread: kubectl may write before it has read everything. It may also stop
-            // reading; its words tell why.
+            // reading; its output says why.
             std::thread::spawn(move || drop(pipe.write_all(&text)));
         }
         Ok(child)
     }
 }
 
-/// Reads `pipe` to its end in a thread, then sends `wrap` of the text. Both pipes at their end
-/// means that kubectl has ended.
+/// Reads `pipe` to its end in a thread, then sends `wrap` of the text. Once both pipes are at their
+/// end, kubectl has ended.
 fn collect<T: Send + 'static>(
     pipe: Option<impl Read + Send + 'static>,
     sender: mpsc::Sender<T>,

@@ -1,4 +1,4 @@
-//! The product against real control planes on loopback: a hub (etcd, kube-apiserver with its
+//! The product with real control planes on loopback: a hub (etcd, kube-apiserver with its
 //! aggregator, kube-controller-manager) and a member (kube-apiserver, kube-controller-manager,
 //! kube-scheduler, kwok for nodes and pods, a kubelet for streams).
 //!

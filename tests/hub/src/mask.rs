@@ -1,10 +1,10 @@
-//! Takes out of kubectl's output what differs between two equal runs: ages, times, uids, resource
+//! Masks what differs between two equal runs in kubectl's output: ages, times, uids, resource
 //! versions, column widths.
 
 /// `text` with what varies replaced by `<age>`, `<time>`, `<uid>`, `<version>`, and runs of spaces
 /// by one space.
 ///
-/// `names` are replaced as well: pairs of what stands in the text and what to write instead.
+/// `names` are replaced as well: pairs of a text and its replacement.
 pub fn mask(text: &str, names: &[(&str, &str)]) -> String {
     let mut masked = String::with_capacity(text.len());
     for line in text.lines() {

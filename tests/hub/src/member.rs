@@ -1,5 +1,5 @@
-//! A member cluster: an API server, its controllers and scheduler, two nodes on which pods run
-//! without anything behind them, and a kubelet for the streams into those pods.
+//! A member cluster: an API server, its controllers and scheduler, two nodes whose pods have no
+//! real containers, and a kubelet for the streams into those pods.
 //!
 //! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in
 //! it is the container's log.
@@ -36,7 +36,7 @@ const CONTROLLERS: [&str; 10] = [
     "garbage-collector-controller",
 ];
 
-/// For pods and nodes to come up; a second is usual.
+/// Time for pods and nodes to come up; a second is usual.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running member.
@@ -56,7 +56,7 @@ pub struct Member {
 impl Member {
     /// Starts it, without waiting.
     pub fn start(launcher: &Launcher, etcd: &Etcd) -> Result<Self> {
-        // No --kubelet-certificate-authority: then any kubelet certificate will do.
+        // No --kubelet-certificate-authority: then any kubelet certificate is accepted.
         let (policy, audit_log) = (launcher.file("member-audit-policy.json"), launcher.file("member-audit.log"));
         std::fs::write(&policy, audit_policy().to_string())?;
         let flags = [
@@ -71,7 +71,7 @@ impl Member {
         Ok(Self { server, managers: Vec::new(), kubelet, containers, audit_log, launcher: launcher.clone() })
     }
 
-    /// Waits until it is ready, starts what stands beside it, and waits until its nodes are ready.
+    /// Waits until it is ready, starts its other programs, and waits until its nodes are ready.
     pub fn wait_ready(&mut self) -> Result<()> {
         self.server.wait_ready()?;
         self.managers.push(self.start_kubelet()?);
@@ -85,7 +85,8 @@ impl Member {
         })
     }
 
-    /// Runs a pod with one container called `main` and waits until it runs and its log holds `log`.
+    /// Runs a pod with one container named `main` and waits until it runs and its log contains
+    /// `log`.
     pub fn run_pod(&self, namespace: &str, name: &str, log: &str) -> Result<()> {
         let directory = self.container(namespace, name);
         std::fs::create_dir_all(&directory)?;
@@ -100,12 +101,12 @@ impl Member {
         self.server.wait_for(&format!("pod {name} -n {namespace}"), "Ready", LIMIT)
     }
 
-    /// The directory that stands for the pod's containers.
+    /// The directory that represents the pod's containers.
     pub fn container(&self, namespace: &str, pod: &str) -> PathBuf {
         self.containers.join(namespace).join(pod)
     }
 
-    /// Where the kubelet of all its nodes listens.
+    /// The listening address of the kubelet of all its nodes.
     pub fn kubelet(&self) -> SocketAddr {
         self.kubelet
     }
@@ -117,22 +118,22 @@ impl Member {
         Ok(token)
     }
 
-    /// Whether a request whose URL contains `marker` came from the gateway's users, or as anyone
-    /// they might impersonate.
+    /// Whether a request whose URL contains `marker` came from the gateway's users, or from a user
+    /// that they impersonated.
     pub fn has_seen(&self, marker: &str) -> Result<bool> {
         Ok(std::fs::read_to_string(&self.audit_log)?.contains(marker))
     }
 
-    /// The audit log's entries of requests whose URL contains `marker`, which are at their end.
+    /// The audit log's entries of finished requests whose URL contains `marker`.
     pub fn seen(&self, marker: &str) -> Result<Vec<Value>> {
         let log = std::fs::read_to_string(&self.audit_log)?;
         let lines = log.lines().filter(|line| line.contains(marker) && line.contains(r#""stage":"ResponseComplete""#));
-        // Its last line may be half written.
+        // The last line may be incomplete.
         Ok(lines.filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// How many long-running requests (watches, followed logs) whose URL contains `marker` have
-    /// begun and not ended.
+    /// The number of long-running requests (watches, followed logs) whose URL contains `marker` and
+    /// which have begun and not ended.
     pub fn open_streams(&self, marker: &str) -> Result<usize> {
         let log = std::fs::read_to_string(&self.audit_log)?;
         let count = |fixture: &str| log.lines().filter(|line| line.contains(marker) && line.contains(fixture)).count();
@@ -140,7 +141,7 @@ impl Member {
         started.checked_sub(complete).context("more ended than began")
     }
 
-    /// Asks everything to end.
+    /// Signals everything to end.
     pub fn release(&mut self) {
         self.managers.iter_mut().for_each(Process::release);
         self.server.release();
@@ -180,7 +181,7 @@ impl Member {
 }
 
 /// One line for each request, with its URL and user but without its body. The control plane's own
-/// users say too much.
+/// users are left out: they make too many requests.
 fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",

@@ -1,6 +1,6 @@
-//! Objects read and written without kubectl, for tests to which it is only a means: a kubectl that
-//! starts costs thirty times what its request does, which was more than half of what these tests
-//! took of a machine. What users type is tried with kubectl.
+//! Reads and writes objects without kubectl, for tests that do not test kubectl itself: the start
+//! of a kubectl costs thirty times what its request does, and took more than half of these tests'
+//! machine time. Commands that users type are tested with kubectl.
 
 mod accounts;
 mod changes;
@@ -22,12 +22,12 @@ use crate::control_plane::ApiServer;
 use crate::http::{Client, Response};
 use crate::wait;
 
-/// Of aggregated discovery, what all servers of these tests have.
+/// The form of aggregated discovery that all servers of these tests have.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const JSON: &str = "application/json";
 
-/// Paths of resources and whether they are in namespaces, by server and what they are called.
+/// Paths of resources and whether they are namespaced, by server and by the name used for them.
 static RESOURCES: LazyLock<Mutex<HashMap<(SocketAddr, String), Resource>>> = LazyLock::new(Mutex::default);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ struct Resource {
     is_namespaced: bool,
 }
 
-/// Requests of a member of `system:masters` to one server.
+/// Requests to one server as a member of `system:masters`.
 struct Objects<'a> {
     server: &'a ApiServer,
     client: Client,
@@ -47,11 +47,12 @@ struct Objects<'a> {
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// The object, or the list, that `kubectl get LINE -o json` would print, as a member of
+    /// The object, or the list, that `kubectl get LINE -o json` would print for a member of
     /// `system:masters`; null if there is no such object.
     ///
     /// # Errors
-    /// The server does not have the kind, or answers otherwise than 200 and 404.
+    ///
+    /// The server does not have the kind, or answers with another status than 200 and 404.
     pub fn read(&self, line: &str) -> Result<Value> {
         let (objects, line) = (Objects::of(self), Line::parse(line)?);
         match (line.kinds.as_slice(), line.names.as_slice()) {
@@ -61,14 +62,14 @@ impl ApiServer {
         }
     }
 
-    /// The names of what [`ApiServer::read`] finds: none if it finds nothing.
+    /// The names of the objects that [`ApiServer::read`] finds: none if it finds nothing.
     pub fn names(&self, line: &str) -> Result<Vec<String>> {
         let found = Objects::of(self).found(&Line::parse(line)?)?;
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         Ok(found.iter().map(name).collect())
     }
 
-    /// As `kubectl wait LINE --for=condition=CONDITION`.
+    /// Like `kubectl wait LINE --for=condition=CONDITION`.
     pub fn wait_for(&self, line: &str, condition: &str, limit: Duration) -> Result<()> {
         wait::until(&format!("{line} to be {condition}"), limit, || {
             let found = Objects::of(self).found(&Line::parse(line)?)?;
@@ -86,7 +87,7 @@ impl<'a> Objects<'a> {
         Self { server, client: server.client(Some(server.admin())) }
     }
 
-    /// What is at this path; null: the server has the kind, and no object of that name.
+    /// The object at this path; null if the server has the kind but no object of that name.
     fn get(&self, path: &str) -> Result<Value> {
         let response = self.client.get(path, &[("accept", JSON)])?;
         if response.status == StatusCode::NOT_FOUND && names_object(&response.text()) {
@@ -95,12 +96,12 @@ impl<'a> Objects<'a> {
         response.expect(StatusCode::OK).with_context(|| path.to_owned())?.json()
     }
 
-    /// All that are at this path: that there is no such path is no empty list.
+    /// The list at this path. A missing path is an error, not an empty list.
     fn list(&self, path: &str) -> Result<Value> {
         let mut list = self.get(path)?;
         ensure!(!list.is_null(), "{path}: not found");
         let [kind, version] = ["kind", "apiVersion"].map(|field| list[field].clone());
-        // What all have in common is said once.
+        // Fields that all items share are in the list only.
         let kind = kind.as_str().and_then(|kind| kind.strip_suffix("List")).unwrap_or_default();
         for object in list["items"].as_array_mut().into_iter().flatten() {
             (object["kind"], object["apiVersion"]) = (kind.into(), version.clone());
@@ -108,7 +109,7 @@ impl<'a> Objects<'a> {
         Ok(list)
     }
 
-    /// All that a line is about.
+    /// All objects that a line names or selects.
     fn found(&self, line: &Line<'_>) -> Result<Vec<Value>> {
         let mut all = Vec::new();
         for kind in &line.kinds {
@@ -125,12 +126,12 @@ impl<'a> Objects<'a> {
         Ok(all)
     }
 
-    /// A request with a body of this kind.
+    /// Sends a request with a body of this content type.
     fn send(&self, method: &Method, path: &str, kind: &str, body: &Value) -> Result<Response> {
         self.client.send(method, path, &[("content-type", kind)], Bytes::from(body.to_string()))
     }
 
-    /// As somebody types it: `RESOURCE` or `RESOURCE.GROUP`, or a kind.
+    /// The resource by the name that a user types: `RESOURCE` or `RESOURCE.GROUP`, or a kind.
     fn called(&self, kind: &str) -> Result<Resource> {
         let (name, of_group) = kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
         self.resource(kind, &|group, _, resource| {
@@ -143,7 +144,7 @@ impl<'a> Objects<'a> {
         })
     }
 
-    /// That of an object.
+    /// The resource of an object.
     fn resource_of(&self, object: &Value) -> Result<Resource> {
         let of = |field: &str| object[field].as_str().with_context(|| format!("{field}: {object}"));
         let (version, kind) = (of("apiVersion")?, of("kind")?);
@@ -152,8 +153,8 @@ impl<'a> Objects<'a> {
         })
     }
 
-    /// The first that is meant, by its group, its prefix and what discovery says of it: kubectl
-    /// prefers in the same order.
+    /// The first matching resource, by its group, its prefix and its discovery entry, in kubectl's
+    /// order of preference.
     fn resource(&self, what: &str, is_meant: &dyn Fn(&str, &str, &Value) -> bool) -> Result<Resource> {
         let key = (self.server.address(), what.to_owned());
         if let Some(known) = RESOURCES.lock().get(&key) {
@@ -169,20 +170,20 @@ impl<'a> Objects<'a> {
         bail!("the server has no resource {what:?}")
     }
 
-    /// Forgets what is known of a group, whose kinds were defined anew.
+    /// Forgets the resources of a group whose kinds were redefined.
     fn forget(&self, group: &str) {
         let (address, prefix) = (self.server.address(), format!("apis/{group}/"));
         RESOURCES.lock().retain(|(of, _), known| *of != address || !known.prefix.starts_with(&prefix));
     }
 }
 
-/// Whether a 404 is of an object: of a path that is not served, whose kind is gone maybe, a server
-/// says "404 page not found", or a Status without a name.
+/// Whether a 404 is about an object. For a path that is not served, perhaps because the kind is
+/// gone, a server answers "404 page not found", or a Status without a name.
 fn names_object(body: &str) -> bool {
     serde_json::from_str::<Value>(body).is_ok_and(|status| status["details"]["name"].is_string())
 }
 
-/// Whether a condition of it is true.
+/// Whether a condition of the object is true.
 fn has(object: &Value, condition: &str) -> bool {
     let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
     all.any(|one| one["type"] == condition && one["status"] == "True")

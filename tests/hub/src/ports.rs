@@ -1,14 +1,14 @@
-//! Free TCP ports on loopback for programs that cannot be asked to choose one themselves.
+//! Free TCP ports on loopback for programs that cannot choose one themselves.
 //!
-//! A port is free when nobody answers there; another process may take it before its user does.
-//! Binding it to find out was rejected: a child that is being started holds a copy of the listener
-//! for a moment, and the port stays taken.
+//! A port counts as free when nothing listens there; another process may take it before its user
+//! does. Binding it to find out was rejected: a child that is being started holds a copy of the
+//! listener for a moment, and the port stays taken.
 
 use std::net::{Ipv4Addr, TcpStream};
 
 use anyhow::{Context as _, Result};
 
-/// A port where nobody listened a moment ago and which was not handed out by this process before.
+/// A port where nothing listened a moment ago and that this process has not returned before.
 pub fn free() -> Result<u16> {
     let mut ports = kit::ports::numbers();
     ports

@@ -1,4 +1,4 @@
-//! What most tests name: the product on real control planes, requests by hand, and how to fail.
+//! The names that most tests use: the product on real control planes, requests by hand, and errors.
 
 pub use std::sync::Arc;
 pub use std::time::Duration;

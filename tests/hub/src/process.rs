@@ -18,8 +18,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::wait;
 
-/// `$@` is the program, `$0` the file that its id goes to. SIGKILL, because nothing here has state
-/// worth saving and kube-apiserver takes seconds to go politely.
+/// `$@` is the program, `$0` the file for its process ID. SIGKILL, because nothing here has state
+/// worth saving and kube-apiserver takes seconds to end gracefully.
 const SUPERVISOR: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -31,21 +31,21 @@ code=$?
 kill "$watcher"
 exit "$code""#;
 
-/// For a shell to start a program.
+/// Time for a shell to start a program.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Of the clock that counts the time of programs (`CLK_TCK` of proc(5), the same on all Linux).
+/// The clock tick of programs' CPU times (`CLK_TCK` of proc(5), the same on all Linux).
 const TICK: Duration = Duration::from_millis(10);
-/// How much of the end of a log is quoted when its process has failed.
+/// Bytes quoted from the end of a log when its process has failed.
 const LOG_TAIL: usize = 3000;
 
-/// Environment that must not reach a child: it would send its requests somewhere else.
+/// Environment variables that must not reach a child: they would send its requests elsewhere.
 pub const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
-/// Control planes are written in Go, and collect their garbage when the heap has doubled. Cores
-/// are scarcer here than memory: it grows to the fivefold, or to what the limit leaves. The limit
-/// has to be far above what the hub of a measurement holds (1 GB with 11,000 works), or it does
-/// little else than collect.
+/// Control planes are written in Go, which collects garbage when the heap has doubled. Cores are
+/// scarcer here than memory, so the heap may grow fivefold, or to the limit. The limit must be far
+/// above what the hub of a measurement holds (1 GB with 11,000 works), or the program does little
+/// but collect.
 const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "3GiB")];
 
 /// A running program; ended on drop.
@@ -63,7 +63,7 @@ pub struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Starts `program`, whose output goes to `<directory>/<name>.log`.
+    /// Starts `program`, with its output in `<directory>/<name>.log`.
     pub fn start<A: AsRef<OsStr>>(
         name: &str,
         program: &Path,
@@ -78,7 +78,7 @@ impl Process {
         Ok(Self { name: name.to_owned(), words, directory: directory.to_path_buf(), shell, lifeline, log })
     }
 
-    /// Starts it once more with the same arguments, after [`Process::stop`]. Its log begins anew.
+    /// Starts it again with the same arguments, after [`Process::stop`]. Its log starts over.
     pub fn start_again(&mut self) -> Result<()> {
         self.stop()?;
         self.shell = launch(&self.name, &self.words, &self.directory, &self.log)?;
@@ -86,19 +86,19 @@ impl Process {
         Ok(())
     }
 
-    /// The process whose descendant the program is.
+    /// The supervisor's process ID: the program is its descendant.
     pub fn id(&self) -> u32 {
         self.shell.id()
     }
 
-    /// The program itself. After its end the number may be another process's.
+    /// The program's own process ID. After its end another process may have the number.
     pub fn program_id(&self) -> Result<i32> {
         let path = id_file(&self.log);
         let id = || Ok(std::fs::read_to_string(&path)?.trim().parse()?);
         wait::until("the program to be started", START_LIMIT, id)
     }
 
-    /// Bytes of memory that it has had resident at most (`VmHWM` of proc(5)).
+    /// Its peak resident memory in bytes (`VmHWM` of proc(5)).
     pub fn most_resident(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.program_id()?))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
@@ -106,16 +106,16 @@ impl Process {
         Ok(1024 * kib)
     }
 
-    /// The time of a core that it took so far (`utime` and `stime` of proc(5)), to the clock tick.
+    /// The CPU time that it used so far (`utime` and `stime` of proc(5)), to the clock tick.
     pub fn cpu(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.program_id()?))?;
-        // The name of the program, in parentheses, may hold anything.
+        // The program's name, in parentheses, may contain anything.
         let (_, fields) = stat.rsplit_once(") ").context("no name")?;
         let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
         Ok(TICK * ticks)
     }
 
-    /// Sends the program, and nothing that it started, a signal: its name without `SIG`.
+    /// Sends a signal (its name without `SIG`) to the program only, not to its children.
     pub fn signal(&mut self, name: &str) -> Result<()> {
         self.check()?; // or its id could be somebody else's by now
         let id = self.program_id()?;
@@ -124,7 +124,7 @@ impl Process {
         Ok(())
     }
 
-    /// Where it prints to.
+    /// The file of its output.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -137,7 +137,7 @@ impl Process {
         }
     }
 
-    /// The end of what it printed.
+    /// The end of its output.
     pub fn log_tail(&self) -> String {
         let mut text = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {
@@ -146,7 +146,7 @@ impl Process {
         String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_TAIL)..]).into_owned()
     }
 
-    /// Asks it to end, without waiting: several can go at the same time.
+    /// Signals it to end, without waiting: several can end at the same time.
     pub fn release(&mut self) {
         drop(self.lifeline.take());
     }
@@ -245,8 +245,8 @@ mod tests {
         let second = wait::until("the second one", LIMIT, || printed(&process)).unwrap();
         assert_ne!(first, second);
         assert!(is_running(&second));
-        // Killed with its group, by a shell that is gone: whoever adopts it may take a moment to
-        // bury it.
+        // It was killed with its process group, and its parent shell is gone: the process that
+        // adopts it may take a moment to reap it.
         wait::until_true("the first one's end", LIMIT, || Ok(!is_running(&first))).unwrap();
     }
 
@@ -263,7 +263,7 @@ mod tests {
         Command::new("kill").arg(child).status().unwrap();
     }
 
-    /// This test runs itself as another process, which then has no chance to clean up.
+    /// This test runs itself as another process, which then cannot clean up.
     #[test]
     fn a_killed_owner_takes_its_programs_along() {
         const OWNER: &str = "HUB_TESTS_OWNER";

@@ -20,16 +20,16 @@ use crate::tls_server::TlsServer;
 
 /// The log of all programs of the product in this process.
 pub const LOG: &str = "product.log";
-/// For the gateway to read the hub's Secrets and ConfigMap and say that it is ready.
+/// Time for the gateway to read the hub's Secrets and ConfigMap and report ready.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// For the hub to find it available: it looks every few seconds at an API that failed.
+/// Time for the hub to find it available: it checks a failed API every few seconds.
 const AVAILABLE_LIMIT: Duration = Duration::from_mins(1);
 
-/// A gateway that tests may also stop and start.
+/// A gateway that tests can also stop and start.
 pub struct Product {
     server: TlsServer,
     flags: Vec<String>,
-    /// Where the hub finds it, once registered.
+    /// The relay between the hub and it, once registered.
     gate: Option<Gate>,
     running: RwLock<Option<Gateway>>,
 }
@@ -40,8 +40,8 @@ pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
 // === impl Product ===
 
 impl Product {
-    /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there,
-    /// and waits until the hub calls it available.
+    /// Starts it with `more` flags and its own ServiceAccount on `hub`, registers it there, and
+    /// waits until the hub reports it available.
     pub fn start(launcher: &Launcher, hub: &Hub, more: &[String]) -> Result<Self> {
         log_to(&launcher.file(LOG))?;
         let mut product = Self::start_unregistered(launcher, "gateway", &hub.create_gateway_account()?, more)?;
@@ -54,8 +54,8 @@ impl Product {
         Ok(product)
     }
 
-    /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub
-    /// nothing of it.
+    /// Starts one named `name` for the hub of `kubeconfig`, as the user in it, without registering
+    /// it on that hub.
     pub fn start_unregistered<S: AsRef<str>>(
         launcher: &Launcher,
         name: &str,
@@ -74,12 +74,12 @@ impl Product {
         Ok(product)
     }
 
-    /// Keeps others from stopping it.
+    /// Keeps other tests from stopping it.
     pub fn in_use(&self) -> InUse<'_> {
         self.running.read()
     }
 
-    /// Stops it when nobody uses it, calls `while_stopped`, and starts it again.
+    /// Stops it once no test uses it, calls `while_stopped`, and starts it again.
     pub fn restart(&self, while_stopped: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut running = self.running.write();
         if let Some(gateway) = running.take() {
@@ -90,7 +90,7 @@ impl Product {
         outcome
     }
 
-    /// What the hub sends to it passes here. None: no hub knows it.
+    /// The relay for what the hub sends to it. `None` if it is not registered.
     pub fn gate(&self) -> Option<&Gate> {
         self.gate.as_ref()
     }
@@ -112,22 +112,22 @@ impl Deref for Product {
 
 impl Drop for Product {
     fn drop(&mut self) {
-        // Without draining: nobody is left to be waited for.
+        // Without draining: there is no client left to wait for.
         drop(self.running.get_mut().take());
     }
 }
 
-/// The gateway's own words, beside the logs of the programs around it.
+/// Writes the gateway's own log next to the logs of the other programs.
 fn log_to(path: &Path) -> Result<()> {
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter(
         "info,gateway=debug,auth=debug,tunnel=debug,tunnel_server=debug,links=debug,tunnel_agent=debug",
     );
-    // Somebody else's subscriber in this process is as good.
+    // If this process has another subscriber already, that one will do.
     drop(subscriber.with_writer(Arc::new(File::create(path)?)).try_init());
     Ok(())
 }
 
-/// The flags of a gateway at `address`, the program's name first.
+/// The arguments of a gateway at `address`, of which the first is the program's name.
 pub fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<String> {
     let kubeconfig = kubeconfig.display();
     vec![

@@ -1,4 +1,4 @@
-//! The chart's alerts, and what promtool makes of their queries.
+//! The chart's alerts, and promtool's results for their queries.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::helm::Chart;
 use crate::scratch::Scratch;
 use crate::tools::{Tool, provide};
 
-/// Behind expressions among the commands of an alert's section.
+/// The comment after an expression among the commands of an alert's section.
 pub const EXPRESSION: &str = "# in Prometheus";
 
 /// A rule.
@@ -25,7 +25,7 @@ pub fn alerts() -> Result<Vec<Alert>> {
 }
 
 /// An error unless the queries of these alerts, and those of their sections in the documentation,
-/// find series among `metrics`, which a program told, with the labels that they group by.
+/// find series with the labels that they group by in `metrics`, which a program exposed.
 pub fn evaluated(metrics: &str, names: &[&str]) -> Result<()> {
     let alerts = alerts()?;
     let mut queries = Vec::new();
@@ -50,7 +50,7 @@ pub fn evaluated(metrics: &str, names: &[&str]) -> Result<()> {
         .with_context(|| format!("no series: {}", names.join(", ")))
 }
 
-/// Runs promtool's tests; an error says what failed.
+/// Runs promtool's tests; an error contains the failures.
 pub fn test(rules: &[&Path], tests: &[Value]) -> Result<()> {
     let scratch = Scratch::create()?;
     let file = scratch.path().join("tests.json");
@@ -71,7 +71,7 @@ fn of_section(alert: &str) -> Result<Vec<String>> {
     Ok(section.lines().filter_map(expression).collect())
 }
 
-/// A series and its value, as promtool reads both: it takes no exponents.
+/// A series and its value, in a form that promtool accepts: it takes no exponents.
 fn sample(line: &str) -> Option<(&str, String)> {
     let (series, value) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))?;
     let value: f64 = value.parse().ok()?;
@@ -101,7 +101,7 @@ impl Alert {
         self.0["expr"].as_str().unwrap_or_default()
     }
 
-    /// The query without its comparison: what is there whether the alert fires or not.
+    /// The query without its comparison: the series that exist whether or not the alert fires.
     pub fn series(&self) -> Result<&str> {
         series(self.query()).with_context(|| format!("{}: no comparison", self.name()))
     }

@@ -1,9 +1,9 @@
 //! One run's directory under the workspace's target directory: keys, databases, logs, the
 //! containers' files.
 //!
-//! It is removed when the run ends. A run that was killed cannot do that, so each run first removes
-//! the directories of runs that are gone: a living run holds a lock on a file in its own (the
-//! system lets go of it, whatever happens).
+//! It is removed when the run ends. A killed run cannot remove its own, so each run first removes
+//! the directories of dead runs: a live run holds a lock on a file in its directory, which the
+//! system releases in any case.
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, Result};
 
 const LOCK: &str = "run.lock";
-/// By this process.
+/// Directories that this process has created.
 static CREATED: AtomicUsize = AtomicUsize::new(0);
 
 /// A run's directory; removed on drop unless [`Scratch::keep`] was called.
@@ -31,7 +31,7 @@ pub fn target() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from)
 }
 
-/// A process may have several at once: its id alone would give two of them one name.
+/// A process may have several at once: with its process ID alone, two would have the same name.
 fn own_name() -> String {
     format!("{}-{}", std::process::id(), CREATED.fetch_add(1, Ordering::Relaxed))
 }
@@ -39,12 +39,13 @@ fn own_name() -> String {
 // === impl Scratch ===
 
 impl Scratch {
-    /// Makes this run's directory, after removing those of dead runs.
+    /// Creates this run's directory, after removing those of dead runs.
     pub fn create() -> Result<Self> {
         Self::create_called(&own_name())
     }
 
-    /// The same by a name that no other run has: in a namespace, ids are not the machine's.
+    /// The same with a name that no other run has: in a PID namespace, process IDs are not the
+    /// machine's.
     pub fn create_called(name: &str) -> Result<Self> {
         Self::create_in(&target().join("hub-tests"), name)
     }
@@ -53,13 +54,14 @@ impl Scratch {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let parent = parent.canonicalize()?; // programs run elsewhere
         remove_dead(&parent)?;
-        // Locked under a name that `remove_dead` skips, then named: nobody sees it unlocked.
+        // It is locked under a name that `remove_dead` skips, and then renamed: no run sees it
+        // unlocked.
         let path = parent.join(name);
         let staging = parent.join(format!(".{name}"));
         for leftover in [&path, &staging] {
             drop(std::fs::remove_dir_all(leftover)); // of a dead process that had this id
         }
-        // Keys and tokens are in it, and whoever reads them may run commands here as this user.
+        // It contains keys and tokens, with which other users could run commands here as this user.
         DirBuilder::new().mode(0o700).create(&staging)?;
         let lock = File::create(staging.join(LOCK))?;
         lock.lock()?;
@@ -72,8 +74,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Leaves the directory behind, so that the logs of a failed run can be read. The next run
-    /// removes it.
+    /// Keeps the directory, so that the logs of a failed run can be read. The next run removes it.
     pub fn keep(&mut self) {
         self.keep = true;
     }
@@ -93,7 +94,8 @@ fn remove_dead(parent: &Path) -> Result<()> {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         let dead = match File::open(entry.path().join(LOCK)) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // Left of one that could not be removed to its end: something was mounted there.
+            // The remains of a directory that could not be removed completely: something was
+            // mounted there.
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if dead && !hidden {

@@ -1,4 +1,4 @@
-//! The screens of `kubectl clusters` on the pages in `docs` beside those of a run.
+//! The screens of `kubectl clusters` on the pages in `docs`, compared with those of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,10 @@ pub struct Screens(Vec<String>);
 // === impl Screens ===
 
 impl Screens {
-    /// Compares what `command` printed with each block of the pages that begins with it; `cli.md`
-    /// has one. What differs between runs (times, versions, addresses, widths) is left out of the
-    /// comparison.
+    /// Compares the output of `command` with each block of the pages that begins with it; `cli.md`
+    /// has one. What differs between runs (times, versions, addresses, widths) is ignored.
     pub fn compare(&mut self, command: &str, output: &Output) -> Result<()> {
-        // What is done is told before what came of it, and what failed after.
+        // Progress is printed before the results, and failures after them.
         let (first, second) =
             if output.status == 0 { (&output.stderr, &output.stdout) } else { (&output.stdout, &output.stderr) };
         let printed = format!("{first}{second}");
@@ -32,7 +31,7 @@ impl Screens {
         Ok(())
     }
 
-    /// An error with the screens that are not as documented.
+    /// An error with the screens that differ from the documented ones.
     pub fn finish(self) -> Result<()> {
         if self.0.is_empty() {
             return Ok(());
@@ -47,7 +46,7 @@ fn pages() -> Result<Vec<PathBuf>> {
     Ok(entries.into_iter().filter(|page| page.extension().is_some_and(|kind| kind == "md")).collect())
 }
 
-/// What a block of a page shows below `command`, if it begins with that.
+/// The part of a page's block below `command`, if it begins with that.
 fn screen<'a>(block: &'a str, command: &str) -> Option<&'a str> {
     let (first, rest) = block.strip_prefix("console\n$ kubectl clusters ")?.split_once('\n')?;
     (first == command).then_some(rest)
@@ -69,7 +68,7 @@ fn word(word: &str) -> String {
     if is_time || is_version || is_address || is_file || bare.len() > 200 {
         return word.replace(bare, "…");
     }
-    // Names that the API server made: five characters after the last dash.
+    // Names that the API server generates have five characters after the last dash.
     match bare.rsplit_once("-token-") {
         Some((kept, _)) => format!("{kept}-token-…"),
         None => word.to_owned(),

@@ -1,12 +1,11 @@
-//! How many of something a test makes: few enough for each run, or as many as somebody wants who
-//! measures by hand.
+//! Sizes of tests: small enough for each run, or as large as wanted for measurements by hand.
 
 use std::ffi::OsString;
 
 use anyhow::{Context as _, Result};
 
-/// The number in the environment variable `name`, or `usual` if there is none. What is no number
-/// is an error. The names begin with `TEST_` and stand in `docs/contributing.md`.
+/// The number in the environment variable `name`, or `usual` if it is not set. A value that is not
+/// a number is an error. The names begin with `TEST_` and are listed in `docs/contributing.md`.
 pub fn of(name: &str, usual: usize) -> Result<usize> {
     read(name, std::env::var_os(name), usual)
 }

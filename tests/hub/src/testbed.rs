@@ -1,5 +1,5 @@
 //! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each
-//! way to the member.
+//! route to the member.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -23,47 +23,47 @@ use crate::scratch::Scratch;
 use crate::tools::{Tool, Tools};
 use crate::tunnel::{CLUSTER_EMBEDDED, CLUSTER_TUNNEL, Tunnel, Tunnelled};
 
-/// Under which the hub knows the member, with a token.
+/// The hub's name of the member, with a token.
 pub const CLUSTER: &str = "member";
-/// Under which the hub knows the same member, with a client certificate.
+/// The hub's name of the same member, with a client certificate.
 pub const CLUSTER_X509: &str = "member-x509";
 /// Common name of that certificate.
 pub const X509_USER: &str = "gateway-x509";
 /// Every verb of `clustergateways/proxy`.
 pub const ALL_VERBS: &[&str] = &["get", "create", "update", "patch", "delete"];
 
-/// A way to the member. All end as the same user on the member.
+/// A route to the member. All routes lead to the same user on the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Straight to the member's API server: what the others are compared with.
+    /// Directly to the member's API server: the others are compared with it.
     Direct,
     /// Through the hub's aggregator to the gateway.
     Hub,
-    /// Straight to the gateway, with a token of the hub.
+    /// Directly to the gateway, with a token of the hub.
     Gateway,
-    /// Through the hub's aggregator to the gateway, from there through a tunnel-server and an
+    /// Through the hub's aggregator to the gateway, and from there through a tunnel-server and an
     /// agent.
     Tunnel,
-    /// Straight to a gateway which an agent links to.
+    /// Directly to a gateway that an agent links to.
     Embedded,
 }
 
-/// The whole arrangement. Ended on drop.
+/// The whole testbed. Stopped on drop.
 pub struct Testbed {
-    /// The gateway. First, so that it goes first.
+    /// The gateway. First, so that it is dropped first.
     pub gateway: Product,
     /// The hub.
     pub hub: Hub,
-    /// What `ServiceAccounts` write there.
+    /// The audit log of `ServiceAccounts` on the hub.
     pub audit: Audit,
     /// The member.
     pub member: Member,
-    /// The token of the user on the hub as whom [`Testbed::kubectl`] comes.
+    /// The hub's token of the user of [`Testbed::kubectl`].
     pub token: String,
     /// The token of the gateway's user on the member, as it is in the Secret of [`CLUSTER`].
     pub member_token: String,
-    /// Where the gateway expects a trace collector. Without one nothing is lost: the hub traces
-    /// nothing.
+    /// The address at which the gateway expects a trace collector. Without a collector nothing is
+    /// lost: the hub traces nothing.
     pub collector: SocketAddr,
     /// Keys and ports of the tunnel.
     pub tunnel: Tunnel,
@@ -76,11 +76,11 @@ pub struct Testbed {
 // === impl Route ===
 
 impl Route {
-    /// The ways under test that need no tunnel.
+    /// The routes under test that need no tunnel.
     pub const PROXIED: [Self; 2] = [Self::Hub, Self::Gateway];
-    /// The ways through a tunnel. They are there once [`Testbed::tunnelled`] was called.
+    /// The routes through a tunnel. They exist once [`Testbed::tunnelled`] was called.
     pub const TUNNELLED: [Self; 2] = [Self::Tunnel, Self::Embedded];
-    /// All ways without a tunnel, the one to compare with first.
+    /// All routes without a tunnel; the first is the one to compare with.
     pub const ALL: [Self; 3] = [Self::Direct, Self::Hub, Self::Gateway];
 
     /// A short name.
@@ -94,7 +94,7 @@ impl Route {
         }
     }
 
-    /// Under which name the hub knows the member on this way.
+    /// The hub's name of the member on this route.
     pub fn cluster(self) -> &'static str {
         match self {
             Self::Direct | Self::Hub | Self::Gateway => CLUSTER,
@@ -154,7 +154,7 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// The tunnel's programs. The first who asks starts them.
+    /// The tunnel's programs, which the first call starts.
     pub fn tunnelled(&self) -> Result<&Tunnelled> {
         let tunnelled = self.tunnelled.get_or_init(|| self.start_tunnel().map_err(|error| format!("{error:#}")));
         tunnelled.as_ref().map_err(|error| anyhow!("there is no tunnel: {error}"))
@@ -174,13 +174,13 @@ impl Testbed {
     }
 
     /// kubectl on `route` to `cluster` with another credential, which must be one of the member for
-    /// [`Route::Direct`] and one of the hub otherwise. `name` tells this user from others.
+    /// [`Route::Direct`] and one of the hub otherwise. `name` distinguishes this user from others.
     pub fn kubectl_as(&self, route: Route, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
         let path = self.launcher.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
         Ok(self.launcher.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
     }
 
-    /// Starts another API server beside the member's, without controllers, and does not wait for
+    /// Starts another API server next to the member's, without controllers, and does not wait for
     /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
         ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", &[])
@@ -191,7 +191,7 @@ impl Testbed {
         Karmada::start(&self.launcher, &self.hub, &self.etcd)
     }
 
-    /// A Karmada elsewhere: a control plane called `name`, and its aggregated API server.
+    /// A Karmada elsewhere: a control plane named `name`, and its aggregated API server.
     pub fn start_karmada_apart(&self, name: &str) -> Result<(Hub, Karmada)> {
         Karmada::start_apart(&self.launcher, &self.etcd, name)
     }
@@ -201,14 +201,14 @@ impl Testbed {
         Product::start_unregistered(&self.launcher, name, kubeconfig, more)
     }
 
-    /// The same kubectl in the oldest version that may be used, with a cache of its own.
+    /// The same with the oldest supported version of kubectl, and its own cache.
     pub fn oldest(&self, kubectl: Kubectl) -> Kubectl {
         let binary = self.launcher.tools.path(Tool::KubectlOldest).to_path_buf();
         Kubectl { binary, cache: self.launcher.file("kubectl-oldest-cache"), ..kubectl }
     }
 
-    /// Starts client-go's informer on `resource`, asking as `kubeconfig` says. `name` tells it from
-    /// others.
+    /// Starts client-go's informer on `resource`, with the server and the credential of
+    /// `kubeconfig`. `name` distinguishes it from others.
     pub fn start_informer(&self, name: &str, kubeconfig: &Path, resource: &str) -> Result<Informer> {
         let log = self.launcher.file(&format!("informer-{name}.log"));
         Informer::start(self.launcher.tools.path(Tool::Informer), kubeconfig, resource, &log)
@@ -240,12 +240,12 @@ impl Testbed {
         format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
     }
 
-    /// What further programs need to know.
+    /// What other programs of the run need.
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
     }
 
-    /// What the product's programs in this process have logged.
+    /// The log of the product's programs in this process.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.launcher.file(LOG))?)
     }
@@ -257,7 +257,7 @@ impl Testbed {
         Ok(path)
     }
 
-    /// Leaves logs and files behind; returns where.
+    /// Keeps logs and files; returns their directory.
     pub fn keep(&mut self) -> PathBuf {
         self.scratch.keep();
         self.launcher.directory.clone()
@@ -295,7 +295,7 @@ impl Testbed {
 }
 
 impl Drop for Testbed {
-    /// All at the same time; each field's own drop then waits for its part.
+    /// Signals everything at the same time; then each field's own drop waits for its part.
     fn drop(&mut self) {
         self.hub.release();
         self.member.release();

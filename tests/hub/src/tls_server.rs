@@ -1,4 +1,4 @@
-//! Where a server of a test listens, and by what it is known.
+//! The address and the CA of a test's server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use kit::pki::{Authority, Issued};
 
 use crate::http::Client;
 
-/// Of a program that is running, or was.
+/// The address and CA of a program that runs or has run.
 #[derive(Debug)]
 pub struct TlsServer {
     address: SocketAddr,
@@ -23,22 +23,22 @@ impl TlsServer {
         Self { address, authority, authority_file }
     }
 
-    /// Where it listens.
+    /// Its listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The authority that signed its certificate.
+    /// The CA of its certificate.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The PEM file with that authority.
+    /// The PEM file with that CA.
     pub fn authority_file(&self) -> PathBuf {
         self.authority_file.clone()
     }
 
-    /// Requests straight to it, presenting `identity`.
+    /// A client for it that presents `identity`.
     pub fn client(&self, identity: Option<&Issued>) -> Client {
         Client::new(self.address, &self.authority, identity)
     }

@@ -16,14 +16,14 @@ use self::build::Set;
 
 /// The module of the SIG's `ClusterProfile`.
 const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
-/// The set with upstream's kinds alone: they are of a later release than its programs.
+/// The set with upstream's kinds only: they are of a later release than its programs.
 const KINDS: &str = "ocm-kinds";
-/// The set with the agent of `ManagedServiceAccounts`, and with the modules that have its kinds.
+/// The set with the agent of `ManagedServiceAccounts`, and with the modules that contain its kinds.
 const ACCOUNTS: &str = "managed-serviceaccount";
 /// The module of Cluster API's managers and kinds.
 const CLUSTER_API: &str = "sigs.k8s.io/cluster-api";
 
-/// A program this harness runs.
+/// A program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// etcd.
@@ -36,57 +36,57 @@ pub enum Tool {
     Scheduler,
     /// kubectl.
     Kubectl,
-    /// kwok: keeps nodes and pods alive without anything behind them.
+    /// kwok: keeps nodes and pods alive without real ones.
     Kwok,
     /// The kubelet's streaming endpoints, our own program.
     Kubelet,
-    /// kubectl of the oldest release that may be used with the gateway: it knows neither aggregated
-    /// discovery v2 nor WebSocket.
+    /// kubectl of the oldest release that the gateway supports: it has neither aggregated discovery
+    /// v2 nor WebSocket.
     KubectlOldest,
     /// client-go's informer as a program, our own.
     Informer,
-    /// Kubernetes' reading of requests as a program, our own. Needs no control plane, so [`Tools`]
-    /// do not have it: see [`provide`].
+    /// Kubernetes' parser of requests as a program, our own. It needs no control plane, so
+    /// [`Tools`] do not have it: see [`provide`].
     RequestInfo,
     /// helm. Only the tests of charts need it, so [`Tools`] do not have it either.
     Helm,
-    /// Prometheus without its web pages and without service discovery. For the tests of alerts and
-    /// dashboards alone, like the next.
+    /// Prometheus without its web pages and without service discovery. Only for the tests of alerts
+    /// and dashboards, like the next.
     Prometheus,
     /// Checks and tests alert rules.
     Promtool,
-    /// The whole kubelet. For the tests on nodes alone, like the rest of these.
+    /// The whole kubelet. Only for the tests on nodes, like the next four.
     NodeKubelet,
     /// kube-proxy.
     KubeProxy,
     /// `CoreDNS` with the plugins that a cluster needs.
     CoreDns,
-    /// What enforces `NetworkPolicies` on a node: kube-router's part for them.
+    /// Enforces `NetworkPolicies` on a node: only kube-router's code for that.
     Policies,
     /// Open Cluster Management's registration: the klusterlet's agent, and the hub's controllers.
     OcmRegistration,
-    /// Open Cluster Management's scheduler of Placements. For the tests of the controllers alone,
+    /// Open Cluster Management's scheduler of Placements. Only for the tests of the controllers,
     /// like the next.
     OcmPlacement,
     /// Open Cluster Management's agent that applies `ManifestWorks`.
     OcmWork,
-    /// Does nothing until it is told to end, our own program.
+    /// Does nothing until it is signalled to end, our own program.
     Pause,
-    /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
-    /// of those alone, like the next.
+    /// The SIG's example of a client that finds clusters by their `ClusterProfile`. Only for the
+    /// tests of those, like the next.
     InventoryExample,
     /// The SIG's credential plugin that reads a token from a Secret.
     SecretReader,
-    /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. For the
-    /// tests of the controllers alone.
+    /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. Only for
+    /// the tests of the controllers.
     AccountAgent,
-    /// Cluster API's core manager. For the test of its clusters alone.
+    /// Cluster API's core manager. Only for the test of its clusters.
     ClusterApi,
-    /// Karmada's command line. For the tests of its dialect alone, like the next.
+    /// Karmada's command line. Only for the tests of its dialect, like the next.
     Karmadactl,
     /// Karmada's aggregated API server.
     KarmadaServer,
-    /// The Go cluster-gateway's API server. For the tests of `kubectl clusters` alone, like the
+    /// The Go cluster-gateway's API server. Only for the tests of `kubectl clusters`, like the
     /// next.
     GoGateway,
     /// The manager of kubectl's plugins.
@@ -209,24 +209,24 @@ pub fn provide(tool: Tool) -> Result<PathBuf> {
     }
 }
 
-/// Where the files of a Go module are that the set of `tool` requires: kinds are read from there.
+/// The directory of a Go module that the set of `tool` requires, for the kinds in its files.
 pub fn module(tool: Tool, module: &str) -> Result<PathBuf> {
     Set::read(tool.set())?.module(module)
 }
 
-/// A file of upstream's module of `ClusterProfiles`, in the version that the tools are built of.
+/// A file of upstream's module of `ClusterProfiles`, in the version of the tools.
 pub fn inventory_file(path: &str) -> Result<String> {
     let path = module(Tool::InventoryExample, INVENTORY)?.join(path);
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A file of `module`, in the version that the agent of `ManagedServiceAccounts` is built of.
+/// A file of `module`, in the version of the agent of `ManagedServiceAccounts`.
 pub fn account_file(of: &str, path: &str) -> Result<String> {
     let path = module(Tool::AccountAgent, of)?.join(path);
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
+/// Upstream's kinds, in YAML: the files of a Go module whose paths begin with one of `beginnings`.
 pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
     let directory = Set::read(KINDS)?.module(of)?;
     let mut all = String::new();
@@ -240,13 +240,14 @@ pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
     Ok(all)
 }
 
-/// Cluster API's kinds whose files begin so, YAML, each by itself: they are large.
+/// Cluster API's kinds, in YAML, from the files whose names begin with `beginning`; one by one,
+/// since they are large.
 pub fn cluster_api_kinds(beginning: &str) -> Result<Vec<String>> {
     let directory = module(Tool::ClusterApi, CLUSTER_API)?.join("core/config/crd/bases");
     files(&directory, beginning, ".yaml")
 }
 
-/// What is in the files of a directory whose names begin and end so.
+/// The contents of the files in a directory whose names begin and end like this.
 fn files(directory: &Path, beginning: &str, end: &str) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).with_context(|| directory.display().to_string())? {
@@ -268,13 +269,13 @@ impl Tools {
         Self::only(&Tool::ALL)
     }
 
-    /// Finds `tools`, building what is missing, for arrangements that need no others.
+    /// Finds `tools`, building what is missing, for tests that need no others.
     pub fn only(tools: &[Tool]) -> Result<Self> {
         let paths = tools.iter().map(|&tool| Ok((tool, provide(tool)?))).collect::<Result<_>>()?;
         Ok(Self { paths })
     }
 
-    /// Where `tool` is.
+    /// The path of `tool`.
     pub fn path(&self, tool: Tool) -> &Path {
         self.paths.iter().find_map(|(known, path)| (*known == tool).then_some(path)).expect("it was prepared")
     }

@@ -1,9 +1,8 @@
 //! A tunnel of the product between the hub and a member: a tunnel-server that asks the hub, a
-//! gateway that is its own tunnel-server, and an agent at each. All in this process.
+//! gateway with an embedded tunnel-server, and an agent for each. All of them are in this process.
 //!
-//! Files and ports are chosen when the run begins ([`Tunnel::prepare`]), because the gateway is
-//! told of them at its start; the programs are started by the first test that needs them
-//! ([`Tunnelled::start`]).
+//! Files and ports are chosen when the run begins ([`Tunnel::prepare`]), because the gateway needs
+//! them at its start; the first test that needs the programs starts them ([`Tunnelled::start`]).
 
 mod agent;
 
@@ -27,14 +26,15 @@ use crate::member::Member;
 use crate::ports;
 use crate::product::Product;
 
-/// Under which the hub knows the member behind the tunnel-server.
+/// The hub's name of the member behind the tunnel-server.
 pub const CLUSTER_TUNNEL: &str = "tunnelled";
-/// Under which the hub knows the member behind the gateway that is its own tunnel-server.
+/// The hub's name of the member behind the gateway with an embedded tunnel-server.
 pub const CLUSTER_EMBEDDED: &str = "embedded";
 
-/// For links to be made and for the member's API server to answer through them.
+/// Time for links to be made and for the member's API server to answer through them.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the programs wait for streams when they are stopped: nobody is left to be waited for.
+/// How long the programs wait for streams when they are stopped: there is no client left to wait
+/// for.
 const DRAIN: &str = "--drain-timeout=1s";
 
 /// Keys, certificates and ports of a tunnel.
@@ -63,11 +63,11 @@ struct Files {
 
 /// The running programs. Ended on drop.
 pub struct Tunnelled {
-    /// A gateway which agents link to directly; the hub knows nothing of it.
+    /// A gateway that agents link to directly; the hub does not know it.
     pub embedded: Product,
-    /// Where the tunnel-server takes agents.
+    /// The tunnel-server's listening address for agents.
     pub agent_address: SocketAddr,
-    /// Which clusters are linked to the tunnel-server.
+    /// The clusters that are linked to the tunnel-server.
     pub registry: Arc<Registry>,
     admin: SocketAddr,
     running: Mutex<(Vec<Agent>, Server)>,
@@ -76,7 +76,7 @@ pub struct Tunnelled {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// Makes files and chooses ports.
+    /// Creates files and chooses ports.
     pub fn prepare(launcher: &Launcher) -> Result<Self> {
         let directory = &launcher.directory;
         let authority = |name: &str| Authority::new(&format!("tunnel-{name}-ca"));
@@ -91,8 +91,8 @@ impl Tunnel {
         Ok(Self { serving, agents, frontends, files, frontend_port: ports::free()?, launcher: launcher.clone() })
     }
 
-    /// What tells a gateway of the tunnel-server. By name, so that more than one address may have
-    /// to be tried.
+    /// A gateway's flags for the tunnel-server. It is named by a host name, so that more than one
+    /// address may have to be tried.
     pub fn gateway_flags(&self) -> Vec<String> {
         let Files { serving_authority, frontend, .. } = &self.files;
         vec![
@@ -104,7 +104,7 @@ impl Tunnel {
         ]
     }
 
-    /// Where the tunnel-server takes frontends over TLS.
+    /// The tunnel-server's listening address for frontends over TLS.
     pub fn frontend_address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.frontend_port))
     }
@@ -124,7 +124,7 @@ impl Tunnel {
         &self.files.frontends_authority
     }
 
-    /// A certificate that frontends may show, and its key.
+    /// A certificate that frontends may present, and its key.
     pub fn frontend(&self) -> &PemFiles {
         &self.files.frontend
     }
@@ -134,8 +134,8 @@ impl Tunnel {
         &self.files.serving
     }
 
-    /// Starts a tunnel-server called `name` with `more` flags and no frontends but those in it. Its
-    /// account on the hub is called after it.
+    /// Starts a tunnel-server named `name` with `more` flags and no other frontends than those in
+    /// it. Its account on the hub has the same name.
     pub fn start_server(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Server> {
         let server = Server::start(&self.server_flags(name, hub, more)?);
         let server = server.with_context(|| format!("the tunnel-server {name} did not start"))?;
@@ -143,8 +143,8 @@ impl Tunnel {
         Ok(server)
     }
 
-    /// Makes the account on the hub of the tunnel-server `name`; returns its arguments, the
-    /// program's name first, with `more` at their end.
+    /// Creates the hub account of the tunnel-server `name`; returns its arguments, with the
+    /// program's name first and `more` last.
     pub fn server_flags(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Vec<String>> {
         let files = &self.files;
         let kubeconfig = hub.create_reviewer(&format!("{name}-reviewer"))?;
@@ -162,7 +162,7 @@ impl Tunnel {
         Ok(flags)
     }
 
-    /// The flags of a frontends' listener over TLS at `listen`.
+    /// The flags of a listener for frontends over TLS at `listen`.
     pub fn frontend_flags(&self, listen: SocketAddr) -> Vec<String> {
         let Files { serving, frontends_authority, .. } = &self.files;
         vec![
@@ -177,7 +177,7 @@ impl Tunnel {
 // === impl Tunnelled ===
 
 impl Tunnelled {
-    /// Starts everything, tells `hub` of the clusters, and waits until `member` answers through
+    /// Starts everything, registers the clusters on `hub`, and waits until `member` answers through
     /// both.
     pub fn start(tunnel: &Tunnel, hub: &Hub, member: &Member, member_token: &str) -> Result<Self> {
         let launcher = &tunnel.launcher;
@@ -213,7 +213,7 @@ impl Tunnelled {
         })
     }
 
-    /// Where the tunnel-server and the agents serve their metrics.
+    /// The metrics addresses of the tunnel-server and the agents.
     pub fn admins(&self) -> Vec<SocketAddr> {
         let running = self.running.lock();
         running.0.iter().map(Agent::admin_address).chain([self.admin]).collect()
@@ -226,7 +226,7 @@ impl Tunnelled {
     }
 }
 
-/// The metric `name` of the program whose admin endpoint is `admin`: the sum over all its series
+/// The metric `name` of the program with the admin endpoint `admin`: the sum over all its series
 /// whose labels contain `labels`, 0 if there are none.
 pub fn metric(admin: SocketAddr, name: &str, labels: &str) -> Result<f64> {
     Ok(kit::exposition::sum(&http::plain(admin, "/metrics")?, name, labels))

@@ -1,6 +1,6 @@
-//! Whose turn it is: so many tests run at a time, and of those that work on the same objects one.
-//! Who waits for such a one takes nobody's place meanwhile: when several threads waited for one
-//! test, a run took as long as if it had no more threads than one.
+//! Schedules tests: only so many run at a time, and only one of those that work on the same
+//! objects. A test that waits for such a turn takes no place meanwhile: when several threads waited
+//! for one test, a run took as long as with a single thread.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// What two tests may not work on at the same time.
+/// The name of something that two tests may not work on at the same time.
 type Name = &'static str;
 
 /// Places for tests.
@@ -27,24 +27,24 @@ struct State {
     waiting: BTreeMap<Ticket, Vec<Name>>,
 }
 
-/// Who comes first: who has begun already, then who is first on the list.
+/// The order of waiting tests: first those that have begun, then by their number on the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ticket {
     is_new: bool,
     number: usize,
 }
 
-/// A test that runs, until it is dropped. It belongs to its thread.
+/// A running test, until it is dropped. It belongs to its thread.
 pub(crate) struct Turn(());
 
-/// Until it is dropped, no other test of this binary has any of these.
+/// Until it is dropped, no other test of this binary holds any of these names.
 #[derive(Debug)]
 pub struct Alone {
     turns: Arc<Turns>,
     names: Vec<Name>,
 }
 
-/// Of a thread.
+/// The running test of a thread.
 struct Current {
     turns: Arc<Turns>,
     number: usize,
@@ -55,8 +55,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// Waits until no other test of this binary has any of `names`, which are had together: who has one
-/// waits for no other.
+/// Waits until no other test of this binary holds any of `names`, and takes all of them together: a
+/// test that holds some waits for no others.
 ///
 /// # Panics
 ///
@@ -71,7 +71,7 @@ pub fn alone(names: &[Name]) -> Alone {
     })
 }
 
-/// How long the test of this thread has waited for others amid its run.
+/// How long this thread's test has waited for others during its run.
 pub(crate) fn waited() -> Duration {
     CURRENT.with_borrow(|current| current.as_ref().map_or(Duration::ZERO, |current| current.waited))
 }
@@ -79,13 +79,13 @@ pub(crate) fn waited() -> Duration {
 // === impl Turns ===
 
 impl Turns {
-    /// Lets so many tests run at a time; none before.
+    /// Sets how many tests run at a time; before that, none do.
     pub fn open(&self, places: usize) {
         self.state.lock().free = places;
         self.changed.notify_all();
     }
 
-    /// Waits for a place for the test of that number.
+    /// Waits for a place for the test with that number.
     pub fn begin(self: &Arc<Self>, number: usize) -> Turn {
         self.wait(self.state.lock(), Ticket { is_new: true, number }, &[]);
         CURRENT.set(Some(Current { turns: Arc::clone(self), number, waited: Duration::ZERO }));
@@ -107,7 +107,7 @@ impl Turns {
         state.waiting.remove(&ticket);
         state.free -= 1;
         state.held.extend(names);
-        // There may be a place for another one, too.
+        // There may be a place for another test, too.
         self.changed.notify_all();
     }
 
@@ -120,7 +120,7 @@ impl Turns {
 // === impl State ===
 
 impl State {
-    /// Whether all that it needs is free, and not for somebody who comes before.
+    /// Whether all that it needs is free, and not needed by a test that comes before it.
     fn is_next(&self, ticket: Ticket) -> bool {
         let (mut free, mut taken) = (self.free, self.held.clone());
         for (other, names) in &self.waiting {

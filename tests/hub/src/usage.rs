@@ -1,4 +1,4 @@
-//! What pods use, told as a metrics server tells it.
+//! The resource usage of pods, as a metrics server reports it.
 
 use anyhow::Result;
 use base64::Engine as _;
@@ -26,7 +26,7 @@ pub struct Usage {
 // === impl Usage ===
 
 impl Usage {
-    /// The hub, which is on this machine, sends whoever asks for metrics to it, by a Service in
+    /// Makes the hub, which is on this machine, send requests for metrics here, by a Service in
     /// `namespace`.
     pub fn start(hub: &ApiServer, namespace: &str) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -53,8 +53,8 @@ impl Usage {
         Ok(Self { server, namespace: namespace.to_owned(), _registered: registered, _runtime: runtime })
     }
 
-    /// These pods use so much CPU time in their `container` now: an autoscaler leaves out samples
-    /// from before a young pod was ready.
+    /// Sets the CPU usage of these pods' `container` as of now: an autoscaler ignores samples from
+    /// before a young pod was ready.
     pub fn tell(&self, container: &str, pods: &[(&str, &str)]) {
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let of = |(name, cpu): &(&str, &str)| {
@@ -69,7 +69,8 @@ impl Usage {
     }
 }
 
-/// An API without a server is in the way of everybody who asks the hub what it serves.
+/// Removed on drop: an API without a server is in the way of all clients that use the hub's
+/// discovery.
 struct Registered {
     kubectl: Kubectl,
     namespace: String,

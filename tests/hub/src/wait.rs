@@ -1,22 +1,22 @@
-//! Bounded waiting on a condition of the outside world that nobody announces: a port that answers,
-//! an object that appears.
+//! Waits with a limit for a condition of the outside world that sends no notice: a port that
+//! answers, an object that appears.
 //!
-//! The condition is asked again after a short pause until it holds; running out of time is an error
-//! that names what was awaited and the last reason why it did not hold.
+//! The condition is checked again after a short pause until it holds; after the limit, the error
+//! names what was awaited and the last reason why it did not hold.
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use tokio::time::Instant;
 
-/// The pause between two looks at a condition. Short at first, because tests measure delays of
-/// about a second with it; then a part of what was waited already, because each look costs a
-/// request, or a program that starts, and many tests wait at once.
+/// The pause between two checks of a condition. Short at first, because tests measure delays of
+/// about a second with it; later a fraction of the time waited so far, because each check costs a
+/// request or a program's start, and many tests wait at once.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PART: u32 = 8;
 
-/// Asks `condition` until it answers `Ok`, for at most `limit`.
+/// Checks `condition` until it returns `Ok`, for at most `limit`.
 pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
@@ -30,8 +30,8 @@ pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Resu
     }
 }
 
-/// Runs `run`, which says how long what matters took, until it takes less than `limit`, a few times
-/// at most: a program that is too slow is too slow each time, a busy machine is not.
+/// Runs `run`, which returns the duration to check, until that is less than `limit`, a few times at
+/// most: a program that is too slow is so each time, a busy machine is not.
 pub fn timely(what: &str, limit: Duration, mut run: impl FnMut() -> Result<Duration>) -> Result<()> {
     const RUNS: usize = 3;
     let mut took = Vec::new();
@@ -44,7 +44,7 @@ pub fn timely(what: &str, limit: Duration, mut run: impl FnMut() -> Result<Durat
     Err(anyhow!("{what}: {took:?}, never less than {limit:?}"))
 }
 
-/// As [`until`], for conditions without a reason.
+/// Like [`until`], for conditions without a reason.
 pub fn until_true(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     until(what, limit, || if condition()? { Ok(()) } else { Err(anyhow!("not yet")) })
 }

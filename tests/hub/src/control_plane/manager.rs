@@ -7,13 +7,13 @@ use crate::ports;
 use crate::process::Process;
 use crate::tools::Tool;
 
-/// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of
-/// the machine is left to tests.
+/// Starts a kube-controller-manager for `server` that runs `controllers`: fewer controllers leave
+/// more of the machine to tests.
 pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
     start(launcher, server, "controller-manager", controllers, &[])
 }
 
-/// Starts the controller of `HorizontalPodAutoscalers` for `server` alone, at one round a second.
+/// Starts only the controller of `HorizontalPodAutoscalers` for `server`, at one round per second.
 pub fn start_autoscaler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
     let period = "--horizontal-pod-autoscaler-sync-period=1s";
     start(launcher, server, "autoscaler", &["horizontal-pod-autoscaler-controller"], &[period])

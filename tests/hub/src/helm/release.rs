@@ -1,10 +1,9 @@
-//! What an installed release would run, run here: the Deployment that the hub has, without a
-//! kubelet.
+//! Runs here what an installed release would run: the Deployment from the hub, without a kubelet.
 //!
-//! The mounted Secrets and ConfigMaps are written below a directory, and the container's arguments
-//! are taken as they are but for the paths of these mounts. In place of the pod's own credentials,
-//! if it is to have any, comes a kubeconfig with a token of the same ServiceAccount, so the program
-//! has the rights that the chart gives it and no others.
+//! The mounted Secrets and ConfigMaps are written to a directory, and the container's arguments are
+//! unchanged except for the paths of these mounts. If the pod is to have credentials of its own, a
+//! kubeconfig with a token of the same ServiceAccount replaces them, so the program has exactly the
+//! rights that the chart grants.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +15,19 @@ use serde_json::Value;
 use crate::control_plane::ApiServer;
 use crate::kubeconfig::Credential;
 
-/// A Deployment with one container that is a program of ours, ready to be started.
+/// A Deployment with one container of one of our programs, ready to be started.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The Deployment.
     pub deployment: Value,
-    /// The program's name and the container's arguments, with paths of this machine.
+    /// The program's name and the container's arguments, with this machine's paths.
     pub args: Vec<String>,
 }
 
 // === impl Workload ===
 
 impl Workload {
-    /// Reads the Deployment `namespace/name` from `hub`, with its volumes written below
-    /// `directory`.
+    /// Reads the Deployment `namespace/name` from `hub`, and writes its volumes below `directory`.
     pub fn read(hub: &ApiServer, namespace: &str, name: &str, directory: &Path) -> Result<Self> {
         let deployment = hub.read(&format!("deployment {name} -n {namespace}"))?;
         ensure!(!deployment.is_null(), "no Deployment {namespace}/{name}");
@@ -61,12 +59,12 @@ impl Workload {
     }
 }
 
-/// A kubeconfig for the ServiceAccount `namespace/name` of `hub`, which must be there.
+/// A kubeconfig for the existing ServiceAccount `namespace/name` of `hub`.
 pub fn account_kubeconfig(hub: &ApiServer, namespace: &str, name: &str) -> Result<PathBuf> {
     hub.kubeconfig(&format!("{namespace}-{name}"), Credential::Token(hub.token(namespace, name)?))
 }
 
-/// Each mount path with the volume that is there.
+/// Each mount path with its volume.
 fn mounts<'a>(pod: &'a Value, container: &Value) -> Result<Vec<(String, &'a Value)>> {
     let volumes = pod["volumes"].as_array().context("no volumes")?;
     let mounts = container["volumeMounts"].as_array().context("no mounts")?;
@@ -77,7 +75,7 @@ fn mounts<'a>(pod: &'a Value, container: &Value) -> Result<Vec<(String, &'a Valu
     mounts.iter().map(mount).collect()
 }
 
-/// Writes the files of `volume` into `place`, as the kubelet would.
+/// Writes the files of `volume` to `place`, as the kubelet would.
 fn write(hub: &ApiServer, namespace: &str, volume: &Value, place: &Path) -> Result<()> {
     let (kind, name) = match (volume["secret"]["secretName"].as_str(), volume["configMap"]["name"].as_str()) {
         (Some(name), None) => ("secret", name),

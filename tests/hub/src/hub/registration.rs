@@ -1,4 +1,4 @@
-//! What an operator does on the hub: register the gateway as the server of its API group, and
+//! An operator's steps on the hub: registering the gateway as the server of its API group, and
 //! clusters as Secrets.
 
 use std::path::PathBuf;
@@ -14,18 +14,18 @@ use super::Hub;
 use crate::control_plane::ApiServer;
 use crate::kubeconfig::Credential;
 
-/// Where the clusters' Secrets are: the gateway's default.
+/// The namespace of the clusters' Secrets: the gateway's default.
 pub const SECRET_NAMESPACE: &str = "vela-system";
 /// The name that the gateway's serving certificate must have for the hub:
 /// `<service>.<namespace>.svc`.
 pub const GATEWAY_HOST: &str = "gateway.vela-system.svc";
 
-/// Of the gateway's ServiceAccount and of its kubeconfig.
+/// The name of the gateway's ServiceAccount and of its kubeconfig.
 const GATEWAY: &str = "gateway";
 /// Name of the `ClusterRole` that lets the gateway read Open Cluster Management's clusters.
 const MANAGED_CLUSTERS: &str = "gateway-managed-clusters";
 
-/// A cluster's Secret: how to reach a member, and as whom.
+/// A cluster's Secret: how to reach a member, and with which credential.
 #[derive(Clone, Debug)]
 pub struct MemberSecret(ClusterSecret);
 
@@ -51,14 +51,14 @@ impl MemberSecret {
         self
     }
 
-    /// The same, at no address: reached through the cluster's agents.
+    /// The same without an address: reached through the cluster's agents.
     #[must_use]
     pub fn behind_tunnel(mut self) -> Self {
         self.0.endpoint = ClusterEndpoint::ClusterProxy;
         self
     }
 
-    /// The same with another authority for the member's certificate.
+    /// The same with another CA for the member's certificate.
     #[must_use]
     pub fn trusting(mut self, authority: &Authority) -> Self {
         self.0.trust = Trust::Bundle(authority.root_pem().into());
@@ -83,8 +83,8 @@ fn at(endpoint: &str) -> ClusterEndpoint {
 // === impl Hub ===
 
 impl Hub {
-    /// Makes the hub send the API group to 127.0.0.1:`port`, where a certificate below `authority`
-    /// is expected.
+    /// Makes the hub send the API group to 127.0.0.1:`port`, and expect a certificate of
+    /// `authority` there.
     pub fn register_gateway(&self, port: u16, authority: &Authority) -> Result<()> {
         self.register_gateway_for("cluster.core.oam.dev", port, authority)
     }
@@ -113,8 +113,8 @@ impl Hub {
         self.apply(&[service, api_service])
     }
 
-    /// Gives the gateway's ServiceAccount the rights it needs and no more; returns a kubeconfig for
-    /// it.
+    /// Grants the gateway's ServiceAccount exactly the rights that it needs; returns a kubeconfig
+    /// for it.
     pub fn create_gateway_account(&self) -> Result<PathBuf> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, GATEWAY)?;
         let account = json!([{"kind": "ServiceAccount", "name": GATEWAY, "namespace": SECRET_NAMESPACE}]);
@@ -152,13 +152,13 @@ impl Hub {
         self.server.kubeconfig(GATEWAY, Credential::Token(token))
     }
 
-    /// What [`Hub::create_gateway_account`] wrote.
+    /// The kubeconfig that [`Hub::create_gateway_account`] wrote.
     pub fn gateway_kubeconfig(&self) -> PathBuf {
         self.launcher.file(&format!("{GATEWAY}.kubeconfig"))
     }
 
-    /// Makes the ServiceAccount `name`, which may ask for TokenReviews and SubjectAccessReviews and
-    /// nothing else; returns a kubeconfig for it.
+    /// Creates the ServiceAccount `name`, which may create TokenReviews and SubjectAccessReviews
+    /// only; returns a kubeconfig for it.
     pub fn create_reviewer(&self, name: &str) -> Result<PathBuf> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
         let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
@@ -167,8 +167,8 @@ impl Hub {
         self.server.kubeconfig(name, Credential::Token(token))
     }
 
-    /// Lets the ServiceAccount `name` follow roles and bindings, and read the hub's client CA: what
-    /// a tunnel-server may have beyond a reviewer's rights.
+    /// Lets the ServiceAccount `name` follow roles and bindings, and read the hub's client CA: a
+    /// tunnel-server's rights beyond those of a reviewer.
     pub fn allow_following(&self, name: &str) -> Result<()> {
         let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
         let role_name = format!("{name}-roles");
@@ -190,7 +190,7 @@ impl Hub {
         ])
     }
 
-    /// Makes the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty);
+    /// Creates the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty);
     /// returns a token for it.
     pub fn create_agent(&self, name: &str, clusters: &[&str]) -> Result<String> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
@@ -202,7 +202,7 @@ impl Hub {
     }
 
     /// Lets `subjects` (RBAC subjects) be agents of `clusters`, by a `ClusterRole` and a
-    /// `ClusterRoleBinding` called `name`.
+    /// `ClusterRoleBinding` named `name`.
     pub fn allow_agent(&self, name: &str, subjects: &Value, clusters: &[&str]) -> Result<()> {
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -228,7 +228,7 @@ impl Hub {
     }
 
     /// Lets `subjects` (RBAC subjects) use the clusters named `clusters` (all of them if empty)
-    /// with `verbs`, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    /// with `verbs`, by a `ClusterRole` and a `ClusterRoleBinding` named `name`.
     pub fn allow(&self, name: &str, subjects: &Value, clusters: &[&str], verbs: &[&str]) -> Result<()> {
         let mut rule =
             json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"], "verbs": verbs});
@@ -254,7 +254,7 @@ impl Hub {
         self.server.delete(&format!("secret {name} -n {SECRET_NAMESPACE}"))
     }
 
-    /// Creates or changes objects, whoever changed them.
+    /// Creates or changes objects, whichever client changed them before.
     pub fn apply(&self, documents: &[Value]) -> Result<()> {
         self.server.force(documents)
     }

@@ -1,4 +1,4 @@
-//! `ServiceAccounts`: what they may, and their tokens.
+//! `ServiceAccounts`: their rights, and their tokens.
 
 use anyhow::{Context as _, Result};
 use http::{Method, StatusCode};
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use super::{JSON, Objects};
 use crate::control_plane::ApiServer;
 
-/// Of a token that was asked for, a day: longer than any run.
+/// Lifetime of a requested token, a day: longer than any run.
 const TOKEN_SECONDS: u64 = 24 * 60 * 60;
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// A token for a ServiceAccount, which is created if it is not there.
+    /// A token for a ServiceAccount, which is created if it does not exist.
     pub fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
         let metadata = json!({"name": name, "namespace": namespace});
         self.apply(&[json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})])?;
         self.token(namespace, name)
     }
 
-    /// The same of one that is there.
+    /// The same for an existing ServiceAccount.
     pub fn token(&self, namespace: &str, name: &str) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -31,7 +31,7 @@ impl ApiServer {
         answer["status"]["token"].as_str().map(str::to_owned).context("no token")
     }
 
-    /// Binds a `ClusterRole` to a ServiceAccount, everywhere, by a binding called `name`.
+    /// Binds a `ClusterRole` to a ServiceAccount in all namespaces, by a binding named `name`.
     pub fn bind(&self, name: &str, role: &str, (namespace, account): (&str, &str)) -> Result<()> {
         self.create(&[json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
@@ -40,14 +40,14 @@ impl ApiServer {
         })])
     }
 
-    /// Whether the server lets the ServiceAccount `namespace/account` do what `attributes` (a
-    /// review's `resourceAttributes`) say.
+    /// Whether the ServiceAccount `namespace/account` may do what `attributes` (a review's
+    /// `resourceAttributes`) say.
     pub fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         self.may_user(&format!("system:serviceaccount:{namespace}:{account}"), &groups, attributes)
     }
 
-    /// The same of a user of these groups.
+    /// The same for a user with these groups.
     pub fn may_user(&self, user: &str, groups: &[&str], attributes: &Value) -> Result<bool> {
         let groups = [groups, &["system:authenticated"]].concat();
         let review = json!({

@@ -1,4 +1,4 @@
-//! What tests change.
+//! Changes that tests make.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use crate::wait;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-/// For what is deleted to be gone, and for a kind to be served.
+/// Time for deleted objects to be gone, and for a kind to be served.
 const LIMIT: Duration = Duration::from_mins(1);
-/// Of a definition.
+/// The kind of a definition.
 const KIND: &str = "CustomResourceDefinition";
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// As `kubectl apply --server-side`. Then kinds that were defined can be used.
+    /// Like `kubectl apply --server-side`. Afterwards, the kinds that were defined can be used.
     pub fn apply(&self, objects: &[Value]) -> Result<()> {
         Objects::of(self).apply_all(objects, false)
     }
 
-    /// The same with `--force-conflicts`: whoever changed what is applied.
+    /// The same with `--force-conflicts`, whichever client changed the fields.
     pub fn force(&self, objects: &[Value]) -> Result<()> {
         Objects::of(self).apply_all(objects, true)
     }
 
-    /// As [`ApiServer::apply`], of YAML or JSON documents.
+    /// Like [`ApiServer::apply`], for YAML or JSON documents.
     pub fn apply_text(&self, text: &str) -> Result<()> {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("not YAML")?;
         self.apply(&documents)
     }
 
-    /// As `kubectl apply --server-side --subresource=status`.
+    /// Like `kubectl apply --server-side --subresource=status`.
     pub fn apply_status(&self, object: &Value) -> Result<()> {
         Objects::of(self).apply(object, "/status", false)
     }
 
-    /// As `kubectl create`.
+    /// Like `kubectl create`.
     pub fn create(&self, objects: &[Value]) -> Result<()> {
         let client = Objects::of(self);
         for object in flat(objects) {
@@ -54,11 +54,12 @@ impl ApiServer {
         Ok(())
     }
 
-    /// As `kubectl replace`, or `kubectl create` where there is none: what is left out is gone.
+    /// Like `kubectl replace`, or `kubectl create` if there is no such object: omitted fields are
+    /// removed.
     pub fn put(&self, object: &Value) -> Result<()> {
         let client = Objects::of(self);
         let path = client.resource_of(object)?.path(Some(namespace(object)), object["metadata"]["name"].as_str());
-        // Others may write it meanwhile.
+        // Other clients may write it meanwhile.
         let answer = wait::until("the latest version", LIMIT, || {
             let known = client.get(&path)?;
             if known.is_null() {
@@ -76,25 +77,25 @@ impl ApiServer {
         }
     }
 
-    /// As `kubectl patch LINE --type=merge -p PATCH`, where the line may say
+    /// Like `kubectl patch LINE --type=merge -p PATCH`, where the line may have
     /// `--subresource=status` and `--field-manager=NAME`. Returns the object.
     pub fn patch(&self, line: &str, patch: &Value) -> Result<Value> {
         let line = Line::with_flags(line, &["--subresource=status", MANAGER])?;
         Objects::of(self).patch(&line, "kubectl-patch", patch)
     }
 
-    /// As `kubectl annotate --overwrite`.
+    /// Like `kubectl annotate --overwrite`.
     pub fn annotate(&self, line: &str) -> Result<()> {
         Objects::of(self).mark(line, "annotations", "kubectl-annotate")
     }
 
-    /// As `kubectl label --overwrite`.
+    /// Like `kubectl label --overwrite`.
     pub fn label(&self, line: &str) -> Result<()> {
         Objects::of(self).mark(line, "labels", "kubectl-label")
     }
 
-    /// As `kubectl delete`: waits until what was there is gone, unless the line says
-    /// `--wait=false`; what it names has to be there, unless it says `--ignore-not-found`.
+    /// Like `kubectl delete`: waits until the objects are gone, unless the line has `--wait=false`;
+    /// named objects must exist, unless it has `--ignore-not-found`.
     pub fn delete(&self, line: &str) -> Result<()> {
         let line = Line::with_flags(line, &["--all", "--wait=false", "--ignore-not-found"])?;
         let is_of_many = line.has("--all") || line.has_selector();
@@ -151,8 +152,8 @@ impl Objects<'_> {
         self.patch(&line, manager, &json!({"metadata": {field: marks}})).map(drop)
     }
 
-    /// Answered by a server that is ready for it: one that prepares to store a kind asks for
-    /// patience, as kubectl has it.
+    /// Sends a request and repeats it while the server is not ready for it: a server that prepares
+    /// to store a kind asks clients to retry, and kubectl does.
     fn sent(&self, method: &Method, path: &str, manager: &str, kind: &str, body: &Value) -> Result<Response> {
         let mark = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{mark}fieldManager={manager}&fieldValidation=Strict");
@@ -163,7 +164,7 @@ impl Objects<'_> {
         })
     }
 
-    /// Of what a line is about, that is there.
+    /// The paths of the existing objects that a line names or selects.
     fn paths(&self, line: &Line<'_>, resource: &Resource) -> Result<Vec<String>> {
         if !line.names.is_empty() {
             return Ok(line.names.iter().map(|name| line.path(resource, Some(name))).collect());
@@ -176,7 +177,7 @@ impl Objects<'_> {
         Ok(list["items"].as_array().into_iter().flatten().map(path).collect())
     }
 
-    /// The path and the uid of what was deleted.
+    /// Deletes the object at `path`; returns the path and the uid.
     fn deleted(&self, path: String, line: &Line<'_>) -> Result<Option<(String, Value)>> {
         let options = json!({"propagationPolicy": "Background"});
         let response = self.send(&Method::DELETE, &path, JSON, &options)?;
@@ -185,14 +186,14 @@ impl Objects<'_> {
             return Ok(None);
         }
         ensure!(response.status.is_success(), "{path}: {}: {}", response.status, response.text());
-        // The object if it waits for somebody, else a Status that tells of it.
+        // The answer is the object if it waits for finalizers, else a Status about it.
         let answer = response.json()?;
         let uid = if answer["kind"] == "Status" { &answer["details"]["uid"] } else { &answer["metadata"]["uid"] };
         ensure!(uid.is_string(), "whose end? {answer}");
         Ok(Some((path, uid.clone())))
     }
 
-    /// Waits until the kind can be used, and discovery says so.
+    /// Waits until the kind can be used, and discovery lists it.
     fn wait_served(&self, kind: &Value) -> Result<()> {
         let name = kind["metadata"]["name"].as_str().unwrap_or_default();
         self.forget(kind["spec"]["group"].as_str().unwrap_or_default());
@@ -201,7 +202,7 @@ impl Objects<'_> {
     }
 }
 
-/// Lists are what is in them.
+/// Replaces lists by their items.
 fn flat(objects: &[Value]) -> Vec<&Value> {
     objects.iter().flat_map(items).collect()
 }

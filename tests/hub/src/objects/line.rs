@@ -1,11 +1,11 @@
-//! What a line of these tests is about, in kubectl's words.
+//! A line that names or selects objects, in kubectl's words.
 
 use anyhow::{Context as _, Result, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Resource;
 
-/// Of a flag with a value: for lines that change something.
+/// A flag with a value, for lines that change something.
 pub(super) const MANAGER: &str = "--field-manager";
 
 /// `KIND,… [NAME …] [KEY=VALUE|KEY- …] [-n NAMESPACE | -A] [-l SELECTOR]
@@ -14,10 +14,10 @@ pub(super) const MANAGER: &str = "--field-manager";
 pub(super) struct Line<'a> {
     pub kinds: Vec<&'a str>,
     pub names: Vec<&'a str>,
-    /// Labels or annotations; none: it is to go.
+    /// Labels or annotations; `None` removes one.
     pub marks: Vec<(&'a str, Option<&'a str>)>,
     pub flags: Vec<&'a str>,
-    /// Who writes, if not as kubectl would.
+    /// The field manager, if not kubectl's default.
     pub manager: Option<&'a str>,
     namespace: Option<&'a str>,
     is_of_all_namespaces: bool,
@@ -28,12 +28,12 @@ pub(super) struct Line<'a> {
 // === impl Line ===
 
 impl<'a> Line<'a> {
-    /// Of a line without flags.
+    /// Parses a line without flags.
     pub fn parse(line: &'a str) -> Result<Self> {
         Self::with_flags(line, &[])
     }
 
-    /// Of a line with any of these flags, which say something to its reader.
+    /// Parses a line with any of these flags, which the caller interprets.
     pub fn with_flags(line: &'a str, flags: &[&str]) -> Result<Self> {
         let mut words = line.split_whitespace();
         let kinds = words.next().context("a kind")?.split(',').collect();
@@ -65,14 +65,14 @@ impl<'a> Line<'a> {
         self.flags.contains(&flag)
     }
 
-    /// Whether it chooses some of many.
+    /// Whether it selects some of many.
     pub fn has_selector(&self) -> bool {
         self.selector.is_some() || self.fields.is_some()
     }
 
-    /// Of one of its names, or of all that it chooses.
+    /// The path of one of its names, or of all that it selects.
     pub fn path(&self, resource: &Resource, name: Option<&str>) -> String {
-        // Without one, kubectl's is the kubeconfig's, which names none here.
+        // Without a namespace, kubectl uses the kubeconfig's, which names none here.
         let namespace = if self.is_of_all_namespaces { None } else { Some(self.namespace.unwrap_or("default")) };
         let selectors = [("labelSelector", self.selector), ("fieldSelector", self.fields)];
         let given = selectors.iter().filter_map(|(name, selector)| {
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
 // === impl Resource ===
 
 impl Resource {
-    /// Of an object, or of all of a namespace, or of all.
+    /// The path of an object, or of all objects in a namespace, or of all.
     pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let namespace = namespace.filter(|_| self.is_namespaced);
         let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();

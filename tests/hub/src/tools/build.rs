@@ -1,8 +1,8 @@
-//! Building one set of tools with Go, into a cache that several test processes may share.
+//! Builds one set of tools with Go, into a cache that several test processes may share.
 //!
-//! A binary appears under its name only when it is complete (built beside it, then renamed), and
-//! only one process builds at a time (a lock on a file of the set's directory), so nobody runs half
-//! a binary or builds twice.
+//! A binary appears under its name only once it is complete (built next to it, then renamed), and
+//! only one process builds at a time (a lock on a file of the set's directory), so no process runs
+//! an incomplete binary or builds twice.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,11 +15,11 @@ use aws_lc_rs::digest;
 
 use crate::scratch;
 
-/// Where Kubernetes programs keep the version they report; without it kubectl prints oddities about
-/// the server.
+/// The package with the version that Kubernetes programs report; without it kubectl prints odd
+/// messages about the server.
 const VERSION_PACKAGE: &str = "k8s.io/component-base/version";
-/// Prometheus without the clients of every cloud: half the time to build. Other programs know no
-/// such tag.
+/// Builds Prometheus without the clients of every cloud, in half the time. Other programs ignore
+/// the tag.
 const TAGS: &str = "remove_all_sd";
 /// Part of the cache key: raise it when the command line below changes.
 const RECIPE: &str = "1";
@@ -73,7 +73,7 @@ impl Set {
         Ok(path)
     }
 
-    /// The directory of a module that this set requires, fetched if it is not there.
+    /// The directory of a module that this set requires, downloaded if it is missing.
     pub(super) fn module(&self, module: &str) -> Result<PathBuf> {
         let go = |arguments: &[&str]| Command::new("go").args(arguments).current_dir(&self.sources).output();
         let fetched = go(&["mod", "download", module]).context("cannot run go mod download")?;
@@ -109,7 +109,7 @@ impl Set {
     }
 }
 
-/// Strips symbols; for Kubernetes also sets the version, which is the one that `go.mod` requires.
+/// Strips symbols; for Kubernetes it also sets the version, to the one that `go.mod` requires.
 fn linker_flags(module: &str) -> Result<String> {
     let required =
         module.lines().find_map(|line| line.trim_start_matches("require ").trim().strip_prefix("k8s.io/kubernetes "));

@@ -1,4 +1,5 @@
-//! An agent of the member, in this process: whom it links to, as whom, and what else it may reach.
+//! An agent of the member, in this process: the servers that it links to, its credential, and what
+//! else it may reach.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,23 +11,23 @@ use tunnel_agent::Agent;
 use super::DRAIN;
 use crate::control_plane::Launcher;
 
-/// What an agent proves its identity with.
+/// An agent's credential.
 #[derive(Clone, Debug)]
 pub enum AgentCredential {
     /// A ServiceAccount's token of the hub, in a file.
     Token(PathBuf),
     /// A client certificate and its key.
     Certificate(PemFiles),
-    /// It joins a hub for one.
+    /// The agent gets one by joining a hub.
     Joining(Joining),
 }
 
-/// What an agent joins a hub with.
+/// The files for joining a hub.
 #[derive(Clone, Debug)]
 pub struct Joining {
     pub bootstrap: PathBuf,
     pub state_dir: PathBuf,
-    /// The member's.
+    /// The member's kubeconfig.
     pub kubeconfig: PathBuf,
 }
 
@@ -39,7 +40,7 @@ pub struct AgentOptions {
 // === impl AgentCredential ===
 
 impl AgentCredential {
-    /// `token`, written to a file that is called after `name`.
+    /// `token`, written to a file that is named after `name`.
     pub fn token(launcher: &Launcher, name: &str, token: &str) -> Result<Self> {
         let path = launcher.file(&format!("agent-{name}.token"));
         std::fs::write(&path, token)?;
@@ -51,7 +52,7 @@ impl AgentCredential {
 
 impl AgentOptions {
     /// An agent of `cluster` that links to the tunnel-server at `server`, whose certificate is
-    /// below the authority in `authority`, and serves the API server at `api_server`.
+    /// issued by the CA in `authority`, and serves the API server at `api_server`.
     pub fn new(
         cluster: &str,
         server: SocketAddr,
@@ -91,14 +92,14 @@ impl AgentOptions {
         self
     }
 
-    /// The same, linked to another tunnel-server too.
+    /// The same, linked to another tunnel-server, too.
     #[must_use]
     pub fn also(mut self, server: SocketAddr) -> Self {
         self.flags.push(format!("--server={server}"));
         self
     }
 
-    /// Its arguments, the program's name first.
+    /// Its arguments, of which the first is the program's name.
     pub fn flags(self) -> Vec<String> {
         self.flags
     }
