@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// another connection (`awaitOpenSlotForStreamLocked` and `errCannotRewind` in `net/http`). Other
 /// tests cancel hundreds of streams at once.
 const UNSENT: &str = "net/http: cannot rewind body after connection loss";
-/// Attempts at such a request.
+/// Attempts at such a request before the last one.
 const TRIES: usize = 5;
 
 /// A caller of one server.

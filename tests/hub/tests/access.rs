@@ -1,8 +1,7 @@
-//! RBAC on the hub decides who reaches which cluster, and a request that it refuses never reaches
+//! RBAC on the hub decides who may use which cluster, and a request that it refuses never reaches
 //! the member.
 //!
-//! The words of a refusal are the hub's own (RBAC's and the generic API server's), whichever way
-//! the request came.
+//! The words of a refusal are the hub's own (RBAC's and the generic API server's), on every route.
 
 use hub_tests::http::Client;
 use hub_tests::prelude::*;
@@ -36,7 +35,7 @@ pub(crate) fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// The path of a list whose URL nobody else asks for: what the member's audit log is searched for.
+/// The path of a list that no other test requests, for searches in the member's audit log.
 pub(crate) fn marked(cluster: &str, marker: &str) -> String {
     format!("{}/api/v1/namespaces/{marker}/pods", Testbed::proxy_path(cluster))
 }
@@ -66,7 +65,7 @@ fn stranger(testbed: &Testbed) -> Result<()> {
         let response = client(testbed, route).get(&path, &[("authorization", &bearer(&token))])?;
         is_refusal(&response, "system:serviceaccount:default:stranger", "get", CLUSTER)?;
         ensure!(!testbed.member.has_seen(&marker)?, "the member has seen a request that was refused");
-        // The same request of a user who may: the search above would have found it.
+        // The same request of a user with the right: the search above would have found it.
         client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;
         ensure!(testbed.member.has_seen(&marker)?, "the member's audit log lacks a request that was let through");
     }
@@ -97,7 +96,7 @@ fn one_cluster(testbed: &Testbed) -> Result<()> {
             |cluster| client(testbed, route).get(&marked(cluster, "default"), &[("authorization", &bearer(&token))]);
         get(CLUSTER)?.expect(StatusCode::OK)?;
         is_refusal(&get(CLUSTER_X509)?, user, "get", CLUSTER_X509)?;
-        // The same words for a cluster that is not there: names cannot be probed.
+        // The same words for a cluster that does not exist: names cannot be probed.
         is_refusal(&get("absent")?, user, "get", "absent")?;
     }
     Ok(())
@@ -138,7 +137,8 @@ fn upgrade(testbed: &Testbed, route: Route, token: &str, method: &Method, path: 
     client(testbed, route).send(method, path, &websocket, Bytes::new())
 }
 
-/// What the member would execute is what is reviewed: it knows no upgrade there, and would delete.
+/// The review covers what the member would execute: it knows no upgrade at that path, and would
+/// delete.
 fn upgraded_deletion(testbed: &Testbed) -> Result<()> {
     let token = testbed.hub.create_user("creator", &[CLUSTER], &["get", "create"])?;
     let user = "system:serviceaccount:default:creator";
@@ -191,7 +191,7 @@ fn certificate(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Through the hub, the hub decides; straight to the gateway, the gateway asks the hub the same
+/// Through the hub, the hub decides; directly at the gateway, the gateway asks the hub the same
 /// question.
 fn impersonation(testbed: &Testbed) -> Result<()> {
     let marker = "impersonated-by-tester";
@@ -226,7 +226,7 @@ fn caller_on_member(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The member's name for whom `cluster`'s credential makes us.
+/// The user name that the member sees with `cluster`'s credential.
 pub(crate) fn who_am_i(testbed: &Testbed, route: Route, cluster: &str, query: &str) -> Result<String> {
     let path = format!("{}/apis/authentication.k8s.io/v1/selfsubjectreviews{query}", Testbed::proxy_path(cluster));
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});

@@ -1,5 +1,5 @@
-//! The gateway as a part of the hub: its API is available, in discovery, in nobody's way, and back
-//! after a restart.
+//! The gateway as a part of the hub: its API is available and in discovery, blocks no others, and
+//! is back after a restart.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -8,9 +8,9 @@ use crate::fixture::{Fixture, exclusive, test};
 use crate::streams;
 
 const API_SERVICE: &str = "get apiservice v1alpha1.cluster.core.oam.dev -o";
-/// For the hub's next look at an API that failed, and some more for a busy machine.
+/// Time for the hub's next check of a failed API, and slack for a busy machine.
 const RECOVERY: Duration = Duration::from_secs(40);
-/// For a stream's first line, and for its end after the gateway's.
+/// Time for a stream's first line, and for its end after the gateway's.
 const STREAM: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -22,7 +22,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Apart from the others, to come last: if the gateway does not come back, only this test fails.
+/// Separate from the others, to run last: if the gateway does not come back, only this test fails.
 pub(crate) fn last_trial(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![exclusive(
         fixture,
@@ -61,8 +61,8 @@ fn discovery(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The namespace controller asks every API group what there is to delete, and gives up if one does
-/// not answer.
+/// The namespace controller asks every API group what to delete, and gives up if one does not
+/// answer.
 fn namespace_deletion(testbed: &Testbed) -> Result<()> {
     let kubectl = testbed.hub.server.kubectl();
     testbed.hub.server.create_namespace("short-lived")?;

@@ -1,8 +1,8 @@
-//! Answers to what changes something, fails or streams: status, headers and bytes are the member's
-//! own, and what a request should have done at the member is done, or not done.
+//! Answers to requests that change something, fail or stream: status, headers and bytes are the
+//! member's own, and the member does what the request should have done, or does not.
 //!
-//! Comparing bytes needs requests whose answers do not tell the time: failures, dry runs, changes
-//! that change nothing, lists at an exact resource version.
+//! Comparing bytes needs requests whose answers contain no times: failures, dry runs, changes that
+//! change nothing, lists at an exact resource version.
 
 mod cases;
 mod lists;
@@ -19,14 +19,14 @@ use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 
 const NAMESPACE: &str = "answers";
-/// Where the objects of these tests are.
+/// The namespace of these tests' objects.
 const MAPS: &str = "/api/v1/namespaces/answers/configmaps";
 const SETTINGS: &str = "/api/v1/namespaces/answers/configmaps/settings";
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const CBOR: &str = "application/cbor";
 
-/// Of an answer's headers, those that a client acts on.
+/// The headers that a client acts on.
 const HEADERS: [&str; 8] =
     ["content-type", "content-encoding", "content-length", "etag", "vary", "warning", "allow", "retry-after"];
 
@@ -46,7 +46,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     trials
 }
 
-/// The namespace and the objects in it, made by the first who asks.
+/// The namespace and its objects, created by the first test that needs them.
 fn prepare(testbed: &Testbed) -> Result<()> {
     static READY: OnceLock<Result<(), String>> = OnceLock::new();
     let ready = READY.get_or_init(|| {
@@ -63,7 +63,7 @@ fn prepare(testbed: &Testbed) -> Result<()> {
     ready.clone().map_err(|error| anyhow!("{error}"))
 }
 
-/// Path (below the proxy's) and headers as `route` wants them.
+/// Path (below the proxy's) and headers for `route`.
 fn addressed(testbed: &Testbed, route: Route, path: &str) -> (String, String) {
     match route {
         Route::Direct => (path.to_owned(), bearer(&testbed.member_token)),
@@ -82,8 +82,8 @@ fn send(
     let (path, authorization) = addressed(testbed, route, path);
     let mut headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();
     if !headers.iter().any(|(name, _)| *name == "accept-encoding") {
-        // The hub asks for gzip on behalf of who says nothing, and unpacks the answer, but for its
-        // `Vary`.
+        // Without this header, the hub asks for gzip on the client's behalf and unpacks the answer,
+        // but keeps its `Vary`.
         headers.push(("accept-encoding", "identity"));
     }
     client(testbed, route).send(method, &path, &headers, body).with_context(|| format!("via {}", route.name()))
@@ -93,7 +93,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a [u8]> {
     headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect()
 }
 
-/// Whether `proxied` is what `direct` is.
+/// Checks that `proxied` equals `direct`.
 fn same(route: Route, proxied: &Response, direct: &Response) -> Result<()> {
     let via = route.name();
     ensure!(proxied.status == direct.status, "via {via}: {}: {}", proxied.status, proxied.text());
@@ -103,8 +103,7 @@ fn same(route: Route, proxied: &Response, direct: &Response) -> Result<()> {
     }
     let (mut sent, mut expected) = (proxied.body.to_vec(), direct.body.to_vec());
     if values(&direct.headers, "content-type").iter().any(|value| value.starts_with(CBOR.as_bytes())) {
-        // The keys of a map come in another order each time (apimachinery
-        // `EncodeNondeterministic`).
+        // The keys of a map have another order each time (apimachinery `EncodeNondeterministic`).
         sent.sort_unstable();
         expected.sort_unstable();
     }
@@ -143,7 +142,7 @@ fn dry_run(testbed: &Testbed) -> Result<()> {
         let answer = post(&format!("{MAPS}?dryRun=All&fieldValidation=Strict"))?.expect(StatusCode::CREATED)?.json()?;
         ensure!(answer["metadata"]["uid"].is_string() && answer["data"]["a"] == "b", "{answer}");
         get()?.expect(StatusCode::NOT_FOUND)?;
-        // More than one value is a mistake, and stays one.
+        // More than one value is an error, and stays one.
         post(&format!("{MAPS}?dryRun=All&dryRun=Some"))?.expect(StatusCode::UNPROCESSABLE_ENTITY)?;
         get()?.expect(StatusCode::NOT_FOUND)?;
         post(MAPS)?.expect(StatusCode::CREATED)?;
@@ -167,7 +166,7 @@ fn round_trip(testbed: &Testbed, kind: &str) -> Result<()> {
     for route in Route::PROXIED {
         same(route, &send(testbed, route, &Method::GET, SETTINGS, &headers[..1], Bytes::new())?, &read)?;
         same(route, &send(testbed, route, &Method::PUT, SETTINGS, &headers, read.body.clone())?, &read)?;
-        // Half a body is no object; the member says so in the same form.
+        // Half a body is no object; the member reports that in the same encoding.
         let half = read.body.slice(..read.body.len() / 2);
         let direct = send(testbed, Route::Direct, &Method::PUT, SETTINGS, &headers, half.clone())?;
         ensure!(direct.status == StatusCode::BAD_REQUEST, "{}: {}", direct.status, direct.text());

@@ -1,5 +1,5 @@
-//! Answers come back as the member sent them: status, type, encoding and every byte, for what
-//! controllers and kubectl ask in other formats than JSON.
+//! Answers arrive as the member sent them: status, type, encoding and every byte, for requests of
+//! controllers and kubectl in other formats than JSON.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -11,12 +11,12 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Status, path and query, one header.
+/// Status, path with query, and one header.
 const REQUESTS: &[(u16, &str, (&str, &str))] = &[
     (200, "/api/v1/namespaces/default", ("accept", "application/json")),
     (200, "/api/v1/namespaces/default", ("accept", "application/yaml")),
     (200, "/api/v1/namespaces/default", ("accept", PROTOBUF)),
-    // Of a kind whose table has no ages: those would differ from one second to the next.
+    // A kind whose table has no ages, which would differ from one second to the next.
     (200, "/apis/rbac.authorization.k8s.io/v1/clusterroles/view", ("accept", TABLE)),
     (
         200,
@@ -48,7 +48,7 @@ const REQUESTS: &[(u16, &str, (&str, &str))] = &[
 /// Other tests write to the member meanwhile.
 const ATTEMPTS: usize = 100;
 
-/// Of an answer's headers, those that say what the body is.
+/// The headers that describe the body.
 const HEADERS: [&str; 4] = ["content-type", "content-encoding", "etag", "vary"];
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -75,7 +75,7 @@ fn same_bytes(testbed: &Testbed, status: u16, path: &str, header: (&str, &str)) 
     Route::PROXIED.into_iter().try_for_each(|route| same_via(testbed, route, status, path, header))
 }
 
-/// A list says at which version of everything it was made: only what the member answers alike
+/// A list contains the version of everything when it was made: only answers that the member repeats
 /// before and after can be compared.
 fn same_via(testbed: &Testbed, route: Route, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
     let ask = |route| get(testbed, route, path, &[header]);

@@ -1,4 +1,4 @@
-//! A cluster is a Secret: created, changed or deleted, it counts within a second.
+//! A cluster is a Secret: its creation, change or deletion takes effect within a second.
 
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::ports;
@@ -31,7 +31,7 @@ fn version(testbed: &Testbed, route: Route, cluster: &str) -> Result<Response> {
     client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])
 }
 
-/// How long it takes until `condition` holds.
+/// Waits until `condition` holds; returns the time.
 fn effect<T>(what: &str, condition: impl FnMut() -> Result<T>) -> Result<Duration> {
     let start = Instant::now();
     wait::until(what, LIMIT, condition)?;
@@ -54,7 +54,7 @@ fn come_and_go(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Nothing comes between the hub's 201 and the request, and several do so at once.
+/// The request follows the hub's 201 immediately, from several callers at once.
 fn at_once(testbed: &Testbed) -> Result<()> {
     const CALLERS: usize = 4;
     let outcomes: Vec<_> = std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn at_once(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// What one caller is told instead of the member's answer.
+/// The refusals that one caller gets instead of the member's answer.
 fn refusals(testbed: &Testbed, route: Route, caller: usize) -> Result<Vec<String>> {
     const TIMES: usize = 25;
     let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
@@ -126,7 +126,7 @@ fn change_kind(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member(cluster)
 }
 
-/// Returns how long it took.
+/// Waits until the member sees `user`; returns the time.
 fn becomes(testbed: &Testbed, route: Route, cluster: &str, user: &str) -> Result<Duration> {
     effect(&format!("{cluster} via {} as {user}", route.name()), || {
         let name = who_am_i(testbed, route, cluster, "")?;
@@ -146,8 +146,8 @@ fn unknown(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The codes tell whose fault it is; other programs look for `dial tcp` to tell a lost connection
-/// from a removed cluster.
+/// The codes show whose fault it is; other programs look for `dial tcp` to distinguish a lost
+/// connection from a removed cluster.
 fn unusable(testbed: &Testbed) -> Result<()> {
     let secret = || MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     let nobody_listens = format!("https://127.0.0.1:{}", ports::free()?);
@@ -165,7 +165,7 @@ fn unusable(testbed: &Testbed) -> Result<()> {
             ensure!(status["kind"] == "Status" && status["code"] == code.as_u16(), "{cluster}: {status}");
             ensure!(message.contains(cluster) && message.contains(text), "{cluster}: {status}");
         }
-        // Not `get`: what that prints comes from discovery, which keeps the reason to itself.
+        // Not `get`, whose output comes from discovery and omits the reason.
         let kubectl = testbed.kubectl_as(Route::Hub, cluster, "unusable", Credential::Token(testbed.token.clone()))?;
         let output = kubectl.args(["create", "configmap", "nothing", "--validate=false"]).run()?;
         ensure!(output.status == 1 && output.stderr.contains(cluster), "kubectl does not show why: {output:?}");

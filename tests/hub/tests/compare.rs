@@ -12,7 +12,7 @@ use crate::fixture::{self, Fixture};
 
 const UNSENT_INPUT: &str = r#""Unhandled Error" err="EOF""#;
 
-/// The routes that a list of tests is about.
+/// The routes of a list of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ways {
     /// To a member which the gateway dials.
@@ -24,7 +24,7 @@ pub(crate) enum Ways {
 // === impl Ways ===
 
 impl Ways {
-    /// Those that are compared with the direct one.
+    /// The routes that are compared with the direct one.
     pub(crate) fn proxied(self) -> [Route; 2] {
         match self {
             Self::Dialled => Route::PROXIED,
@@ -38,8 +38,8 @@ impl Ways {
         [Route::Direct, first, second]
     }
 
-    /// The name of what belongs to one route only; the same list with other ways has other names,
-    /// the direct one's included.
+    /// A name for objects of one route only. The same list of tests with other routes uses other
+    /// names, also on the direct one.
     pub(crate) fn scope(self, route: Route) -> String {
         match self {
             Self::Dialled => format!("only-{}", route.name()),
@@ -47,8 +47,8 @@ impl Ways {
         }
     }
 
-    /// A test that shares the gateway with others, called `name`; through tunnels, these are there
-    /// when it runs.
+    /// A test named `name` that shares the gateway with others; if it uses tunnels, they exist when
+    /// it runs.
     pub(crate) fn test(
         self,
         fixture: &Arc<Fixture>,
@@ -95,7 +95,7 @@ pub(crate) fn everywhere(
 
 fn masked(scope: &str, output: &Output) -> Output {
     let names = [(scope, "<scope>")];
-    // kubectl says so on any route, now and then, when the command ended while kubectl was still
+    // kubectl sometimes prints this, on any route, if the command ended while kubectl was still
     // sending its input.
     let stderr: String = output.stderr.split_inclusive('\n').filter(|line| !line.contains(UNSENT_INPUT)).collect();
     Output { status: output.status, stdout: mask(&output.stdout, &names), stderr: mask(&stderr, &names) }

@@ -1,5 +1,5 @@
-//! Many streams to one member at a time: more than fit into one HTTP/2 connection, none of them in
-//! another's way, and none left behind when its reader has gone.
+//! Many concurrent streams to one member: more than fit into one HTTP/2 connection. None blocks
+//! another, and none is left when its reader has gone.
 
 use http_body_util::BodyExt as _;
 use hub_tests::http::Client;
@@ -55,7 +55,7 @@ fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     })
 }
 
-/// As clients do it: a kube-apiserver that other tests keep busy asks to come again.
+/// Retries as clients do, because a kube-apiserver that other tests keep busy asks for it.
 async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)]) -> Result<Incoming> {
     const BUSY: &[u8] = b"Too many requests, please try again later.";
     loop {

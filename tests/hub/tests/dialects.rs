@@ -1,5 +1,5 @@
-//! A real member in the spellings of other tools: kubectl works there as on the member itself, and
-//! the commands of the page are run as they stand.
+//! A real member in the dialects of other tools: kubectl works there as on the member itself, and
+//! the commands of the page are run unchanged.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,7 +14,7 @@ use crate::fixture::{Fixture, test};
 use crate::{forward, streams};
 
 const PAGE: &str = include_str!("../../../docs/dialects.md");
-/// The cluster of the page.
+/// The page's cluster.
 const BERLIN: &str = "berlin";
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -41,13 +41,13 @@ fn user_server(testbed: &Testbed) -> Result<()> {
     works(testbed, "user-server", &kubectl(testbed, "user-server", &gateway, format!("{server}/{BERLIN}"))?)
 }
 
-/// A gateway of its own for the hub, which knows the member as [`BERLIN`].
+/// A separate gateway for the hub, which knows the member as [`BERLIN`].
 fn gateway(testbed: &Testbed, name: &str, flags: &[&str]) -> Result<Product> {
     testbed.hub.register_member(BERLIN, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     testbed.start_gateway(&format!("{name}-gateway"), &testbed.hub.gateway_kubeconfig(), flags)
 }
 
-/// kubectl of a user who may do everything, with a server and a cache of its own.
+/// kubectl as a user who may do everything, with a separate server and cache.
 fn kubectl(testbed: &Testbed, name: &str, gateway: &Product, server: String) -> Result<Kubectl> {
     let directory = testbed.directory(&format!("dialect-{name}"))?;
     let credential = Credential::Token(testbed.token.clone());
@@ -56,7 +56,7 @@ fn kubectl(testbed: &Testbed, name: &str, gateway: &Product, server: String) -> 
     Ok(Kubectl { kubeconfig, cache: directory, ..testbed.kubectl(Route::Direct) })
 }
 
-/// Runs the commands below a heading of the page, with an address in place of the one there.
+/// Runs the commands below a heading of the page, with another address than the page's.
 fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&str, &str)) -> Result<()> {
     let name = format!("page-{}", gateway.address().port());
     let kubectl = kubectl(testbed, &name, gateway, "https://nowhere.example".to_owned())?;
@@ -71,11 +71,11 @@ fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&
     Ok(())
 }
 
-/// What kubectl does on the member it does there: reads, writes, watches, streams.
+/// Checks that kubectl works as on the member: reads, writes, watches, streams.
 pub(crate) fn works(testbed: &Testbed, name: &str, kubectl: &Kubectl) -> Result<()> {
     let direct = testbed.member.server.kubectl();
     for line in ["get namespaces -o name", "api-resources -o name", "get --raw /version", "explain pods.spec"] {
-        // Other tests make and remove namespaces meanwhile.
+        // Other tests create and remove namespaces meanwhile.
         wait::until("the same", LIMIT, || {
             ensure!(kubectl.ok(line)? == direct.ok(line)?, "{line} says something else");
             Ok(())

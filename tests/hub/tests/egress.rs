@@ -1,5 +1,5 @@
-//! A kube-apiserver whose egress selector goes through the tunnel reaches kubelets that it does not
-//! dial: `logs`, `exec` and `port-forward` print what they print on a replica that dials them, and
+//! A kube-apiserver whose egress selector goes through the tunnel reaches kubelets without dialling
+//! them: `logs`, `exec` and `port-forward` print the same as on a replica that dials them, and
 //! without an agent kubectl shows the tunnel's reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::fixture::{Fixture, test};
 use crate::forward;
 use crate::streams::{self, Protocol};
 
-/// For a link, a line of a log, a replica's next dial.
+/// Time for a link, a line of a log, a replica's next dial.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// How the API server speaks to the tunnel-server.
@@ -26,7 +26,7 @@ enum Transport {
     Tls,
 }
 
-/// A control plane that has nothing but the tunnel-server to reach its kubelets.
+/// A control plane that can reach its kubelets only through the tunnel-server.
 struct Plane<'a> {
     testbed: &'a Testbed,
     name: String,
@@ -95,7 +95,7 @@ impl<'a> Plane<'a> {
         self.replica.kubectl().ok("logs shell -n streams --tail=1").map(drop)
     }
 
-    /// `run`, during which the tunnel-server must have opened streams.
+    /// Runs `run`, during which the tunnel-server must have opened streams.
     fn counted(&self, what: &str, run: impl Fn() -> Result<()>) -> Result<()> {
         let opened = || metric(self.server.admin_address(), "tunnel_server_streams_opened_total", "outcome=\"opened\"");
         let before = opened()?;
@@ -131,8 +131,8 @@ impl<'a> Plane<'a> {
         Ok(())
     }
 
-    /// What a user sees who asks for a log when no agent of the cluster is there: the sentence of
-    /// the tunnel-server's status line.
+    /// The error that a user sees for a log when no agent of the cluster is linked: the text of the
+    /// tunnel-server's status line.
     fn without_agent(&self) -> Result<()> {
         let kubectl = self.replica.kubectl();
         wait::until("kubectl to show why there is no log", LIMIT, || {

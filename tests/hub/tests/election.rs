@@ -1,5 +1,5 @@
-//! The election of a leader (`hub::election`) on a real API server, with no more rights than it
-//! says that it needs.
+//! The leader election (`hub::election`) on a real API server, with exactly the rights that it
+//! documents.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use crate::fixture::{Fixture, test};
 
 const NAME: &str = "elected";
 const LEASE: Duration = Duration::from_secs(15);
-/// The longest time between two tries of one who does not lead, or two renewals.
+/// The longest time between two attempts of a standby, or between two renewals.
 const PAUSE: Duration = Duration::from_millis(2400);
-/// For calls to a hub that is busy with other tests.
+/// Time for requests to a hub that is busy with other tests.
 const SLACK: Duration = Duration::from_secs(3);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -27,7 +27,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     )]
 }
 
-/// One that contends, as a program would.
+/// A contender, as a program would be one.
 struct Contender {
     name: &'static str,
     leads: watch::Receiver<bool>,
@@ -54,7 +54,7 @@ impl Contender {
         *self.leads.borrow()
     }
 
-    /// Waits until it leads, or does not; says how long that took.
+    /// Waits until it leads, or does not; returns the time.
     async fn becomes(&mut self, leading: bool, limit: Duration) -> Result<Duration> {
         let start = Instant::now();
         let change = timeout(limit, self.leads.wait_for(|now| *now == leading)).await;
@@ -63,7 +63,7 @@ impl Contender {
     }
 }
 
-/// The kubeconfig of a user who may do with Leases what an election does.
+/// The kubeconfig of a user with an election's rights on Leases.
 fn kubeconfig(testbed: &Testbed) -> Result<PathBuf> {
     let token = testbed.hub.server.service_account_token("default", NAME)?;
     let version = "rbac.authorization.k8s.io/v1";
@@ -118,7 +118,7 @@ fn replaced(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// Waits until one leads, and renews while the others look; says how long it took.
+/// Waits until one leads and has renewed while the others stand by; returns the time until it led.
 async fn one_leads(testbed: &Testbed, contenders: &mut [Contender], limit: Duration) -> Result<Duration> {
     let names: Vec<_> = contenders.iter().map(|contender| contender.name).collect();
     let waits = contenders.iter_mut().map(|contender| Box::pin(contender.becomes(true, limit)));

@@ -29,8 +29,8 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// kubectl with the exported file; in the context of the first cluster unless told otherwise. The
-/// first who asks makes it.
+/// kubectl with the exported file, in the context of the first cluster by default. The first call
+/// creates the file.
 fn kubectl(testbed: &Testbed) -> Result<Kubectl> {
     static MADE: OnceLock<Result<(), String>> = OnceLock::new();
     let path = testbed.directory("exported")?.join("kubeconfig");

@@ -1,4 +1,4 @@
-//! Tests that share the gateway, and such that have it for themselves.
+//! Tests that share the gateway, and tests that use it exclusively.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The crate `fleet`, on which thin clients of many clusters stand: through the hub's aggregator
-//! and the gateway, with the rights of an ordinary user of the hub.
+//! The crate `fleet`, which thin clients of many clusters use: through the hub's aggregator and the
+//! gateway, with the rights of an ordinary user of the hub.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ use serde_json::json;
 use crate::fixture::{Fixture, test};
 
 const NAME: &str = "fleet";
-/// Nobody listens where it leads.
+/// A cluster at whose address nothing listens.
 const DEAD: &str = "fleet-dead";
-/// It takes no connection, and does not say so.
+/// A cluster whose address neither accepts nor refuses connections.
 const SILENT: &str = "fleet-silent";
-/// For what is said to be prompt, and for the gateway to know what was registered.
+/// Time for what must be prompt, and for the gateway to know new clusters.
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -40,7 +40,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The clusters as a user who may list them and use them, by `gate` to the hub.
+/// The clusters for a user who may list and use them, with `gate` in front of the hub.
 struct FleetUser {
     gate: Gate,
     kubeconfig: PathBuf,
@@ -74,7 +74,7 @@ impl FleetUser {
         Ok(Self { gate, kubeconfig })
     }
 
-    /// Runs `run` with a fleet, on a runtime of its own.
+    /// Runs `run` with a fleet, on a separate runtime.
     fn run<R: Future<Output = Result<()>>>(&self, run: impl FnOnce(Fleet) -> R) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async { run(Fleet::connect(Some(&self.kubeconfig), NAME).await?).await })
@@ -119,7 +119,7 @@ fn many(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member(SILENT)
 }
 
-/// Both members and both that do not answer are listed.
+/// Both members and both clusters that do not answer are listed.
 async fn listed(fleet: Fleet) -> Result<()> {
     let clusters = fleet.clusters("").await?;
     for expected in [CLUSTER, CLUSTER_X509, DEAD, SILENT] {

@@ -1,5 +1,5 @@
-//! `port-forward`, over WebSocket and over SPDY: 100 MB both ways at the same time, and what a
-//! closed side looks like.
+//! `port-forward`, over WebSocket and over SPDY: 100 MB in both directions at the same time, and
+//! the behaviour when a side is closed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use crate::compare::Ways;
 use crate::fixture::Fixture;
 use crate::streams::{self, Protocol};
 
-/// What the kubelet of these tests serves on each port (`tools/kubelet/main.go`).
+/// The services of the test kubelet on each port (`tools/kubelet/main.go`).
 const ECHO: u16 = 7;
 const DISCARD: u16 = 9;
 const CHARGEN: u16 = 19;
@@ -25,12 +25,12 @@ pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     for protocol in [Protocol::WebSocket, Protocol::Spdy] {
         for route in ways.proxied() {
             let name = |what: &str| format!("forward::over {protocol:?} via {}: {what}", route.name());
-            // Through a tunnel, one protocol is as good as the other: it carries bytes.
+            // A tunnel carries bytes, so the protocol makes no difference there.
             let (volume, long) = match (route, protocol) {
                 (Route::Tunnel, Protocol::Spdy) => (4_000_000, "4 MB there and back"),
                 _ => (100_000_000, "100 MB there and back"),
             };
-            // Nine tenths of the way are the same for both kinds of tunnels.
+            // Both kinds of tunnels share nine tenths of the code.
             if route != Route::Embedded {
                 trials.push(ways.test(fixture, &name(long), move |testbed| echo(testbed, route, protocol, volume)));
             }
@@ -57,7 +57,7 @@ fn start(invocation: Invocation) -> Result<(Running, u16)> {
     Ok((running, local.with_context(|| format!("no port in {line:?}"))?))
 }
 
-/// A few bytes there and back, with any kubectl; `streams::pod` is there already.
+/// Echoes a few bytes, with any kubectl; `streams::pod` must exist.
 pub(crate) fn small_echo(kubectl: &Kubectl) -> Result<()> {
     let (_running, port) = start(kubectl.args(words(ECHO)))?;
     let mut stream = connect(port)?;
@@ -105,7 +105,7 @@ fn echo(testbed: &Testbed, route: Route, protocol: Protocol, volume: usize) -> R
     Ok(())
 }
 
-/// 64 KiB that differ from one number to the next, so that a lost or doubled part is noticed.
+/// 64 KiB that differ for each number, so that a lost or doubled part is noticed.
 fn chunk(number: u32) -> Vec<u8> {
     number.to_le_bytes().into_iter().cycle().zip(0_u32..1 << 16).map(|(byte, at)| byte ^ at.to_le_bytes()[1]).collect()
 }

@@ -1,6 +1,6 @@
-//! What one user writes into a head does not end the streams of others: API servers answer a head
-//! that they cannot take by the end of its connection, and that is everybody's, on the way to a
-//! member and on the way from the hub.
+//! A head that one user writes does not end the streams of others. API servers answer a head that
+//! they cannot accept by closing its connection, which all users share on the way to a member and
+//! on the way from the hub.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 
-/// Watches of the victim, and attacks: of each enough that every core of the gateway has some.
+/// Watches of the victim, and attacks: enough of each that every core of the gateway has some.
 const WATCHES: usize = 6;
 const ATTACKS: usize = 12;
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,7 +45,8 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     trials
 }
 
-/// Opens watches, attacks the member's connections by `attack`, and expects an event on each watch.
+/// Opens watches, attacks the member's connections with `attack`, and expects an event on each
+/// watch.
 fn beside(testbed: &Testbed, route: Route, name: &str, attack: impl Fn(&Testbed) -> Result<()>) -> Result<()> {
     let namespace = &format!("heads-{name}-{}", route.name());
     testbed.member.server.create_namespace(namespace)?;
@@ -75,8 +76,8 @@ fn beside(testbed: &Testbed, route: Route, name: &str, attack: impl Fn(&Testbed)
     attacked.into_iter().collect()
 }
 
-/// Two values that are within the member's limit as they are, and beyond it in HPACK's Huffman code
-/// (19 bits a byte).
+/// Two values that are within the member's limit as text, and beyond it in HPACK's Huffman code (19
+/// bits a byte).
 fn growing(testbed: &Testbed, route: Route) -> Result<()> {
     let (value, authorization) = ("\\".repeat(450_000), bearer(&testbed.token));
     let path = format!("{}/version", Testbed::proxy_path(CLUSTER));
@@ -87,8 +88,8 @@ fn growing(testbed: &Testbed, route: Route) -> Result<()> {
     Ok(())
 }
 
-/// A header name that Go's servers and clients pass on, and the `http` library does not take: more
-/// than 64 KiB.
+/// A header name that Go's servers and clients forward, and that the `http` library does not
+/// accept: more than 64 KiB.
 fn long_name(testbed: &Testbed) -> Result<()> {
     let (path, authorization) = (format!("{}/version", Testbed::proxy_path(CLUSTER)), bearer(&testbed.token));
     let name = "a".repeat(70_000);
@@ -107,8 +108,8 @@ fn long_name(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A pod of the member that answers each request by hints, which API servers pass on as they are,
-/// and cut where a frame is full.
+/// A pod of the member that answers each request with hints, which API servers forward unchanged,
+/// cut where a frame is full.
 struct Workload {
     path: String,
     asked: Arc<AtomicUsize>,
@@ -117,15 +118,15 @@ struct Workload {
 // === impl Workload ===
 
 impl Workload {
-    /// What Go's servers put into a frame.
+    /// The size of a frame of Go's servers.
     const FRAME: usize = 16 << 10;
-    /// Of a hint, less than so many bytes are before the value that fills the frame.
+    /// Fewer bytes than this come before the value that fills a hint's frame.
     const BEFORE: usize = 64;
     const NAMESPACE: &str = "heads-workload";
 
     fn start(testbed: &Testbed) -> Result<Self> {
-        // API servers connect to no loopback address of a pod. Nothing is sent to this one (RFC
-        // 5737).
+        // API servers do not connect to a pod's loopback address. No packet is sent to this one
+        // (RFC 5737).
         let outward = UdpSocket::bind("0.0.0.0:0")?;
         outward.connect("198.51.100.1:9").context("this machine has a loopback address only")?;
         let address = outward.local_addr()?.ip();
@@ -136,7 +137,7 @@ impl Workload {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 counted.fetch_add(1, Ordering::Relaxed);
-                // The API server may have left already.
+                // The API server may have disconnected already.
                 let _ = Self::answer(client);
             }
         });
@@ -150,7 +151,7 @@ impl Workload {
         Ok(Self { path: format!("{}{pod}", Testbed::proxy_path(CLUSTER)), asked })
     }
 
-    /// Each hint has a forbidden field; of one of them, a frame ends right behind `X-A`.
+    /// Each hint has a forbidden field; in one of them, a frame ends right after `X-A`.
     fn answer(mut client: TcpStream) -> io::Result<()> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -165,7 +166,7 @@ impl Workload {
         write!(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
     }
 
-    /// What becomes of the request itself is of no interest, once the workload has had it.
+    /// The outcome of the request itself does not matter once it has reached the workload.
     fn ask(&self, testbed: &Testbed) -> Result<()> {
         let before = self.asked.load(Ordering::Relaxed);
         let answer = client(testbed, Route::Gateway).get(&self.path, &[("authorization", &bearer(&testbed.token))])?;
@@ -174,8 +175,8 @@ impl Workload {
     }
 }
 
-/// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames
-/// (256 KiB).
+/// A name that HTTP/2 libraries treat differently, in a head of more than one of the member's
+/// frames (256 KiB).
 fn malformed_name(testbed: &Testbed) -> Result<()> {
     const FRAME: usize = 16 << 10;
     let (path, authorization) = (format!("{}/version", Testbed::proxy_path(CLUSTER)), bearer(&testbed.token));
@@ -209,7 +210,7 @@ fn malformed_name(testbed: &Testbed) -> Result<()> {
         io.write_all(&bytes).await?;
         io.flush().await?;
         let mut answer = Vec::new();
-        // The Status names the cause; what else comes on this connection is of no interest.
+        // The Status contains the cause; the rest of this connection does not matter.
         while !String::from_utf8_lossy(&answer).contains("\"code\"") {
             ensure!(io.read_buf(&mut answer).await? > 0, "the connection ended without an answer");
         }

@@ -1,6 +1,6 @@
-//! The table of attacks on a connection ([`kit::hostile`]), between real API servers: what callers
-//! send to the gateway goes over the connection that it has to the member for all of them, and what
-//! they send to the hub, as far as that passes it on, over the hub's to the gateway as well.
+//! The table of attacks on a connection ([`kit::hostile`]), between real API servers. Callers'
+//! requests to the gateway share its connection to the member. Their requests to the hub, as far as
+//! it forwards them, also share the hub's connection to the gateway.
 
 mod relay;
 
@@ -20,23 +20,24 @@ use crate::fixture::{Fixture, test};
 
 use self::relay::Relay;
 
-/// What the hub says in place of the gateway, of the rows that it passes on. Of all others
-/// ([`Row::by_hub`]) nothing reaches the gateway: its own server ends them, in its own way.
+/// The outcomes that come from the hub instead of the gateway, for rows that the hub forwards.
+/// Nothing of the other rows ([`Row::by_hub`] is false) reaches the gateway: the hub's server ends
+/// them in its own way.
 const OF_THE_HUB: &[(&str, &[Expected])] = &[
-    // It passes no trailers on.
+    // The hub forwards no trailers.
     ("trailers with a name of 70,000 bytes", &[Expected::Passed]),
-    // Its proxy passes on no query that Go does not read.
+    // Its proxy forwards no query that Go does not parse.
     ("10,001 parameters", &[Expected::Passed]),
 ];
 
-/// Victims: as many, and so many more that each core of the gateway has some, and with them its
-/// connection to the member.
+/// The number of victims, and the most of them: more are added until each core of the gateway has
+/// some, and thus its connection to the member.
 const VICTIMS: usize = 4;
 const MOST_VICTIMS: usize = 32;
-/// Turns of each attack.
+/// Rounds of each attack.
 const TURNS: usize = 2;
-/// What the gateway sends to a member for a request, at least: its token. With less, it has sent
-/// none.
+/// The fewest bytes that the gateway sends to a member for a request: its token. With fewer, it has
+/// sent none.
 const REQUEST: usize = 400;
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -48,16 +49,17 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     Route::PROXIED.into_iter().map(trial).collect()
 }
 
-/// Watches and followed logs, each pair on a connection of its own, opened once.
+/// Watches and followed logs, each pair on its own connection, opened once.
 struct Victims<'a> {
     testbed: &'a Testbed,
     cluster: String,
     relay: Relay,
-    /// That were opened for the victims, the first ones: the attackers' requests go over these.
+    /// The first connections, which were opened for the victims: the attackers' requests share
+    /// these.
     connections: usize,
     namespace: String,
     wires: Vec<(Wire, u32, u32)>,
-    /// What is in the log.
+    /// The content of the log.
     log: String,
 }
 
@@ -77,7 +79,7 @@ impl<'a> Victims<'a> {
         let wires = Vec::new();
         let mut victims = Self { testbed, cluster, relay, connections: 0, namespace, wires, log: String::new() };
         let namespace = format!("{}/api/v1/namespaces/{}", Testbed::proxy_path(&victims.cluster), victims.namespace);
-        // The hub has one connection to the gateway for all.
+        // The hub has one connection to the gateway for all callers.
         let cores = if route == Route::Hub { 1 } else { available_parallelism()?.get() };
         while victims.wires.len() < VICTIMS || victims.relay.connections() < cores && victims.wires.len() < MOST_VICTIMS
         {
@@ -94,7 +96,8 @@ impl<'a> Victims<'a> {
         Ok(victims)
     }
 
-    /// An event of now on each watch, and each log whole, with a line of now.
+    /// Causes a new event on each watch and a new line in each log, and checks that all of them
+    /// arrive.
     async fn go_on(&mut self, number: usize, after: &str) -> Result<()> {
         self.testbed.member.server.annotate(&format!("configmap seen row={number} -n {}", self.namespace))?;
         let (event, line) = (format!(r#""row":"{number}""#), format!("line {number}\n"));
@@ -132,19 +135,19 @@ async fn wire(testbed: &Testbed, route: Route, cluster: &str, token: &str) -> Re
     Ok(Wire::over(io, places, &[("authorization", &bearer(token))]).await?)
 }
 
-/// What a member answers of its own accord to what it is sent here, of which `sent` are the bytes:
-/// what the gateway answers by itself looks alike.
+/// Whether a status is the member's own answer, given the bytes `sent` to it: the gateway's own
+/// answers look alike.
 fn is_the_members(status: u16, sent: usize) -> bool {
     sent >= REQUEST && matches!(status, 200..=299 | 400 | 403..=406 | 409 | 413..=415 | 422)
 }
 
-/// What an attacker gets through the hub, if that is what the gateway says or known otherwise.
+/// The attacker's expected outcome through the hub, if it is the gateway's or is known otherwise.
 fn through_hub(row: &Row) -> Option<&'static [Expected]> {
     let own = OF_THE_HUB.iter().find(|(name, _)| *name == row.name);
     own.map(|(_, expected)| *expected).or(row.by_hub.then_some(row.expected))
 }
 
-/// Returns what is wrong with what the attacker got.
+/// Returns how the attacker's outcome differs from the expected one.
 async fn attack(victims: &Victims<'_>, route: Route, row: &Row, token: &str) -> Result<Option<String>> {
     let until = tokio::time::Instant::now() + LIMIT;
     loop {
@@ -152,7 +155,8 @@ async fn attack(victims: &Victims<'_>, route: Route, row: &Row, token: &str) -> 
         let mut wire = wire(victims.testbed, route, &victims.cluster, token).await?;
         let [before, all_before] = victims.relay.bytes(victims.connections);
         let outcome = timeout(LIMIT, (row.attack)(&mut wire)).await.with_context(|| format!("{}: no end", row.name))?;
-        // What an earlier row has left at the member counts for its user until it is answered.
+        // Requests that an earlier row left at the member count against its user until they are
+        // answered.
         if matches!(outcome, Outcome::Answered { status: 429, .. }) {
             sleep(Duration::from_millis(200)).await;
             continue;

@@ -1,9 +1,9 @@
-//! The product on real control planes: kubectl sees through the gateway what it sees directly, and
-//! the hub decides who may.
+//! The product on real control planes: kubectl prints the same through the gateway as directly, and
+//! the hub decides who may do what.
 //!
-//! One binary with its own main, so that all tests share one hub and one member, and these are
-//! stopped at the end whatever the tests did. They are started by the first test that runs
-//! (`--list` starts nothing).
+//! One binary with its own main, so that all tests share one hub and one member, which are stopped
+//! at the end whatever the tests did. The first test that runs starts them (`--list` starts
+//! nothing).
 
 mod access;
 mod aggregation;

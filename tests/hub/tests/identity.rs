@@ -1,5 +1,5 @@
-//! Who one is to the gateway when one comes to it directly: identity headers count only with the
-//! hub's own certificate.
+//! A caller's identity when it connects to the gateway directly: identity headers count only with
+//! the hub's own certificate.
 
 mod replaced;
 
@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use crate::access::{bearer, marked};
 use crate::fixture::{Fixture, test};
 
-/// What a forger would say: a name that may do everything everywhere.
+/// A forger's headers: a name that may do everything everywhere.
 const FORGED: [(&str, &str); 2] = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -23,7 +23,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// After all that show the hub's first certificate.
+/// After all tests that present the hub's first certificate.
 pub(crate) fn last_trial(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "identity::the hub's own authority is replaced amid requests", replaced::replaced)]
 }
@@ -49,7 +49,7 @@ fn front_proxy(testbed: &Testbed) -> Result<()> {
     let response = client.get(&marked(CLUSTER, "default"), &[("x-remote-user", "nobody-in-particular")])?;
     let text = response.expect(StatusCode::FORBIDDEN)?.text();
     ensure!(text.contains("nobody-in-particular"), "{text}");
-    // A certificate alone is not a user: without a name there is nobody.
+    // A certificate alone is not a user: without a name, the caller is not authenticated.
     client.get(&marked(CLUSTER, "default"), &[])?.expect(StatusCode::UNAUTHORIZED)?;
     Ok(())
 }
@@ -88,7 +88,7 @@ fn headers_and_token(testbed: &Testbed) -> Result<()> {
     let response = testbed.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?;
     let text = response.expect(StatusCode::FORBIDDEN)?.text();
     ensure!(text.contains("system:serviceaccount:default:pretender"), "{text}");
-    // And one who may stays who they are.
+    // A user with rights keeps its own identity.
     let authorization = bearer(&testbed.token);
     let headers = [("x-remote-user", "nobody"), ("authorization", &*authorization)];
     testbed.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?.expect(StatusCode::OK)?;

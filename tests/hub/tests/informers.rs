@@ -14,10 +14,10 @@ use self::crew::Crew;
 use crate::fixture::{Fixture, test};
 use crate::viewer;
 
-/// For the last change to have reached every cache, and for a cache to be filled at first.
+/// Time for the last change to reach every cache, and for a cache to be filled at first.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How often the caches are compared on the way, with this many changes in between: a number that
-/// leaves Secrets in all states.
+/// How often the caches are compared on the way, and the number of changes between two comparisons,
+/// which leaves Secrets in all states.
 const STOPS: usize = 6;
 const CHANGES: usize = 34;
 
@@ -41,7 +41,7 @@ fn churned(testbed: &Testbed) -> Result<()> {
         crew.equal(&churn, LIMIT)?;
     }
     for (name, report) in crew.reports()? {
-        // One stream from the beginning to the end: nothing was fetched anew.
+        // A single stream from beginning to end: no cache started over.
         let undisturbed = (report.streams, report.lists, report.watches, report.expired, report.failures);
         ensure!(undisturbed == (1, 0, 0, 0, 0), "{name}: {report:?}");
         ensure!(report.bookmarks > 0 && report.updated > 0 && report.deleted > 0, "{name}: {report:?}");

@@ -1,5 +1,5 @@
-//! A real member in Karmada's spelling, through the hub: who may go there is for the hub, what he
-//! may do there for the member, which sees him.
+//! A real member in Karmada's dialect, through the hub: the hub decides who may use the member, and
+//! the member, which sees that user, decides what they may do there.
 
 mod beside;
 mod tool;
@@ -19,7 +19,7 @@ use crate::fixture::{Fixture, test};
 const USER: &str = "system:serviceaccount:default:karmada-user";
 const NAME: &str = "karmada-user";
 const BERLIN: &str = "berlin";
-/// The member, by a credential that may impersonate that user, and one of his groups.
+/// The member, with a credential that may impersonate that user, and one of the user's groups.
 const NARROW: &str = "karmada-narrow";
 const API_SERVICE: &str = "apiservice v1alpha1.cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
@@ -32,7 +32,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// One after the other: there is one APIService.
+/// Tests take turns, because there is one APIService.
 static GROUP: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 fn through_the_hub(testbed: &Testbed) -> Result<()> {
@@ -47,12 +47,12 @@ fn through_the_hub(testbed: &Testbed) -> Result<()> {
         let strict = start("karmada-strict", &["--karmada-dialect=standalone", "--karmada-forward-all-groups"])?;
         strictly(testbed, &strict)
     });
-    // Before the gateway: the hub's discovery asks whoever is there.
+    // Before the gateway ends: the hub's discovery requests every API that is registered.
     hub.server.delete(API_SERVICE)?;
     tried
 }
 
-/// Has the hub send Karmada's group to the gateway.
+/// Makes the hub send Karmada's group to the gateway.
 fn registered(testbed: &Testbed, gateway: &Product) -> Result<()> {
     let service = json!({"name": "gateway", "namespace": SECRET_NAMESPACE, "port": gateway.address().port()});
     let api_service = json!({
@@ -66,7 +66,7 @@ fn registered(testbed: &Testbed, gateway: &Product) -> Result<()> {
     kubectl.ok(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s")).map(drop)
 }
 
-/// The three cases of Karmada's own suite, and the whole of what kubectl does.
+/// The three cases of Karmada's own suite, and everything that kubectl does.
 fn rights(testbed: &Testbed) -> Result<()> {
     let user = kubectl(testbed, "karmada", None)?;
     let token = user.token.clone();
@@ -97,7 +97,8 @@ fn rights(testbed: &Testbed) -> Result<()> {
     )
 }
 
-/// A group that the credential may not claim is left out, and nobody gets 403 for it.
+/// A group that the credential may not impersonate is left out, and the request is not refused with
+/// 403.
 fn groups(testbed: &Testbed) -> Result<()> {
     let user = kubectl(testbed, "karmada-groups", Some(NARROW))?;
     let groups = user.kubectl.ok("auth whoami -o jsonpath={.status.userInfo.groups}")?;
@@ -129,7 +130,7 @@ impl User {
     }
 }
 
-/// kubectl of the user, through the hub.
+/// kubectl as the user, through the hub.
 fn kubectl(testbed: &Testbed, name: &str, cluster: Option<&str>) -> Result<User> {
     let token = testbed.hub.server.service_account_token("default", NAME)?;
     let kubeconfig = at(testbed, name, cluster.unwrap_or(BERLIN), &token, None)?;
@@ -154,12 +155,12 @@ fn at(
     kubeconfig.write(testbed.directory(&format!("dialect-{name}"))?.join("kubeconfig"))
 }
 
-/// The right to Karmada's `resource` of these clusters, for the user.
+/// The user's right to Karmada's `resource` of these clusters.
 fn grant(resource: &str, clusters: &[&str]) -> [Value; 2] {
     grant_to(NAME, resource, Some(clusters))
 }
 
-/// The right to Karmada's `resource`, of these clusters or of all, for a ServiceAccount.
+/// A ServiceAccount's right to Karmada's `resource`, of these clusters or of all.
 fn grant_to(name: &str, resource: &str, clusters: Option<&[&str]>) -> [Value; 2] {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": [resource], "resourceNames": clusters.unwrap_or(&[]),
@@ -170,7 +171,7 @@ fn grant_to(name: &str, resource: &str, clusters: Option<&[&str]>) -> [Value; 2]
     [role, binding]
 }
 
-/// A token of the member's for an account with the rights of Karmada's impersonator.
+/// A token of the member for an account with the rights of Karmada's impersonator.
 fn narrow(testbed: &Testbed) -> Result<String> {
     let server = &testbed.member.server;
     let token = server.service_account_token("default", NARROW)?;

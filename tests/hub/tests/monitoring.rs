@@ -1,6 +1,6 @@
-//! What operators are given to look at: every query of the chart's alerts and of its dashboard
-//! finds series of a running system, each alert fires when it should and only then, and what its
-//! section of the docs has one run, runs.
+//! Monitoring for operators: every query of the chart's alerts and of its dashboard finds series of
+//! a running system, each alert fires when it should and only then, and the commands of its section
+//! in the docs run.
 
 mod examples;
 mod flood;
@@ -22,10 +22,11 @@ use self::runbooks::RUNBOOK;
 use self::scraping::Scraping;
 use crate::fixture::{Fixture, test};
 
-/// For the first samples of what was just caused.
+/// Time for the first samples after an event.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Alerts on programs that do not run here, by the tests that evaluate them on what these tell.
+/// Alerts on programs that do not run here, by the tests that evaluate them on those programs'
+/// metrics.
 const ELSEWHERE: [(&str, &[&str]); 9] = [
     (
         "controllers/tests/hub/monitoring.rs",
@@ -51,7 +52,7 @@ const ELSEWHERE: [(&str, &[&str]); 9] = [
     ("controllers/tests/hub/fleet/rights.rs", &["ClusterGatewayLossesHeld"]),
     ("tests/hub/tests/karmada/beside.rs", &["ClusterGatewayKarmadaFilesRefused"]),
 ];
-/// Of kube-state-metrics, which runs nowhere here.
+/// The alert on metrics of kube-state-metrics, which no test runs.
 const NOT_EVALUATED: [&str; 1] = ["ClusterGatewayNotReady"];
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -88,13 +89,13 @@ fn find(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Whether another test evaluates the query, or none does.
+/// Whether another test evaluates the query, or no test does.
 fn is_elsewhere(of: &str) -> bool {
     let alert = of.strip_prefix(RUNBOOK).unwrap_or(of);
     ELSEWHERE.iter().flat_map(|(_, alerts)| *alerts).chain(&NOT_EVALUATED).any(|name| *name == alert)
 }
 
-/// The other tests do what is said of them here.
+/// The other tests evaluate the alerts that are listed for them here.
 fn elsewhere() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (file, alerts) in ELSEWHERE {

@@ -1,5 +1,5 @@
-//! A member that goes away and comes back: callers are told, and the next request after its return
-//! is served.
+//! A member that goes down and comes back: callers get an error, and the next request after its
+//! return is served.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, test};
 
 const CLUSTER: &str = "unsteady";
 const MAPS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/unsteady/proxy/api/v1/configmaps";
-/// For pooled connections that died with the member to be noticed.
+/// Time to notice pooled connections that died with the member.
 const LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -20,7 +20,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     )]
 }
 
-/// The version of what the member has now.
+/// The current version on the member.
 fn newest(testbed: &Testbed) -> Result<String> {
     let answer = client(testbed, Route::Gateway).get(MAPS, &[("authorization", &bearer(&testbed.token))])?;
     let list = answer.expect(StatusCode::OK)?.json()?;
@@ -51,8 +51,8 @@ fn outage(testbed: &Testbed) -> Result<()> {
     server.wait_ready()?;
     for route in Route::PROXIED {
         version(route)?.expect(StatusCode::OK)?;
-        // A fresh member knows nothing of what came before it: its own words tell watchers to begin
-        // again.
+        // A restarted member does not know earlier changes: its own answer makes watchers start
+        // over.
         let path = format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={before}");
         let watch =
             client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;

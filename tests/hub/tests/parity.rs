@@ -1,9 +1,9 @@
-//! What the Go cluster-gateway's own tests assert (its e2e suite and the tables of its unit tests),
-//! asserted of this gateway on a real hub: discovery, reading clusters, health, proxying, the
+//! The assertions of the Go cluster-gateway's own tests (its e2e suite and the tables of its unit
+//! tests), for this gateway on a real hub: discovery, reading clusters, health, proxying, the
 //! conversion of Secrets, virtual clusters.
 //!
 //! Where this gateway differs on purpose (credentials are not shown, an absent cluster is a 404),
-//! the difference is asserted.
+//! the test asserts the difference.
 
 mod health;
 mod managed;
@@ -46,7 +46,7 @@ fn secret(name: &str, labels: &Value, annotations: &Value, data: &Value) -> Valu
     })
 }
 
-/// The object at `path` once it is there, as the viewer sees it straight from the gateway.
+/// Waits for the object at `path`, as the viewer reads it directly from the gateway.
 fn appear(testbed: &Testbed, path: &str) -> Result<Value> {
     wait::until(path, PROMPT, || viewer::get(testbed, Route::Gateway, path)?.expect(StatusCode::OK)?.json())
 }
@@ -90,7 +90,7 @@ fn read(testbed: &Testbed) -> Result<()> {
         let items = list["items"].as_array().context("no items")?;
         let item = items.iter().find(|item| item["metadata"]["name"] == CLUSTER).context("it is not in the list")?;
         ensure!(item["spec"] == object["spec"] && item["kind"].is_null(), "{item}\nis not\n{object}");
-        // Without these no informer works; the Go cluster-gateway leaves them out.
+        // Informers need these; the Go cluster-gateway omits them.
         for pointer in ["/metadata/uid", "/metadata/resourceVersion", "/metadata/creationTimestamp"] {
             let text = object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             ensure!(!text.is_empty() && item.pointer(pointer) == object.pointer(pointer), "{pointer}: {object}");

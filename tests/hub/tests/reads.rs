@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use crate::compare::{self, Ways};
 use crate::fixture::Fixture;
 
-/// Exit code and words: one of each kind.
+/// Exit code and command line: one of each kind.
 const SOME: &[(i32, &str)] = &[
     (0, "get pods -n reads -o wide"),
     (0, "get pods -n reads -o yaml"),
@@ -28,7 +28,7 @@ const SOME: &[(i32, &str)] = &[
     (1, "top pods -n reads"),
 ];
 
-/// Further ones.
+/// More of them.
 const MORE: &[(i32, &str)] = &[
     (0, "get pods -n reads"),
     (0, "get pod web-0 -n reads -o json"),

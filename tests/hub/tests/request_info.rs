@@ -1,8 +1,8 @@
-//! What a member will do with a request is read as Kubernetes reads it: on generated requests,
-//! beside `RequestInfoFactory` itself.
+//! The gateway reads what a member will do with a request as Kubernetes does: compared with
+//! `RequestInfoFactory` itself, on generated requests.
 //!
-//! That the member gets the very bytes that were read is shown in `tests/system`
-//! (`identity::reading`).
+//! `tests/system` (`identity::reading`) shows that the member gets exactly the bytes that were
+//! read.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 const REQUESTS: usize = 20_000;
 
-/// Method, path and query as they are sent.
+/// Method, and path with query, as they are sent.
 #[derive(Debug)]
 struct Sent {
     method: Method,
@@ -34,7 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn read_alike() -> Result<()> {
     let sent = generated();
     for (sent, theirs) in sent.iter().zip(kubernetes(&sent)?) {
-        // Kubernetes serves no such path, and says so.
+        // Kubernetes serves no such path, and answers so.
         let Some(theirs) = theirs else { continue };
         let read = |upgrade| MemberRequest::read(&sent.method, &sent.path, sent.query.as_deref(), upgrade);
         let plain = read(false);
@@ -44,7 +44,7 @@ fn read_alike() -> Result<()> {
     Ok(())
 }
 
-/// What is made of the reading is never less than what Kubernetes does.
+/// The conclusions from the reading never cover less than what Kubernetes does.
 fn judged(sent: &Sent, plain: &MemberRequest<'_>, upgrade: &MemberRequest<'_>, theirs: &Value) -> Result<()> {
     let verb = theirs["verb"].as_str().unwrap_or_default();
     let watches = verb == "watch" && theirs["subresource"] == "" && sent.method == Method::GET;
@@ -78,8 +78,8 @@ fn ours(attributes: &Attributes) -> Value {
     }
 }
 
-/// What `RequestInfoFactory` says of each, in the words of [`ours`]; `None` where it makes nothing
-/// of it.
+/// The result of `RequestInfoFactory` for each, in the form of [`ours`]; `None` if it rejects the
+/// request.
 fn kubernetes(sent: &[Sent]) -> Result<Vec<Option<Value>>> {
     let head = |Sent { method, path, query }: &Sent| {
         let query = query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
@@ -118,8 +118,8 @@ fn expected(line: &[u8]) -> Result<Option<Value>> {
     Ok(Some(said))
 }
 
-/// Requests in which mistakes would hide. Always the same ones. The last have as many parameters as
-/// are let through.
+/// Requests in which mistakes could hide. Always the same ones. The last have as many parameters as
+/// the gateway lets through.
 fn generated() -> Vec<Sent> {
     let many = ["watch=1", "fieldSelector=metadata.name%3Dp"].map(|first| Sent {
         method: Method::GET,
@@ -144,7 +144,7 @@ fn methods() -> impl Strategy<Value = Method> {
     names.prop_map(|name| name.parse().expect("a method"))
 }
 
-/// Starts like a path of an API half of the time, has encoded characters in a third.
+/// Half of them start like a path of an API, and a third have encoded characters.
 fn paths() -> impl Strategy<Value = String> {
     let segment = prop::sample::select(vec![
         "api",

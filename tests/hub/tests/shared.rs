@@ -1,5 +1,5 @@
-//! All users share the hub's connection to the gateway and the gateway's to the member. What one of
-//! them begins and gives up, as often and as fast as it likes, ends no stream of another.
+//! All users share the hub's connection to the gateway and the gateway's to the member. Requests
+//! that one user starts and cancels, however often and fast, end no stream of another.
 
 use std::io::Write as _;
 
@@ -14,16 +14,16 @@ use tokio::time::{sleep, timeout};
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 
-/// For something that happened to be seen.
+/// Time until an event is seen.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Requests of one wave: less than a kube-apiserver lets a client have under way.
+/// Requests of one wave: fewer than the concurrent ones that a kube-apiserver allows a client.
 const WAVE: usize = 200;
-/// A cancelled request lives so long and up to four times that: long enough to have reached the
-/// member, not for its answer.
+/// A cancelled request lives this long, and up to four times that: long enough to reach the member,
+/// but not for its answer.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// Connections of the attacker at a time, and of the victim: each core of the gateway has its own.
+/// Concurrent connections of the attacker, and of the victim: each core of the gateway has its own.
 const CONNECTIONS: usize = 4;
-/// Times each connection is made and used.
+/// How often each connection is opened and used.
 const ROUNDS: usize = 15;
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -39,7 +39,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     trials
 }
 
-/// Watches and followed logs of somebody who does nothing wrong.
+/// Watches and followed logs of a well-behaved user.
 struct Victim<'a> {
     testbed: &'a Testbed,
     route: Route,
@@ -82,7 +82,7 @@ impl<'a> Victim<'a> {
         Ok(())
     }
 
-    /// What is written now is seen by all of them.
+    /// Checks that new changes arrive on all of them.
     fn goes_on(mut self) -> Result<()> {
         self.testbed.member.server.annotate(&format!("configmap seen attack=over -n {}", self.namespace))?;
         self.sees("configmap/seen")?;
@@ -99,7 +99,7 @@ impl<'a> Victim<'a> {
 fn cancelled(testbed: &Testbed, route: Route) -> Result<()> {
     let victim = Victim::start(testbed, route, "cancelled")?;
     let path = format!("{}/openapi/v2", Testbed::proxy_path(CLUSTER));
-    // A user of its own: what is cancelled counts against its limits, and must not count against
+    // A separate user: cancelled requests count against its limits, and must not count against
     // those of other tests.
     let token = testbed.hub.create_user(&format!("waver-{}", route.name()), &[], ALL_VERBS)?;
     attack(&client(testbed, route), |client| waves(client, &path, &token))?;
@@ -112,8 +112,8 @@ fn taken_back(testbed: &Testbed) -> Result<()> {
     let gate = testbed.gateway.gate().context("the hub's way to the gateway")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for _ in 0..ROUNDS {
-        // The gateway finds requests and their resets in one read, as after a moment without a
-        // processor.
+        // The gateway finds requests and their resets in one read, as if it had not been scheduled
+        // for a moment.
         let _held = gate.hold();
         runtime.block_on(take_back(&client(testbed, Route::Hub), &token))?;
     }
@@ -142,7 +142,7 @@ fn connect(testbed: &Testbed) -> Result<()> {
     victim.goes_on()
 }
 
-/// On several connections at a time. Those of the attacker may be ended for what it does; it comes
+/// Attacks on several concurrent connections. If one is ended for that, the attacker connects
 /// again.
 fn attack<F: Future<Output = Result<()>>>(client: &Client, once: impl Fn(Client) -> F) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -172,7 +172,7 @@ async fn waves(client: Client, path: &str, token: &str) -> Result<()> {
     Ok(())
 }
 
-/// Requests that everybody may make, reset when the hub has passed them on.
+/// Requests that every user may make, reset when the hub has forwarded them.
 async fn take_back(client: &Client, token: &str) -> Result<()> {
     let (connection, bearer) = (client.h2().await?, bearer(token));
     let mut sent = Vec::with_capacity(WAVE);
@@ -180,7 +180,7 @@ async fn take_back(client: &Client, token: &str) -> Result<()> {
         let path = "/apis/cluster.core.oam.dev/v1alpha1";
         sent.push(connection.send(Method::GET, path, &[("authorization", &bearer)], true).await?);
     }
-    // Nothing tells that the hub has passed them on: those that it has not, it never will.
+    // There is no sign that the hub has forwarded them; by now it either has, or never will.
     sleep(PATIENCE * 10).await;
     drop(sent);
     sleep(PATIENCE * 10).await;

@@ -1,5 +1,5 @@
-//! A gateway that leaves while it passes on a real member's answers: what has an end of its own
-//! comes to it.
+//! A gateway shuts down while it forwards a real member's answers: those that end by themselves
+//! arrive whole.
 
 use std::thread;
 
@@ -16,11 +16,11 @@ use crate::access::bearer;
 use crate::fixture::{Fixture, test};
 
 const NAMESPACE: &str = "leaving";
-/// As short as can be: what comes of it ends with a line nearly always.
+/// As short as possible: wherever the stream is cut, it nearly always ends after a line.
 const LINE: &str = "\n";
-/// Lines of the log: many times what is under way to a client that reads slowly.
+/// Lines of the log: many times what is in flight to a client that reads slowly.
 const LINES: usize = 4_000_000;
-/// Each fails with some chance only: the gateway has to come to wait for the member.
+/// Each fails only with some probability: the gateway must happen to wait for the member.
 const DOWNLOADS: usize = 8;
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -37,12 +37,12 @@ fn shutdown(testbed: &Testbed) -> Result<()> {
     let namespace = format!("{}/api/v1/namespaces/{NAMESPACE}", Testbed::proxy_path(CLUSTER));
     let get = |path: &str| runtime.block_on(open(&connection, &format!("{namespace}/{path}"), &authorization));
     let mut watch = get("configmaps?watch=true&resourceVersion=0&fieldSelector=metadata.name=none")?;
-    // A member takes this for the log as it is.
+    // A member ignores the query, and answers with the log.
     let downloads = (0..DOWNLOADS).map(|_| get("pods/talker/log?watch=true")).collect::<Result<Vec<_>>>()?;
     thread::scope(|scope| {
         let leaving = scope.spawn(|| gateway.restart(|| Ok(())));
         while let Some(piece) = runtime.block_on(watch.chunk()) {
-            // The end of a stream may come in a frame of its own.
+            // The end of a stream may come in a separate frame.
             ensure!(piece.context("the watch was cut")?.is_empty(), "an event of nothing");
         }
         for log in runtime.block_on(join_all(downloads.into_iter().map(H2Body::to_end))) {

@@ -8,17 +8,17 @@ use libtest_mimic::Trial;
 use crate::compare::{self, Ways};
 use crate::fixture::Fixture;
 
-/// How kubectl opens its streams.
+/// kubectl's protocol for streams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Protocol {
     WebSocket,
     Spdy,
 }
 
-/// How many of [`EXEC`] have nothing that the others have not.
+/// How many of the first entries of [`EXEC`] have nothing that the others do not have.
 const SIMPLE: usize = 3;
 
-/// Name, exit code, a shell script, standard input if the command has one.
+/// Name, exit code, shell script, and standard input if the command has one.
 const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
     ("success", 0, "echo done", None),
     ("exit code", 7, "exit 7", None),
@@ -59,7 +59,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
 // === impl Protocol ===
 
 impl Protocol {
-    /// `invocation`, told to use this protocol for exec, attach, cp and port-forward.
+    /// `invocation` with this protocol for exec, attach, cp and port-forward.
     pub(crate) fn apply(self, invocation: Invocation) -> Invocation {
         let websockets = if matches!(self, Self::WebSocket) { "true" } else { "false" };
         invocation
@@ -68,7 +68,7 @@ impl Protocol {
     }
 }
 
-/// The namespace and pod of these tests, made by the first that asks.
+/// The namespace and pod of these tests, created by the first test that needs them.
 pub(crate) fn pod(testbed: &Testbed) -> Result<()> {
     static READY: parking_lot::Mutex<bool> = parking_lot::Mutex::new(false);
     let mut ready = READY.lock();

@@ -1,5 +1,5 @@
-//! A terminal in a container, over WebSocket as a browser would open it: sizes go in, keys go in,
-//! the exit status comes last.
+//! A terminal in a container, over WebSocket as a browser would open it: sizes and keys go in, the
+//! exit status comes last.
 //!
 //! kubectl allocates a terminal only if it has one itself, hence a client by hand. Channels and
 //! their meaning: `v5.channel.k8s.io`, apimachinery `pkg/util/remotecommand/constants.go`.
@@ -23,8 +23,9 @@ const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
-/// Waits for a line, prints the terminal's size and the line, ends with a code. The size is waited
-/// for: the kubelet's part takes it from another channel than the line, so the line may be first.
+/// Waits for a line, prints the terminal's size and the line, and exits with a code. It waits for
+/// the size, because the test kubelet takes that from another channel than the line, so the line
+/// may arrive first.
 const SCRIPT: &str = "read%20line%3B%20until%20stty%20size%20%7C%20grep%20-qv%20%5E0%3B%20do%20sleep%200.1%3B%20done%3B%20\
     stty%20size%3B%20echo%20%22got%20%24line%22%3B%20exit%209";
 const LIMIT: Duration = Duration::from_secs(20);

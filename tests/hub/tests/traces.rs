@@ -1,5 +1,6 @@
-//! Hub, gateway and member tell one collector of one trace: the hub's kube-apiserver begins it, the
-//! gateway continues it, the member's kube-apiserver hangs on what the gateway says of asking it.
+//! Hub, gateway and member report one trace to one collector: the hub's kube-apiserver begins it,
+//! the gateway continues it, and the member's kube-apiserver is a child of the gateway's span for
+//! the request.
 
 use hub_tests::prelude::*;
 use kit::collector::{Collector, Span, SpanKind};
@@ -9,11 +10,11 @@ use tokio::runtime::Runtime;
 use crate::fixture::{Fixture, test};
 
 const CLUSTER: &str = "traced";
-/// What the member is asked for.
+/// The path that is requested from the member.
 const PATH: &str = "/api/v1/namespaces/default";
-/// What kube-apiserver calls itself.
+/// kube-apiserver's service name.
 const APISERVER: &str = "apiserver";
-/// For a further replica to find the gateway available, and to know the cluster.
+/// Time for another replica to find the gateway available, and to know the cluster.
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -36,7 +37,7 @@ fn one_trace(testbed: &Testbed) -> Result<()> {
     let mut member = testbed.member.server.start_replica("traced-member", &flag)?;
     hub.wait_ready()?;
     member.wait_ready()?;
-    // Of `system:masters`: whom else it does not believe.
+    // With a member of `system:masters`: the member trusts no other user's trace context.
     testbed.hub.register_member(CLUSTER, &MemberSecret::with_certificate(&member, member.admin()))?;
     let path = format!("{}{PATH}", Testbed::proxy_path(CLUSTER));
     wait::until("an answer of the member", LIMIT, || hub.kubectl().ok(&format!("get --raw {path}")))?;

@@ -1,5 +1,6 @@
-//! A member that nobody can dial is used like any other: kubectl's commands through a tunnel-server
-//! and through a gateway that is its own, compared with the member; and who may be an agent.
+//! A member that cannot be dialled is used like any other: kubectl's commands through a
+//! tunnel-server and through a gateway with an embedded one, compared with the member; and who may
+//! be an agent.
 
 mod outage;
 mod registration;

@@ -1,9 +1,9 @@
-//! What KubeVela sends, as observed from its controller (straight to the gateway, with a
+//! KubeVela's requests, as observed from its controller (directly to the gateway, with a
 //! ServiceAccount's token) and its command line (through the aggregator), and the words of failures
-//! that it acts on.
+//! on which it acts.
 //!
-//! It asks in JSON, finds kinds by plain discovery, tries every change as a dry run first, and
-//! never watches.
+//! It uses JSON, finds kinds by plain discovery, tries every change as a dry run first, and never
+//! watches.
 
 mod identity;
 
@@ -14,8 +14,8 @@ use libtest_mimic::Trial;
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 
-/// As long as KubeVela tries again when a cluster that was just joined is not yet known: three
-/// times, a second apart.
+/// How long KubeVela retries if a cluster that was just joined is not known yet: three times, a
+/// second apart.
 const JOINING: Duration = Duration::from_secs(3);
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -35,7 +35,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     trials
 }
 
-/// One caller of one cluster, with what it sends on every request.
+/// One caller of one cluster, with the parts that each of its requests has.
 struct Vela<'a> {
     testbed: &'a Testbed,
     route: Route,
@@ -126,7 +126,7 @@ fn application(testbed: &Testbed, route: Route) -> Result<()> {
     Ok(())
 }
 
-/// What is done to clusters: the texts tell it whether one is gone, or only cannot be reached.
+/// Changes of clusters: by the texts it decides whether a cluster is gone, or only unreachable.
 fn join(testbed: &Testbed, route: Route) -> Result<()> {
     let names = [format!("joined-{}", route.name()), format!("renamed-{}", route.name())];
     let [vela, renamed] = [&names[0], &names[1]].map(|name| Vela::new(testbed, route, name));
@@ -142,13 +142,13 @@ fn join(testbed: &Testbed, route: Route) -> Result<()> {
     absent(&vela)?;
     testbed.hub.register_member(&names[0], &secret())?;
     joined(&vela)?;
-    // Renaming is another Secret, and this one's end.
+    // Renaming creates another Secret and deletes this one.
     testbed.hub.register_member(&names[1], &secret())?;
     testbed.hub.forget_member(&names[0])?;
     joined(&renamed)?;
     wait::until("the old name's end", JOINING, || absent(&vela))?;
-    // What cleans up behind an application on a detached cluster stops when it reads this, whatever
-    // it does.
+    // The clean-up of an application on a detached cluster stops at this text, for all of its
+    // requests.
     for (method, path) in [
         (Method::GET, "/apis/apps/v1/namespaces/default/deployments/web"),
         (Method::GET, "/apis/apps/v1/controllerrevisions?labelSelector=a%3Db"),
@@ -158,7 +158,7 @@ fn join(testbed: &Testbed, route: Route) -> Result<()> {
         let message = failure(vela.send(&method, path, MERGE, Some(&json!({})))?, StatusCode::NOT_FOUND)?;
         ensure!(message.contains("no such cluster"), "{method} {path}: {message}");
     }
-    // Its address goes dead: disconnected, and not gone.
+    // Nothing listens at its address any more: disconnected, but not gone.
     let nobody = format!("https://127.0.0.1:{}", ports::free()?);
     testbed.hub.register_member(&names[1], &secret().at(&nobody))?;
     let message = wait::until("the dead address", JOINING, || {

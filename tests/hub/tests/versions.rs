@@ -2,7 +2,7 @@
 //! into pods.
 //!
 //! The oldest knows no aggregated discovery v2, no streamed lists and no WebSocket: it finds
-//! everything by other documents, and execs over SPDY with protocol v4.
+//! everything by other documents, and runs exec over SPDY with protocol v4.
 
 mod tables;
 mod watches;
@@ -14,7 +14,7 @@ use libtest_mimic::Trial;
 use crate::fixture::{Fixture, test};
 use crate::{forward, streams, viewer};
 
-/// For a change to be seen by kubectl; a tenth of a second is usual.
+/// Time for kubectl to see a change; a tenth of a second is usual.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Both ends of the range of versions.
@@ -56,7 +56,7 @@ impl Version {
     }
 }
 
-/// A cluster of this trial alone, which is known to the gateway when this returns.
+/// Registers a cluster of this trial only, which the gateway knows when this returns.
 fn register(testbed: &Testbed, kubectl: &Kubectl, cluster: &str) -> Result<()> {
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     wait::until("the new cluster", LIMIT, || kubectl.ok(&format!("get clustergateway {cluster} -o name")))?;

@@ -1,6 +1,6 @@
 //! A user of the hub who may read the gateway's own resources (`clustergateways`,
-//! `virtualclusters`) and write their health, and nothing else: what a controller or an operator
-//! who watches clusters needs.
+//! `virtualclusters`) and write their health, and nothing else: the rights of a controller or an
+//! operator who watches clusters.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -11,20 +11,19 @@ use hub_tests::prelude::*;
 
 use crate::access::{bearer, client};
 
-/// Where the gateway's resources are.
+/// The path of the gateway's resources.
 pub(crate) const GROUP: &str = "/apis/cluster.core.oam.dev/v1alpha1";
 
 const NAME: &str = "viewer";
 
-/// The viewer's token. The first who asks makes the user.
+/// The viewer's token. The first call creates the user.
 pub(crate) fn token(testbed: &Testbed) -> Result<String> {
     static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
     let token = TOKEN.get_or_init(|| create(testbed).map_err(|error| format!("{error:#}")));
     token.clone().map_err(|error| anyhow!("no viewer: {error}"))
 }
 
-/// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not
-/// for a member.
+/// A kubeconfig of the viewer for the hub or the gateway itself, without a path: not for a member.
 pub(crate) fn kubeconfig(testbed: &Testbed, route: Route) -> Result<PathBuf> {
     token(testbed)?; // it is written with it, once: others may be reading
     path(testbed, route)
@@ -68,7 +67,7 @@ pub(crate) fn send(
     client(testbed, route).send(method, &format!("{GROUP}{path}"), &headers, body.into())
 }
 
-/// GET as [`send`].
+/// GET, like [`send`].
 pub(crate) fn get(testbed: &Testbed, route: Route, path: &str) -> Result<Response> {
     send(testbed, route, &Method::GET, path, None)
 }

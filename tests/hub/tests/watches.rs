@@ -1,5 +1,5 @@
-//! What arrives while it happens: `get -w` and `logs -f`. A route that collects before it passes on
-//! fails here.
+//! Output that arrives while it happens: `get -w` and `logs -f`. A route that buffers before it
+//! forwards fails here.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use crate::compare::Ways;
 use crate::fixture::Fixture;
 
-/// For something that happened to be seen by kubectl; a tenth of a second is usual.
+/// Time for kubectl to see an event; a tenth of a second is usual.
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
@@ -81,7 +81,7 @@ fn follow(testbed: &Testbed, ways: Ways) -> Result<()> {
         let follower = testbed.kubectl(route).args(["logs", "-f", "talker", "-n", namespace]).start()?;
         followers.push((route, follower));
     }
-    // One line at a time: nothing larger comes that could push a collected line out.
+    // One line at a time: nothing larger follows that could push a buffered line out.
     for text in ["before", "first", "second", "third"] {
         if text != "before" {
             writeln!(log, "{text}")?;

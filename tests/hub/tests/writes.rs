@@ -1,4 +1,4 @@
-//! kubectl's changing commands: one script, in a namespace for each route, with the same words at
+//! kubectl's changing commands: one script, in a namespace for each route, with the same output at
 //! every step and the same objects in the end.
 
 use hub_tests::prelude::*;
@@ -25,7 +25,7 @@ const SETTINGS_GREEN: &str =
 const MISSPELT: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: misspelt}, date: {colour: red}}";
 const NOT_VALID: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_Valid}}";
 
-/// `SCOPE` stands for what belongs to one route only: the kind is known to the whole cluster.
+/// `SCOPE` stands for the part of names that belongs to one route: the whole cluster has the kind.
 const KIND: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -44,7 +44,7 @@ spec:
 ";
 const WIDGET: &str = "{apiVersion: SCOPE.example.com/v1, kind: Widget, metadata: {name: first}, spec: {colour: red}}";
 
-/// One step: exit code, words, standard input. `-n <namespace of the route>` is added.
+/// One step: exit code, command line, standard input. `-n <namespace of the route>` is added.
 type Step = (i32, &'static str, &'static str);
 
 const APPLY: &[Step] = &[

@@ -1,4 +1,4 @@
-//! Requests whose answers do not tell the time: each is refused, a dry run, or changes nothing.
+//! Requests whose answers contain no times: each is refused, a dry run, or changes nothing.
 
 use super::JSON;
 

@@ -1,5 +1,5 @@
-//! Lists in chunks, compressed, and in every encoding, at one resource version: every page has the
-//! same bytes on every way.
+//! Lists in chunks, compressed, and in every encoding, at one resource version: each page has the
+//! same bytes on every route.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use super::{CBOR, JSON, PROTOBUF, prepare, same, send, values};
 use crate::fixture::{Fixture, test};
 
-/// How many `ConfigMap`s there are: together more than the 128 KiB from which on a kube-apiserver
+/// The number of `ConfigMap`s: together more than the 128 KiB from which on a kube-apiserver
 /// compresses.
 pub(super) const MAPS: usize = 12;
 const SIZE: usize = 16 << 10;
@@ -44,7 +44,7 @@ fn get(testbed: &Testbed, route: Route, path: &str, headers: &[(&str, &str)]) ->
     send(testbed, route, &Method::GET, path, headers, Bytes::new())
 }
 
-/// The list's version now: a list at exactly this version has the same bytes for ever.
+/// The list's current version: a list at exactly this version always has the same bytes.
 fn exactly(testbed: &Testbed) -> Result<String> {
     let list = get(testbed, Route::Direct, &format!("{SELECTED}&limit=1"), &[("accept", JSON)])?.json()?;
     let version = list["metadata"]["resourceVersion"].as_str().context("a list without a version")?;

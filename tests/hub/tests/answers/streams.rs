@@ -1,7 +1,7 @@
 //! Watches read to their end: the member's events, bookmarks and initial events, in every encoding.
 //!
-//! What differs between two watches is the version that a bookmark carries, so bookmarks are
-//! compared by their shape.
+//! Two watches differ in the version that a bookmark carries, so bookmarks are compared by their
+//! shape.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -25,7 +25,7 @@ pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Everything that a watch says on `route` until its end.
+/// All bytes of a watch on `route` until its end.
 fn watch(testbed: &Testbed, route: Route, options: &str, kind: &str) -> Result<Bytes> {
     let path = format!("{SELECTED}{options}");
     let answer =
@@ -35,7 +35,7 @@ fn watch(testbed: &Testbed, route: Route, options: &str, kind: &str) -> Result<B
     Ok(answer.body)
 }
 
-/// The events of a JSON watch; of a bookmark only its shape.
+/// The events of a JSON watch; bookmarks by their shape only.
 fn events(body: &Bytes) -> Result<Vec<Value>> {
     let lines = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines
@@ -51,10 +51,10 @@ fn events(body: &Bytes) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// How many bookmarks there are is the member's clock's to say: as many in a row count as one.
+/// The number of bookmarks depends on the member's clock: consecutive ones count as one.
 fn bookmarks(testbed: &Testbed) -> Result<()> {
     prepare(testbed)?;
-    // At the same time: each lasts as long as it was asked to.
+    // At the same time: each lasts as long as requested.
     let watch = |route| {
         let mut events = events(&watch(testbed, route, &format!("{BOOKMARKED}&resourceVersion=0"), JSON)?)?;
         events.dedup_by(|event, before| event["type"] == "BOOKMARK" && event == before);
@@ -94,7 +94,7 @@ fn initial(body: &Bytes) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// Events in protobuf and CBOR are frames, not lines: a proxy that thinks of lines breaks them.
+/// Events in protobuf and CBOR are frames, not lines: a proxy that splits at lines breaks them.
 fn encodings(testbed: &Testbed) -> Result<()> {
     prepare(testbed)?;
     for (asked, answered) in [

@@ -1,5 +1,5 @@
-//! The tunnel's Secrets and the clusters' in namespaces apart: who reads these reads none of those,
-//! and no release loses its clusters by it.
+//! The Secrets of the tunnel and of the clusters in separate namespaces: accounts that read one
+//! kind cannot read the other, and no release loses its clusters by it.
 
 mod strangers;
 
@@ -47,7 +47,7 @@ fn fresh(planes: &Planes, way: &str, namespace: &'static str) -> Result<()> {
     release.uninstall()
 }
 
-/// Who may read what, in the release's namespace and in that of the clusters.
+/// Which accounts may read what, in the release's namespace and in that of the clusters.
 fn rights(release: &Installed<'_>, clusters: &str) -> Result<()> {
     let get = |name: &str, namespace: &str| json!({"verb": "get", "resource": "secrets", "name": name, "namespace": namespace});
     for secret in [
@@ -55,7 +55,7 @@ fn rights(release: &Installed<'_>, clusters: &str) -> Result<()> {
         "cluster-gateway-tls",
         "cluster-gateway-tunnel-agents-tls",
         "cluster-gateway-tunnel-frontends-tls",
-        // The keys of CAs, of helm and of cert-manager.
+        // The keys of CAs, from helm and from cert-manager.
         "cluster-gateway-tls-ca",
         "cluster-gateway-tunnel-agents-tls-ca",
         "cluster-gateway-tunnel-frontends-tls-ca",
@@ -111,7 +111,7 @@ fn settled(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// A cluster in `namespace`.
+/// Registers a cluster in `namespace`.
 fn register(planes: &Planes, namespace: &str) -> Result<()> {
     planes.hub.apply(&[json!({
         "apiVersion": "v1", "kind": "Secret",

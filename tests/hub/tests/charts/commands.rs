@@ -1,5 +1,4 @@
-//! Commands as the README and the notes show them, run as they stand: a member is registered with
-//! them, and used.
+//! The commands of the README and the notes, run unchanged: they register a member and use it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,8 +14,8 @@ use crate::release::{AVAILABLE, Release};
 
 const RELEASE: &str = "cluster-gateway";
 
-/// Until the hub's authorizer and the gateway noticed what was just written, on a machine that is
-/// busy with everything else; kubectl alone takes a second of it then.
+/// Time until the hub's authorizer and the gateway have noticed a write, on a busy machine, where
+/// kubectl alone takes a second.
 const NOTICED: Duration = Duration::from_mins(1);
 
 const README: &str = include_str!("../../../../README.md");
@@ -24,7 +23,7 @@ const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const STARTED: &str = include_str!("../../../../docs/getting-started.md");
 const IDENTITY: &str = include_str!("../../../../docs/identity.md");
 const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
-/// Of the agent on the member, in place of `tunnel`, which another test has.
+/// The agent's namespace on the member, in place of `tunnel`, which another test uses.
 const OF_AGENT: &str = "tunnel-by-hand";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -40,7 +39,7 @@ fn registered(planes: &Planes) -> Result<()> {
     operator.run("kubectl --context berlin create serviceaccount default -n default\nkubectl --context berlin run readme-pod --image=none -n default")?;
     let readme = section(README, "**2. Register a member**", "`kubectl get clustergateways` lists")?;
     operator.follow(&commands(readme)).context("the README")?;
-    // The other token, in place of the first.
+    // The other token, which replaces the first.
     let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
     let _controller = start_controller_manager(&planes.launcher, &planes.member, &["serviceaccount-token-controller"])?;
     operator.run(&commands(lasting).join("\n"))?;
@@ -72,13 +71,13 @@ fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
     Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
 }
 
-/// The lines of indented blocks, those that go on in the next one in one.
+/// The lines of indented blocks, with continued lines joined.
 fn commands(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
     lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
 }
 
-/// Somebody with the rights of an administrator on both, in a directory of their own.
+/// A person with an administrator's rights on both, and a separate directory.
 struct Operator<'a> {
     planes: &'a Planes,
     directory: tempfile::TempDir,
@@ -99,12 +98,12 @@ impl<'a> Operator<'a> {
         Ok(Self { planes, directory, kubeconfig: format!("{}:{}", hub.display(), member.display()) })
     }
 
-    /// Follows what registers a cluster, grants it and uses it.
+    /// Follows the commands that register a cluster, grant it and use it.
     fn follow(&self, commands: &[String]) -> Result<()> {
         ensure!(commands.iter().filter(|line| line.contains("--context berlin")).count() == 4, "{commands:?}");
         for (number, command) in commands.iter().enumerate() {
             let output = if command.contains("--server https://<hub>") {
-                // The hub's own notice of the new right, and the gateway's of the new Secret.
+                // The hub has to notice the new right, and the gateway the new Secret.
                 wait::until("the member to answer", NOTICED, || self.run(command))?
             } else {
                 self.run(command)?
@@ -122,21 +121,21 @@ impl<'a> Operator<'a> {
         kubectl.shell(&text)?.directory(self.directory.path()).run()?.success()
     }
 
-    /// Follows what lets somebody use a cluster, and undoes it.
+    /// Follows the commands that let a user use a cluster, and undoes them.
     fn grant(&self, text: &str) -> Result<()> {
         let (_, block) = text.split_once("```sh\n").context("no commands")?;
         let may = "kubectl auth can-i create clustergateways.cluster.core.oam.dev/berlin --subresource=proxy --as=jane";
         ensure!(self.run(may).is_err(), "she may before");
         self.run(block.split_once("```").context("no end of the commands")?.0)?;
-        // The hub's own notice of the new right.
+        // The hub has to notice the new right.
         wait::until("the right", NOTICED, || self.run(may))?;
         ensure!(self.run(&may.replace("/berlin", "/oslo")).is_err(), "she may use others too");
         self.run("kubectl delete clusterrolebinding,clusterrole berlin")?;
         wait::until_true("the right to be gone", NOTICED, || Ok(self.run(may).is_err()))
     }
 
-    /// Follows the agent's page on the hub and, as far as that needs no node, on the member, and
-    /// undoes it. The files of the member's credential are there.
+    /// Follows the agent's page on the hub and, where that needs no node, on the member, and undoes
+    /// it. The files of the member's credential exist already.
     fn link(&self, helm: &Helm) -> Result<()> {
         let token = self.run("cat token")?;
         let on_hub = commands(section(AGENT, "**On the hub**, create", "**On the member**")?);
@@ -161,7 +160,7 @@ impl<'a> Operator<'a> {
         self.run(&format!("kubectl -n {NAMESPACE} get service {service}"))?;
 
         let register = commands(section(AGENT, "**On the hub**, register", "**Or let the agent join")?);
-        // As its comment says: there were clusters before the tunnel.
+        // As its comment says for hubs that had clusters before the tunnel.
         self.run(&register.join("\n").replace("vela-system-clusters", NAMESPACE))?;
         self.unlink(&token)?;
         self.run(&format!("kubectl --context berlin -n {OF_AGENT} delete secret tunnel-agent"))?;
@@ -182,7 +181,7 @@ impl<'a> Operator<'a> {
         self.unlink(token)
     }
 
-    /// The agent's account may link the cluster, and not use it.
+    /// The agent's account may link the cluster, but not use it.
     fn may_link(&self) -> Result<()> {
         for (subresource, expected) in [("tunnel", true), ("proxy", false)] {
             let link = json!({"verb": "create", "group": "cluster.core.oam.dev", "resource": "clustergateways",
@@ -193,8 +192,8 @@ impl<'a> Operator<'a> {
         Ok(())
     }
 
-    /// Undoes what registered the cluster behind the tunnel, after a look at it: with the member's
-    /// `token`, and not the agent's.
+    /// Undoes the registration of the cluster behind the tunnel, after a check that it has the
+    /// member's `token` and not the agent's.
     fn unlink(&self, token: &str) -> Result<()> {
         wait::until("the cluster to be listed", NOTICED, || {
             let listed = self.run("kubectl get clustergateways berlin")?;

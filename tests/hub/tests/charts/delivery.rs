@@ -1,4 +1,4 @@
-//! Placement and delivery, by the one value that turns them on.
+//! Placement and delivery, turned on by a single value.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -12,7 +12,7 @@ const PARTS: &str = "--enable=placement,replica-sets,manifestworks,availability"
 const ACCOUNT: &str = "cluster-gateway-controllers";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
-/// For what the hub enforces and grants to be so.
+/// Time for the hub to enforce policies and grant rights.
 const SOON: Duration = Duration::from_secs(20);
 /// The quick start of the documentation.
 const PAGE: &str = include_str!("../../../../docs/delivery.md");
@@ -39,7 +39,7 @@ fn by_one_value(planes: &Planes) -> Result<()> {
     };
     ensure!(sorted(enabled) == sorted(PARTS), "{enabled}");
     rights(&release)?;
-    // Whoever guards works is there, and what the page shows is taken.
+    // The policy for works is in force, and the hub accepts the page's objects.
     wait::until("the policy", SOON, || {
         let none = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
             "metadata": {"name": "none", "namespace": "default"}, "spec": {}});
@@ -56,7 +56,7 @@ fn by_one_value(planes: &Planes) -> Result<()> {
     }
     let printed = shell(planes, "kubectl get mwrs,placements -n default --no-headers")?;
     ensure!(printed.contains("manifestworkreplicaset") && printed.contains("placement.cluster"), "{printed}");
-    // Its end takes no object along.
+    // Uninstallation removes no objects.
     release.uninstall()?;
     ensure!(shell(planes, "kubectl get placement web -n default -o name")?.contains("web"));
     shell(planes, "kubectl delete mwrs,placements,managedclustersetbindings --all -n default")?;
@@ -64,7 +64,7 @@ fn by_one_value(planes: &Planes) -> Result<()> {
     kinds.delete()
 }
 
-/// What the four parts ask for, and nothing of Secrets.
+/// The rights of the four parts, and none to Secrets.
 fn rights(release: &Installed<'_>) -> Result<()> {
     let may = |verb: &str, group: &str, resource: &str, subresource: &str| {
         let attributes = json!({"verb": verb, "group": group, "resource": resource, "subresource": subresource});

@@ -1,4 +1,4 @@
-//! Karmada's APIService where the hub has one already: never taken by accident.
+//! Karmada's APIService where the hub has one already: the chart never takes it over by accident.
 
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::prelude::*;
@@ -26,7 +26,7 @@ fn taken(planes: &Planes) -> Result<()> {
         anyhow::Ok(())
     };
     render("").context("without anybody's")?;
-    // Without a Service: one that does not answer would hold up all deletions of namespaces.
+    // Without a Service: one that does not answer would block all deletions of namespaces.
     let object = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": API_SERVICE},
         "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1, "versionPriority": 1},

@@ -1,5 +1,5 @@
-//! A hub takes every rendering: no field that it does not know, nothing that the `restricted` Pod
-//! Security Standard minds.
+//! A hub accepts every rendering: no unknown field, and no violation of the `restricted` Pod
+//! Security Standard.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, Planes, on_hub};
 use crate::matrix;
 
 const NAMESPACE: &str = "restricted";
-/// Kinds of others, whose definitions this hub lacks.
+/// Kinds of other projects, whose definitions this hub lacks.
 const FOREIGN: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -24,7 +24,7 @@ fn dry_run(planes: &Planes) -> Result<()> {
     kubectl.ok("create namespace clusters")?;
     kubectl.ok("create namespace fleet")?;
     kubectl.ok("create namespace karmada-cluster")?;
-    // What is not made can hold nothing.
+    // A dry run does not create the namespace of other objects.
     kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: restricted-clusters}}")?;
     for case in matrix::cases() {
         let mut objects = case.objects(&planes.helm, &planes.directory, NAMESPACE)?;
@@ -35,7 +35,7 @@ fn dry_run(planes: &Planes) -> Result<()> {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let words = ["apply", "--dry-run=server", "--validate=strict", "-o", "name", "-f", "-"];
         let output = kubectl.args(words).stdin(list.to_string()).run()?;
-        // The node's network is what the standard minds, and what that case asks for.
+        // The standard warns about the node's network, which that case requests.
         ensure!(output.stderr.is_empty() || case.name == "much", "{}: {}", case.name, output.stderr);
         let taken = output.success().context(case.name)?;
         ensure!(taken.lines().count() == count, "{}: {taken}", case.name);

@@ -1,5 +1,5 @@
-//! Beside a Karmada as it is installed: its API server runs no pods, and the cluster that runs them
-//! is not the gateway's hub.
+//! Next to a Karmada as it is installed: its API server runs no pods, and the cluster that runs
+//! them is not the gateway's hub.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ const NAME: &str = "beside";
 const DEPLOYMENT: &str = "beside-cluster-gateway";
 const BERLIN: &str = "berlin";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
-/// For the other API server to look at an API again.
+/// Time for the other API server to check an API again.
 const LIMIT: &str = "--timeout=60s";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -29,7 +29,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// A block of the section, in `language`, with `words` in it.
+/// The block of the section in `language` that contains `words`.
 fn block(language: &str, words: &str) -> Result<&'static str> {
     let (_, section) = PAGE.split_once("### Beside a Karmada").context("no section")?;
     let begin = format!("```{language}\n");
@@ -47,14 +47,14 @@ fn works(planes: &Planes) -> Result<()> {
     }
     let gateway = release.run(&release.workload()?)?;
     let tried = led_to(planes, &plane, release.port).and_then(|()| served(planes, &plane, &karmada));
-    // Before the gateway: discovery asks whoever is there.
+    // Before the gateway ends: discovery requests every API that is registered.
     plane.server.delete("apiservice v1alpha1.cluster.karmada.io")?;
     tried.with_context(|| karmada.log_tail())?;
     drop(gateway);
     release.uninstall()
 }
 
-/// What the page says is to be there, and its values.
+/// Creates the Secrets that the page requires; returns the page's values.
 fn secrets(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<Vec<String>> {
     let kubeconfig = plane.server.kubectl().ok("config view --raw --flatten")?;
     let authority = std::fs::read_to_string(karmada.authority_file())?;
@@ -77,7 +77,7 @@ fn secrets(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<Vec<String
     Ok(vec![format!("--values={}", file.display())])
 }
 
-/// The commands of the notes, as they stand; and the APIService of the page.
+/// The commands of the notes, unchanged, and the APIService of the page.
 fn led_to(planes: &Planes, plane: &Hub, port: u16) -> Result<()> {
     let notes = planes.helm.args(["get", "notes", NAME, "-n", NAMESPACE]).run()?.success()?;
     let commands: Vec<&str> = notes.lines().filter_map(|line| line.strip_prefix("    ")).collect();
@@ -85,7 +85,7 @@ fn led_to(planes: &Planes, plane: &Hub, port: u16) -> Result<()> {
     let directory = planes.directory.join("elsewhere");
     std::fs::create_dir_all(&directory)?;
     run(planes, &directory, kubeconfig)?;
-    // The namespace is there already: this Karmada's own Service is in it.
+    // The namespace exists already: this Karmada's own Service is in it.
     ensure!(namespace.ends_with(&format!("create namespace {NAMESPACE}")), "{namespace}");
     // The gateway has no address in the host cluster's network.
     let host = format!("{DEPLOYMENT}.{NAMESPACE}.svc");
@@ -107,8 +107,8 @@ fn run(planes: &Planes, directory: &Path, line: &str) -> Result<String> {
     planes.hub.server.kubectl().shell(line)?.directory(directory).run()?.success()
 }
 
-/// A member by Karmada's path, by the Secrets of Karmada's API server; everything else of the group
-/// from Karmada's own.
+/// Checks that a member is reached by Karmada's path and the Secrets of Karmada's API server, and
+/// that Karmada's own server answers everything else in the group.
 fn served(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<()> {
     let admin: Kubectl = plane.server.kubectl();
     plane.register_member(BERLIN, &MemberSecret::with_certificate(&planes.member, planes.member.admin()))?;
@@ -119,7 +119,7 @@ fn served(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<()> {
         ensure!(found["metadata"]["uid"] == uid, "{found}");
         Ok(())
     })?;
-    // The host cluster's clusters are none of this gateway's.
+    // The host cluster's own clusters are unknown to this gateway.
     let unknown = admin.args(["get", "--raw", &format!("{CLUSTERS}/member/proxy/version")]).run()?;
     ensure!(unknown.status != 0, "{unknown:?}");
     let spec = json!({"syncMode": "Push", "apiEndpoint": planes.member.url()});

@@ -1,4 +1,4 @@
-//! What tests share: helm, which rendering needs; and a hub with a member, which releases need.
+//! What tests share: helm for rendering, and a hub with a member for releases.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -18,32 +18,32 @@ use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-/// Under which the hub knows the member.
+/// The hub's name of the member.
 pub(crate) const CLUSTER: &str = "member";
-/// As which it is known when it is reached through a tunnel.
+/// The hub's name of the member when it is reached through a tunnel.
 pub(crate) const TUNNELLED: &str = "tunnelled";
 const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 
-/// Started as far as tests have needed it.
+/// The parts that tests have needed so far.
 #[derive(Default)]
 pub(crate) struct Fixture {
     place: OnceLock<Result<Scratch, String>>,
     planes: OnceLock<Result<Planes, String>>,
 }
 
-/// A hub on which nobody serves our API group yet, and a member that it knows.
+/// A hub without a server of our API group, and a member that it knows.
 pub(crate) struct Planes {
     pub(crate) hub: Hub,
-    /// What accounts ask of it.
+    /// The audit log of accounts on the hub.
     pub(crate) audit: Audit,
     pub(crate) member: ApiServer,
     pub(crate) helm: Helm,
     pub(crate) directory: PathBuf,
     pub(crate) launcher: Launcher,
     etcd: Etcd,
-    /// There is one API group: whoever installs a release holds it.
+    /// There is one API group: a test that installs a release holds it.
     group: Mutex<()>,
 }
 
@@ -51,7 +51,8 @@ pub(crate) struct Planes {
 pub(crate) fn rendering(fixture: &Arc<Fixture>, name: &str, run: fn(&Helm, PathBuf) -> Result<()>) -> Trial {
     let (fixture, own) = (Arc::clone(fixture), name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-"));
     trial(name, move || {
-        // Of its own: all write the same files with values, and helm would read half of one.
+        // A separate directory: all tests write the same files with values, and helm could read an
+        // incomplete one.
         let directory = fixture.directory()?.join(&own);
         std::fs::create_dir_all(&directory)?;
         run(&Helm::prepare(&directory, &directory.join("no.kubeconfig"))?, directory)
@@ -110,8 +111,8 @@ impl Planes {
         Ok(Self { hub, audit, member, helm, directory, launcher, etcd, group: Mutex::new(()) })
     }
 
-    /// Whether the hub has granted all that pods of releases have asked for since `mark`: what the
-    /// chart does not grant by default, nothing asks for by default.
+    /// Checks that the hub has granted all requests of releases' pods since `mark`: the programs do
+    /// not request by default what the chart does not grant by default.
     pub(crate) fn ensure_nothing_refused(&self, mark: usize) -> Result<()> {
         let refused = self.audit.refusals(SECRET_NAMESPACE, mark)?;
         ensure!(refused.is_empty(), "the hub answers 403 to {}", refused.join(", "));
@@ -123,12 +124,12 @@ impl Planes {
         self.group.lock()
     }
 
-    /// kubectl to the member through the hub. `name` tells this user from others.
+    /// kubectl to the member through the hub. `name` distinguishes this user from others.
     pub(crate) fn through_hub(&self, name: &str, credential: Credential) -> Result<Kubectl> {
         self.to_cluster(CLUSTER, name, credential)
     }
 
-    /// The same to the member under another name of it.
+    /// The same to the member under another name.
     pub(crate) fn to_cluster(&self, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
         let (url, authority) = (self.hub.server.url(), self.hub.server.authority_file().to_path_buf());
         let kubeconfig = Kubeconfig { server: format!("{url}{CLUSTERS}/{cluster}/proxy"), authority, credential };
@@ -136,17 +137,17 @@ impl Planes {
         Ok(self.launcher.kubectl(&kubeconfig.write(file)?))
     }
 
-    /// A Karmada whose API server is another one than the hub, which is then its host cluster.
+    /// A Karmada whose API server is not the hub, which is then its host cluster.
     pub(crate) fn start_karmada(&self, name: &str) -> Result<(Hub, Karmada)> {
         Karmada::start_apart(&self.launcher, &self.etcd, name)
     }
 
-    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say.
+    /// Whether the ServiceAccount `namespace/account` may do on the hub what `attributes` say.
     pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
         self.hub.server.may(namespace, account, attributes)
     }
 
-    /// Starts what scales Deployments on the hub, one round a second.
+    /// Starts the controller that scales Deployments on the hub, at one round per second.
     pub(crate) fn start_autoscaler(&self) -> Result<Process> {
         start_autoscaler(&self.launcher, &self.hub.server)
     }
@@ -158,7 +159,7 @@ impl Planes {
         Ok(Helm::prepare(&self.directory, &kubeconfig)?.with(Chart::Agent))
     }
 
-    /// kubectl to the member through the gateway at `port` alone.
+    /// kubectl to the member through the gateway at `port`, without the hub.
     pub(crate) fn through_gateway(
         &self,
         name: &str,
@@ -173,7 +174,7 @@ impl Planes {
 }
 
 impl Drop for Planes {
-    /// All at the same time; each field's own drop then waits for its part.
+    /// Signals everything at the same time; then each field's own drop waits for its part.
     fn drop(&mut self) {
         self.hub.release();
         self.member.release();

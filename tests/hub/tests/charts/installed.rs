@@ -1,20 +1,20 @@
-//! A release in a namespace of its own, beside others.
+//! A release in its own namespace, next to others.
 
 use hub_tests::prelude::*;
 
 use crate::fixture::Planes;
 
 pub(crate) const RELEASE: &str = "cluster-gateway";
-/// Somebody else serves the API group on this hub.
+/// Another release serves the API group on this hub.
 const NO_API_SERVICE: &str = "--set=apiService.create=false";
 
-/// It is installed, but nothing of it runs.
+/// An installed release of which nothing runs.
 pub(crate) struct Installed<'a> {
     pub(crate) planes: &'a Planes,
     pub(crate) namespace: &'static str,
 }
 
-/// Runs a line as an operator would, who has kubectl.
+/// Runs a line as an operator with kubectl would.
 pub(crate) fn shell(planes: &Planes, line: &str) -> Result<String> {
     planes.hub.server.kubectl().shell(line)?.run()?.success()
 }
@@ -22,14 +22,14 @@ pub(crate) fn shell(planes: &Planes, line: &str) -> Result<String> {
 // === impl Installed ===
 
 impl Installed<'_> {
-    /// Runs a command of helm and returns what it prints, the notes among it.
+    /// Runs a command of helm and returns its output, including the notes.
     pub(crate) fn helm(&self, command: &str, more: &[String]) -> Result<String> {
         let own = ["--create-namespace".to_owned(), NO_API_SERVICE.to_owned()];
         let own = if command == "install" { &own[..] } else { &[] };
         self.planes.helm.on_chart(&format!("{command} {RELEASE}"), self.namespace, &[own, more].concat())
     }
 
-    /// Where the gateway would read clusters.
+    /// The namespace in which the gateway would read clusters.
     pub(crate) fn secret_namespace(&self) -> Result<String> {
         let kubectl = self.planes.hub.server.kubectl();
         let text = kubectl.ok(&format!("get deployment {RELEASE} -n {} -o json", self.namespace))?;
@@ -40,7 +40,7 @@ impl Installed<'_> {
         Ok(flag.context("no --secret-namespace")?.to_owned())
     }
 
-    /// What the hub says of an account of this release.
+    /// Whether an account of this release may do this on the hub.
     pub(crate) fn may(&self, account: &str, attributes: &Value) -> Result<bool> {
         self.planes.may(self.namespace, account, attributes)
     }

@@ -1,4 +1,4 @@
-//! What must hold of everything the charts render to, whatever the values.
+//! What must hold for all renderings of the charts, whatever the values.
 
 mod pairs;
 mod rights;
@@ -20,7 +20,7 @@ use crate::matrix::{self, ELSEWHERE, EXTRA};
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
-/// Tests of its own start it as the chart does.
+/// Other tests start it as the chart does.
 const CONTROLLERS: &str = "cluster-gateway-controllers";
 /// All of them, in the order of their names.
 const PROGRAMS: [&str; 4] = [GATEWAY, CONTROLLERS, "tunnel-agent", "tunnel-server"];
@@ -98,12 +98,12 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Of the writes of Karmada's clusters.
+/// Whether it is the role for writes of Karmada's clusters.
 fn is_karmadas(role: &Value) -> bool {
     role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-karmada"))
 }
 
-/// Secrets that clusters refer to are not the gateway's to write.
+/// The verbs of that role: the gateway must not write the Secrets that clusters refer to.
 fn karmadas_verbs(case: &str, role: &Value) -> Result<Value> {
     ensure!(case == "dialects that register", "rights to write clusters: {role}");
     let is_referred = role["metadata"]["namespace"] == "karmada-cluster";
@@ -143,15 +143,15 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
                 (Some("ClusterRole"), Some("managedclusters")) if objects.case == "ocm" => {
                     json!(["get", "list", "watch"])
                 }
-                // So that a withdrawn right to link is noticed.
+                // To notice a withdrawn right to link.
                 (Some("ClusterRole"), Some("clusterroles")) => {
                     ensure!(!objects.case.contains("without its roles"), "{rule}");
                     ensure!(rule["resources"] == json!(["clusterroles", "clusterrolebindings"]), "{rule}");
                     json!(["list", "watch"])
                 }
-                // For users, as the values say.
+                // For users, according to the values.
                 (Some("ClusterRole"), Some("clustergateways/proxy")) => continue,
-                // For agents: one cluster each.
+                // For agents, with one cluster each.
                 (Some("ClusterRole"), Some("clustergateways/tunnel")) => {
                     let names = rule["resourceNames"].as_array().context("any cluster")?;
                     ensure!(names.len() == 1, "{rule}");
@@ -174,7 +174,7 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What has another hub has no right on this one, and no token of it.
+/// A release whose hub is another API server has no rights on this one, and no token of it.
 fn nothing_here(objects: &Objects<'_>) -> Result<()> {
     let given = objects.all.iter().find(|object| object["apiVersion"] == "rbac.authorization.k8s.io/v1");
     ensure!(given.is_none() && objects.of("APIService").next().is_none(), "{given:?}");
@@ -193,7 +193,7 @@ fn nothing_here(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One Secret on the member, and looking at nodes.
+/// The rights of an agent that joins: one Secret on the member, and reading nodes.
 fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
     let rules = |kind: &'static str| -> Vec<Value> {
         objects.of(kind).flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
@@ -226,9 +226,9 @@ fn apart(objects: &Objects<'_>, read: &Value) -> Result<()> {
 fn container(objects: &Objects<'_>) -> Result<()> {
     objects.workloads()?.into_iter().try_for_each(|deployment| {
         let pod = &deployment["spec"]["template"]["spec"];
-        // Where each pod takes a port of its node, no node may have room for one more.
+        // If each pod uses a port of its node, there may be no node with room for one more.
         let (surge, unavailable) = if pod["hostNetwork"] == true { (0, 1) } else { (1, 0) };
-        // An agent that joins writes a Secret: there is never a second one.
+        // An agent that joins writes a Secret, so there must never be two.
         let joins = objects.case == "agent that joins";
         let rolling = json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
         let strategy = &deployment["spec"]["strategy"];
@@ -238,11 +238,11 @@ fn container(objects: &Objects<'_>) -> Result<()> {
     })
 }
 
-/// Pods of one `ReplicaSet` are spread. Counted with those of the one before, which are about to
-/// go, the new ones would all find the same node the emptiest after a drain.
+/// Pods of one `ReplicaSet` are spread. If the pods of the previous one, which are about to go,
+/// were counted too, the new ones would all consider the same node the emptiest after a drain.
 fn spread(pod: &Value) -> Result<()> {
     let Some(constraints) = pod["topologySpreadConstraints"].as_array() else {
-        // The agent's values may say where pods go, in place of the chart.
+        // The agent's values may place its pods instead of the chart.
         let told = pod["containers"][0]["name"] == "tunnel-agent" && pod["affinity"].is_object();
         return told.then_some(()).context("pods may all stand on one node");
     };
@@ -306,7 +306,7 @@ fn references(objects: &Objects<'_>) -> Result<()> {
     for budget in objects.of("PodDisruptionBudget") {
         selected(&workloads, &budget["spec"]["selector"]["matchLabels"])?;
     }
-    // Off unless asked.
+    // Off by default.
     ensure!(objects.of("NetworkPolicy").next().is_some() == objects.case.contains("polic"), "policies");
     ensure!(objects.of("HorizontalPodAutoscaler").next().is_some() == (objects.case == "autoscaled"), "autoscalers");
     for policy in objects.of("NetworkPolicy") {
@@ -316,7 +316,7 @@ fn references(objects: &Objects<'_>) -> Result<()> {
     for scaler in objects.of("HorizontalPodAutoscaler") {
         let target = &scaler["spec"]["scaleTargetRef"]["name"];
         let deployment = workloads.iter().find(|deployment| deployment["metadata"]["name"] == *target);
-        // An upgrade would undo what the autoscaler did.
+        // An upgrade would undo the autoscaler's changes.
         ensure!(deployment.context("it scales nothing")?["spec"]["replicas"].is_null(), "two say how many");
         scaled(&scaler["spec"])?;
     }
@@ -330,7 +330,7 @@ fn references(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As `autoscaled` has it in its values.
+/// Checks the values of `autoscaled`.
 fn scaled(spec: &Value) -> Result<()> {
     ensure!(spec["minReplicas"] == 3 && spec["maxReplicas"] == 5, "{spec}");
     let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}});
@@ -338,7 +338,8 @@ fn scaled(spec: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A policy lets in to each port of its pods, and only peers that the values or the chart name.
+/// A policy admits connections to each port of its pods, only from peers that the values or the
+/// chart name.
 fn served(container: &Value, policy: &Value) -> Result<()> {
     let rules = policy["spec"]["ingress"].as_array().context("nobody may connect")?;
     let ports = container["ports"].as_array().context("no ports")?;
@@ -347,14 +348,14 @@ fn served(container: &Value, policy: &Value) -> Result<()> {
         let rule = rule.with_context(|| format!("nobody may connect to {port}"))?;
         let peers = rule["from"].as_array();
         ensure!(peers.is_none_or(|peers| !peers.is_empty()), "{rule}");
-        // Which gateways these are is known without values.
+        // The chart knows its gateways without values.
         ensure!(port["name"] != "frontends" || peers.is_some(), "everybody may connect to {port}");
     }
     ensure!(rules.len() == ports.len(), "{rules:?}");
     Ok(())
 }
 
-/// The one Deployment whose pods `selector` selects.
+/// The only Deployment whose pods `selector` selects.
 fn selected<'a>(workloads: &[&'a Value], selector: &Value) -> Result<&'a Value> {
     let selector = selector.as_object().filter(|selector| !selector.is_empty()).context("no selector")?;
     let mut selected = workloads.iter().filter(|deployment| {
@@ -366,7 +367,7 @@ fn selected<'a>(workloads: &[&'a Value], selector: &Value) -> Result<&'a Value> 
     Ok(first)
 }
 
-/// Whether what `pod` mounts is there.
+/// Checks that everything that `pod` mounts exists.
 fn filled(objects: &Objects<'_>, pod: &Value) -> Result<()> {
     ensure!(pod["volumes"].is_array() || pod["containers"][0]["name"] == CONTROLLERS, "no volumes");
     for volume in pod["volumes"].as_array().into_iter().flatten() {
@@ -382,8 +383,8 @@ fn filled(objects: &Objects<'_>, pod: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The files of the volumes are not here: whether they can be used is another test's question.
-/// `told` gets the programs to which `extraArgs` are told, behind what the chart tells them.
+/// Parses the containers' arguments. The volumes' files do not exist here; another test checks that
+/// they can be used. `told` gets the programs that have `extraArgs` after the chart's own flags.
 fn arguments(objects: &Objects<'_>, told: &mut BTreeSet<String>) -> Result<()> {
     for deployment in objects.workloads()? {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -391,7 +392,7 @@ fn arguments(objects: &Objects<'_>, told: &mut BTreeSet<String>) -> Result<()> {
             let port = container["ports"].as_array()?.iter().find(|port| port["name"] == name)?;
             u16::try_from(port["containerPort"].as_u64()?).ok()
         };
-        // The kubelet comes from outside the pod.
+        // The kubelet connects from outside the pod.
         let is_probed = |listen: SocketAddr| port("admin") == Some(listen.port()) && listen.ip().is_unspecified();
         let words = [program(deployment)].into_iter().chain(flags(container));
         if flags(container).any(|flag| flag == EXTRA) {
@@ -425,7 +426,7 @@ fn arguments(objects: &Objects<'_>, told: &mut BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// What the kubelet tells a pod of its cluster.
+/// The variables that the kubelet sets in a pod for its cluster.
 fn in_pod(variable: &str) -> Option<String> {
     let value = match variable {
         "KUBERNETES_SERVICE_HOST" => "10.96.0.1",
@@ -435,7 +436,7 @@ fn in_pod(variable: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// The name of the container, which is its program's.
+/// The name of the container, which is that of its program.
 fn program(deployment: &Value) -> &str {
     deployment["spec"]["template"]["spec"]["containers"][0]["name"].as_str().unwrap_or_default()
 }

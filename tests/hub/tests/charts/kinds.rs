@@ -1,5 +1,5 @@
-//! Open Cluster Management's kinds, as the chart brings them: they do as upstream's own, are
-//! brought only where there are none, and are never taken away.
+//! Open Cluster Management's kinds as the chart installs them: they behave like upstream's own, are
+//! installed only where there are none, and are never removed.
 
 mod documents;
 
@@ -12,7 +12,7 @@ use self::documents::{Document, documents};
 use crate::fixture::{Fixture, Planes, on_hub, rendering};
 use crate::installed::{Installed, RELEASE};
 
-/// Upstream's module, and the files of the kinds that are brought.
+/// Upstream's module, and the files of the kinds that the chart installs.
 const MODULE: &str = "open-cluster-management.io/api";
 const FILES: [&str; 6] = [
     "cluster/v1/0000_00",
@@ -33,19 +33,19 @@ const KINDS: [&str; 8] = [
     "placements.cluster.open-cluster-management.io",
 ];
 const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true";
-/// Where there is no hub to ask.
+/// For renderings without a hub to ask.
 const RENDERED: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.crds=always";
 const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
-/// Which the controllers bring to members, and upstream's file of it.
+/// The kind that the controllers install on members, and upstream's file of it.
 const MEMBERS: &str = include_str!("../../../../controllers/src/parts/manifestworks/definition.json");
 const APPLIED: &str = "work/v1/0000_01";
-/// What differs between two objects that are the same.
+/// Fields that differ between two equal objects.
 const OWN: [&str; 4] = ["uid", "resourceVersion", "creationTimestamp", "managedFields"];
 
-/// Tests take turns: there is one hub.
+/// Tests take turns, because there is one hub.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// All kinds on the hub, brought by nobody.
+/// All kinds on the hub, applied without helm.
 pub(crate) struct Kinds<'p> {
     planes: &'p Planes,
     _turn: MutexGuard<'static, ()>,
@@ -74,7 +74,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Field by field. What people read is our own.
+/// Compares field by field, except the texts for people, which are our own.
 fn same_fields(objects: &[Value]) -> Result<()> {
     let upstream: Vec<Value> = serde_saphyr::from_multiple(&tools::kinds(MODULE, &FILES)?)?;
     let ours = |name: &Value| objects.iter().find(|object| object["metadata"]["name"] == *name);
@@ -102,7 +102,7 @@ fn same_definition(ours: &Value, theirs: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Without texts for people, and without the order of what has none.
+/// A schema without texts for people, and with unordered lists sorted.
 fn meaning(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -148,7 +148,7 @@ fn same_answers(planes: &Planes) -> Result<()> {
     kinds.delete()
 }
 
-/// What a server makes of a document, and prints of it.
+/// What a server stores for a document, and prints of it; or its refusal.
 fn answer(kubectl: &hub_tests::kubectl::Kubectl, document: &Document, index: usize) -> Result<Value> {
     let name = format!("row-{index}");
     let object = document.object(&name);
@@ -173,13 +173,13 @@ fn answer(kubectl: &hub_tests::kubectl::Kubectl, document: &Document, index: usi
     Ok(json!({"stored": stored, "printed": hub_tests::mask::mask(&printed, &[])}))
 }
 
-/// The text of the one rule that has one is each's own.
+/// The one rule with a text of its own differs from upstream's.
 fn told(refusal: &str) -> String {
     let texts = ["a rule of type CEL needs the name of its condition", "Condition is required for CEL rules"];
     texts.iter().fold(refusal.to_owned(), |told, text| told.replace(text, "<rule>"))
 }
 
-/// A release beside a definition of somebody else, and others after it.
+/// A release beside another owner's definition, and other releases after it.
 fn brought(planes: &Planes) -> Result<()> {
     let kubectl = planes.hub.server.kubectl();
     let foreign = tools::kinds(MODULE, &["cluster/v1/0000_00"])?;
@@ -199,7 +199,7 @@ fn brought(planes: &Planes) -> Result<()> {
     let uid = || kubectl.ok(&format!("get placement kept -n {} -o jsonpath={{.metadata.uid}}", release.namespace));
     let placement = uid()?;
 
-    // Its own are brought up to date; without the value, or the part, they stay.
+    // A release updates its own definitions; without the value, or the part, they stay.
     let placements = KINDS[7];
     kubectl.ok(&format!("annotate crd {placements} helm.sh/resource-policy-"))?;
     release.helm("upgrade", &["--reuse-values".to_owned(), "--set=replicas=3".to_owned()])?;
@@ -215,7 +215,8 @@ fn brought(planes: &Planes) -> Result<()> {
     release.helm("upgrade", &["--reuse-values".to_owned(), format!("{VALUES},controllers.crds=true")])?;
     release.uninstall()?;
     ensure!(uid()? == placement, "the end of the release took it away");
-    // Another release uses what is there; the same one again has its own back.
+    // Another release uses the existing definitions; the same one, installed again, gets its own
+    // back.
     let other = Installed { planes, namespace: "kinds-second" };
     other.helm("install", &[VALUES.to_owned()]).context("another release")?;
     other.uninstall()?;
@@ -225,18 +226,18 @@ fn brought(planes: &Planes) -> Result<()> {
     kubectl.ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
 }
 
-/// Definitions that somebody has made his own since, with and without what helm wrote beside.
+/// Definitions that another owner has taken over since, with and without helm's annotations.
 fn taken_over(release: &Installed<'_>, uid: &dyn Fn() -> Result<String>) -> Result<()> {
     let (kubectl, placement, kind) = (release.planes.hub.server.kubectl(), uid()?, KINDS[7]);
     let upgrade = |more: &str| release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={more}")]);
     let names = "meta.helm.sh/release-name- meta.helm.sh/release-namespace-";
-    // Without any annotation, the release has what it had.
+    // Without the annotations, the release keeps its definition.
     kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy- {names}"))?;
     let told = format!("{:#}", upgrade("controllers.crds=false").err().context("it would have been deleted")?);
     ensure!(told.contains(kind) && told.contains("has lost its annotation helm.sh/resource-policy"), "{told}");
     upgrade("replicas=2")?;
     ensure!(uid()? == placement, "the definition was deleted");
-    // What another manager wrote of the definition stays.
+    // Another manager's changes to the definition stay.
     let columns = json!([{"op": "add", "path": "/spec/names/categories", "value": ["theirs"]}]).to_string();
     let words = ["patch", "crd", kind, "--field-manager=theirs", "--type=json", "-p", &columns];
     kubectl.args(words).run()?.success()?;
@@ -262,7 +263,7 @@ impl<'p> Kinds<'p> {
         Ok(Self { planes, _turn: turn })
     }
 
-    /// None of them is there: somebody else is about to bring them.
+    /// There are none of the kinds: a release is about to install them.
     pub(crate) fn none(planes: &'p Planes) -> Self {
         Self { planes, _turn: TURN.lock() }
     }

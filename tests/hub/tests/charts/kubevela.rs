@@ -1,4 +1,4 @@
-//! A release as KubeVela has it: its names and arguments, its users' ways in, and `patch` on the
+//! A release with KubeVela's preset: its names and arguments, its users' routes, and `patch` on the
 //! APIService that its chart leaves.
 
 use gateway::patch;
@@ -15,7 +15,7 @@ const ACCOUNT: &str = "kubevela-vela-core";
 const DEPLOYMENT: &str = "kubevela-cluster-gateway";
 const SERVICE: &str = "kubevela-cluster-gateway-service";
 const TLS_SECRET: &str = "kubevela-vela-core-cluster-gateway-tls-v2";
-/// What the placeholder is replaced for: a line feed in base64.
+/// The placeholder for the CA: a line feed in base64.
 const PLACEHOLDER: &str = "Cg==";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -47,7 +47,7 @@ fn preset(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// As a Job of KubeVela's chart calls it, but with a kubeconfig.
+/// Runs `patch` like a Job of KubeVela's chart, but with a kubeconfig.
 fn patch(kubeconfig: &str) -> Result<()> {
     let words =
         ["patch", "--secret-namespace", NAMESPACE, "--secret-name", TLS_SECRET, "--timeout=30s", "--kubeconfig"];
@@ -56,8 +56,8 @@ fn patch(kubeconfig: &str) -> Result<()> {
     runtime.block_on(patch::apply(&args))
 }
 
-/// What is right stays untouched; skipped verification, which the hub refuses beside a CA, gives
-/// way to it.
+/// A correct CA stays untouched; skipped verification, which the hub refuses next to a CA, is
+/// removed in its favour.
 fn patch_again(release: &Release<'_>, patcher: &str, right: &Value) -> Result<()> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     release.patch_api_service(&json!({"insecureSkipTLSVerify": true, "caBundle": null}))?;
@@ -72,7 +72,7 @@ fn patch_again(release: &Release<'_>, patcher: &str, right: &Value) -> Result<()
     Ok(())
 }
 
-/// A user of KubeVela comes through the hub, its controller straight to the gateway with the CA of
+/// A user of KubeVela goes through the hub, its controller directly to the gateway with the CA of
 /// the Secret.
 fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, token: String) -> Result<()> {
     let client = planes.hub.server.authority().issue(&Leaf::client("vela-user").group("kubevela:client"));
@@ -83,7 +83,7 @@ fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, to
     controller.ok(&format!("get namespace default -o name --tls-server-name={SERVICE}")).map(drop)
 }
 
-/// A kubeconfig of a user with the rights that `patch` needs and no others.
+/// A kubeconfig of a user with exactly the rights that `patch` needs.
 fn patcher(hub: &ApiServer) -> Result<String> {
     let token = hub.service_account_token(NAMESPACE, "patcher")?;
     let kubectl = hub.kubectl();

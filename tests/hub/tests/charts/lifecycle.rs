@@ -8,7 +8,7 @@ use libtest_mimic::Trial;
 use crate::fixture::{CLUSTER, Fixture, Planes, on_hub};
 use crate::release::{AVAILABLE, Release};
 
-/// For the gateway to see new files, and the hub to look at an API that failed.
+/// Time for the gateway to see new files, and for the hub to check a failed API.
 const RELOAD: Duration = Duration::from_mins(1);
 const RELEASE: &str = "cluster-gateway";
 
@@ -19,13 +19,13 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// What sources have written stays, whatever becomes of the release.
+/// Clusters that sources have registered stay, whatever happens to the release.
 fn sources(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
     let values = "--set=controllers.enabled=true,controllers.watchNamespaces={default},\
                   controllers.sources.kubeconfig=true";
     let release = Release::install(planes, (RELEASE, RELEASE, RELEASE), &[values.to_owned()])?;
-    // As the controllers write one.
+    // A Secret as the controllers write it.
     let written = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "sourced", "namespace": NAMESPACE,
             "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
@@ -42,7 +42,7 @@ fn sources(planes: &Planes) -> Result<()> {
     };
     release.upgrade("controllers.sources.capi=true,controllers.replicas=1")?;
     is_kept("another source")?;
-    // One that is turned off says nothing of what it had registered.
+    // A source that is turned off leaves the clusters that it has registered.
     release.upgrade("controllers.sources.kubeconfig=false")?;
     is_kept("a source less")?;
     release.rollback(1)?;
@@ -92,8 +92,8 @@ fn lifecycle(planes: &Planes) -> Result<()> {
     planes.hub.server.kubectl().ok(&format!("get secret {CLUSTER} -n {NAMESPACE} -o name")).map(drop)
 }
 
-/// Another certificate, and another CA, for the gateway that runs: as the chart's documentation
-/// says. The API is there all the time, also before the pods see their new files.
+/// Another certificate, and another CA, for the running gateway, as the chart's documentation says.
+/// The API is available all the time, also before the pods see their new files.
 fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Value, Value)) -> Result<()> {
     let kubectl = planes.hub.server.kubectl();
     let delete = |name: &str, values: &str| {
@@ -116,14 +116,14 @@ fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Va
     use_member(planes, user, "the-new-pair")
 }
 
-/// Writes through the hub and the gateway, and looks for it on the member.
+/// Writes through the hub and the gateway, and checks for the object on the member.
 fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
     let through = planes.through_hub("user", user.clone())?;
     through.ok(&format!("create configmap {name} -n default --from-literal=a=b"))?;
     planes.member.kubectl().ok(&format!("get configmap {name} -n default -o name")).map(drop)
 }
 
-/// The ServiceAccount's rights, as the hub sees them.
+/// The ServiceAccount's rights on the hub.
 fn rights(planes: &Planes) -> Result<()> {
     let kubectl = planes.hub.server.kubectl();
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:{RELEASE}");
@@ -155,7 +155,7 @@ fn rights(planes: &Planes) -> Result<()> {
     Ok(())
 }
 
-/// A generated pair stays as long as it is for the right host, even when cert-manager comes.
+/// A generated pair stays as long as it is for the right host, even if cert-manager is used later.
 fn kept_pairs(release: &Release<'_>) -> Result<()> {
     let preview = |more: &[&str]| -> Result<Vec<Value>> {
         release.preview(&more.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())

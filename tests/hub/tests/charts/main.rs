@@ -1,8 +1,8 @@
-//! The Helm charts: what they render to, what a hub takes of it, and releases that are installed,
+//! The Helm charts: their renderings, what a hub accepts of them, and releases that are installed,
 //! used, upgraded and removed.
 //!
-//! A binary beside `hub`, because releases claim the API group that the gateway there serves: this
-//! one has a hub of its own, started by the first test that needs one.
+//! A separate binary from `hub`, because releases claim the API group that the gateway there
+//! serves: this binary has its own hub, which the first test that needs it starts.
 
 mod apart;
 mod commands;
@@ -32,7 +32,7 @@ use libtest_mimic::Arguments;
 
 use self::fixture::Fixture;
 
-/// Two cores are enough for a helm each.
+/// Two cores suffice for one helm each.
 const THREADS: usize = 2;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Values that people set, each way to get a certificate among them.
+//! Values that people set, including each way to get a certificate.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use hub_tests::helm::{Chart, Helm};
 use kit::pki::{Authority, Leaf};
 use serde_json::{Value, json};
 
-/// Of `extraArgs`: a flag that each chart sets too.
+/// A flag in `extraArgs` that each chart sets, too.
 pub(crate) const EXTRA: &str = "--log-level=warn";
 
-/// Whose hub is another API server than the one that it is installed on.
+/// The case whose hub is another API server than the one of the installation.
 pub(crate) const ELSEWHERE: &str = "beside a Karmada elsewhere with policies";
 
 /// One set of values.
@@ -22,7 +22,7 @@ pub(crate) struct Case {
     preset: bool,
 }
 
-/// All of them, the defaults first.
+/// All cases, the defaults first.
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case("defaults", json!({})),
@@ -82,7 +82,7 @@ pub(crate) fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// Controllers that read Cluster API's objects, and what `values` add.
+/// Controllers that read Cluster API's objects, with more `values`.
 fn controllers(values: &Value) -> Value {
     let mut values = values.clone();
     values["enabled"] = true.into();
@@ -91,7 +91,7 @@ fn controllers(values: &Value) -> Value {
     json!({"controllers": values, "metrics": {"annotations": true}, "networkPolicy": {"enabled": true}})
 }
 
-/// Gateways and controllers of Karmada's API server.
+/// Gateways and controllers for Karmada's API server.
 fn elsewhere() -> Value {
     let mut values = controllers(&json!({"sources": {"karmada": true}}));
     values["dialects"] = json!({"karmada": {"enabled": true, "kubeconfigSecret": "mine-kubeconfig",
@@ -241,7 +241,7 @@ fn much() -> Value {
 // === impl Case ===
 
 impl Case {
-    /// What to give helm, with the values in a file below `directory`.
+    /// The arguments for helm, with the values in a file below `directory`.
     pub(crate) fn arguments(&self, directory: &Path) -> Result<Vec<String>> {
         let file = directory.join(format!("{}.json", self.name.replace(' ', "-")));
         std::fs::write(&file, self.values.to_string())?;
@@ -252,7 +252,7 @@ impl Case {
         Ok(preset.into_iter().chain(own).chain(self.more.iter().map(|&word| word.to_owned())).collect())
     }
 
-    /// The objects it renders to, as release `door` in `namespace`.
+    /// The objects that it renders, as release `door` in `namespace`.
     pub(crate) fn objects(&self, helm: &Helm, directory: &Path, namespace: &str) -> Result<Vec<Value>> {
         helm.with(self.chart).template("door", namespace, &self.arguments(directory)?)
     }

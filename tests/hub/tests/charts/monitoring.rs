@@ -1,4 +1,4 @@
-//! What the chart gives to Prometheus and Grafana, if it is told to, is what its files say.
+//! The chart's optional objects for Prometheus and Grafana match its files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, Planes, on_hub, rendering};
 
 const RULE: &str = "PrometheusRule";
-/// For the hub to serve a kind that was defined.
+/// Time for the hub to serve a newly defined kind.
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -44,7 +44,7 @@ fn alerts(helm: &Helm, _: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Values that want objects of the Prometheus operator.
+/// Values that need the kinds of the Prometheus operator.
 const WANTED: [(Chart, &str); 3] = [
     (Chart::Gateway, "metrics.serviceMonitor.enabled"),
     (Chart::Gateway, "metrics.prometheusRule.enabled"),
@@ -52,7 +52,7 @@ const WANTED: [(Chart, &str); 3] = [
 ];
 const AGENT: &str = "cluster=berlin,servers={hub.example.test:8091},credential.existingSecret=mine,";
 
-/// What helm knows of APIs, it is told here: nothing, as where there is no hub, or all of a hub's.
+/// helm gets its API versions here: none, as without a hub, or all of a hub's.
 fn named(helm: &Helm, _: PathBuf) -> Result<()> {
     for (chart, value) in WANTED {
         let before = if chart == Chart::Agent { AGENT } else { "" };
@@ -87,7 +87,7 @@ fn unknown(planes: &Planes) -> Result<()> {
     runbooks(planes)
 }
 
-/// Where their definition is, the notes tell of runbooks that nobody can open.
+/// With the kind's definition on the hub, the notes report runbooks that are not URLs.
 fn runbooks(planes: &Planes) -> Result<()> {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});

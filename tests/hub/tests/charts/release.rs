@@ -1,4 +1,4 @@
-//! A release on the hub with its gateway running here, on the port that the release says.
+//! A release on the hub with its gateway running here, on the port of the release.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use crate::fixture::Planes;
 
 /// The APIService of every release.
 pub(crate) const API_SERVICE: &str = "v1alpha1.cluster.core.oam.dev";
-/// What the hub says of an API that it can use.
+/// The hub's condition of an API that it can use.
 pub(crate) const AVAILABLE: &str = "True Passed";
-/// For the gateway to read the hub's Secrets and ConfigMap.
+/// Time for the gateway to read the hub's Secrets and ConfigMap.
 const READY: Duration = Duration::from_secs(30);
-/// For the hub's next look at an API that failed, and some more for a busy machine.
+/// Time for the hub's next check of a failed API, and slack for a busy machine.
 const CONDITION: Duration = Duration::from_mins(1);
-/// For objects to be gone.
+/// Time for objects to be gone.
 const GONE: Duration = Duration::from_secs(20);
 
 /// An installed release.
@@ -33,7 +33,7 @@ pub(crate) struct Release<'a> {
     name: &'static str,
     /// Name of the Deployment.
     deployment: &'static str,
-    /// Where its gateway listens, and its Service too.
+    /// The listening port of its gateway, and of its Service.
     pub(crate) port: u16,
     directory: PathBuf,
     removed: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Release<'a> {
 // === impl Release ===
 
 impl<'a> Release<'a> {
-    /// Installs it with `more` arguments, its Service leading to this machine.
+    /// Installs it with `more` arguments; its Service leads to this machine.
     pub(crate) fn install(
         planes: &'a Planes,
         (name, deployment, service): (&'static str, &'static str, &str),
@@ -77,14 +77,14 @@ impl<'a> Release<'a> {
         self.planes.helm.args(words).run()?.success().map(drop)
     }
 
-    /// The objects an upgrade would make, rendered with a look at the hub.
+    /// The objects that an upgrade would create, rendered with access to the hub.
     pub(crate) fn preview(&self, more: &[String]) -> Result<Vec<Value>> {
         let port = format!("--set=port={0},service.port={0}", self.port);
         let more = [&["--dry-run=server".to_owned(), port], more].concat();
         self.planes.helm.template(self.name, NAMESPACE, &more)
     }
 
-    /// What the hub would have a node run now.
+    /// The workload that a node would run now, from the hub.
     pub(crate) fn workload(&self) -> Result<Workload> {
         Workload::read(&self.planes.hub.server, NAMESPACE, self.deployment, &self.directory)
     }
@@ -99,7 +99,7 @@ impl<'a> Release<'a> {
         Ok(gateway)
     }
 
-    /// Asks what the kubelet asks.
+    /// Sends the kubelet's probe.
     fn probe(&self, container: &Value) -> Result<()> {
         let client = Client::probe((Ipv4Addr::LOCALHOST, self.port).into());
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
@@ -109,14 +109,14 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Whether the running gateway shows this certificate, in a Secret's form.
+    /// Whether the running gateway presents this certificate, in a Secret's form.
     pub(crate) fn serves(&self, certificate: &Value) -> Result<bool> {
         let pem = BASE64.decode(certificate.as_str().context("no certificate")?)?;
         let shown = Client::probe((Ipv4Addr::LOCALHOST, self.port).into()).peer_certificate()?;
         Ok(shown == CertificateDer::from_pem_slice(&pem)?)
     }
 
-    /// Waits until the hub says `expected` of the API's availability: status and reason.
+    /// Waits until the hub's condition of the API's availability is `expected`: status and reason.
     pub(crate) fn wait_condition(&self, expected: &str) -> Result<()> {
         wait::until_true(&format!("the condition {expected:?}"), CONDITION, || Ok(self.condition()? == expected))
             .with_context(|| self.condition().unwrap_or_default())
@@ -142,9 +142,9 @@ impl<'a> Release<'a> {
         kubectl.args(["patch", "apiservice", API_SERVICE, "--type=merge", "-p", &patch]).run()?.success().map(drop)
     }
 
-    /// Makes the APIService anew with another spec, and returns the one before. A look of the hub
-    /// with the spec before, still under way, cannot write its verdict to the new one, other than
-    /// after a patch.
+    /// Recreates the APIService with another spec, and returns the one before. A check by the hub
+    /// with the old spec that is still in flight cannot write its result to the new object; after a
+    /// patch it could.
     pub(crate) fn replace_api_service(&self, spec: &Value) -> Result<Value> {
         let before = self.api_service()?;
         let mut anew = before.clone();
@@ -184,7 +184,7 @@ impl<'a> Release<'a> {
 }
 
 impl Drop for Release<'_> {
-    /// The next test is not to fail because this one did.
+    /// A failure of this test must not make the next one fail.
     fn drop(&mut self) {
         if !self.removed {
             drop(self.remove());

@@ -1,4 +1,4 @@
-//! Certificates that helm generated, and agents' tokens, made anew: as the documentation says.
+//! Renewal of certificates that helm generated, and of agents' tokens, as the documentation says.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use crate::fixture::{Fixture, Planes, TUNNELLED, on_hub};
 use crate::installed::{Installed, RELEASE, shell};
 
-/// For the hub to fill a token's Secret, and to notice that one is gone.
+/// Time for the hub to fill a token's Secret, and to notice that one was deleted.
 const TOKENS: Duration = Duration::from_secs(30);
 const LEAVES: [(&str, &str); 3] = [
     ("cluster-gateway-tls", "cluster-gateway.renewed.svc"),
@@ -22,7 +22,7 @@ const LEAVES: [(&str, &str); 3] = [
 ];
 const CLIENT: &str = "cluster-gateway-tunnel-gateway-tls";
 
-/// A Secret of a certificate, in PEM.
+/// The Secret of a certificate, in PEM.
 #[derive(PartialEq)]
 struct Pair {
     certificate: String,
@@ -73,7 +73,7 @@ fn certificates(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// As clients verify, our own and the hub.
+/// Verifies as clients do, ours and the hub.
 fn verify(bundle: &str, certificate: &str, host: &'static str) -> Result<()> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
@@ -99,7 +99,7 @@ fn tokens(planes: &Planes) -> Result<()> {
         ensure!(!release.is_valid(&token)? && !release.is_valid(&first)?, "what was revoked is back");
         ensure!(release.token(&release.upgrade()?)? == next, "an upgrade made another for nothing");
     }
-    // Who deletes the account has revoked everything, and gets another account.
+    // Deletion of the account revokes everything; the next account is another one.
     let account = format!("tunnel-agent-{TUNNELLED}");
     let kubectl = planes.hub.server.kubectl();
     let token = release.token(&release.upgrade()?)?;
@@ -115,7 +115,7 @@ fn tokens(planes: &Planes) -> Result<()> {
     ensure!(next != token, "the account's old token is back");
     wait::until_true("the new token to be valid", TOKENS, || release.is_valid(&next))?;
     wait::until_true("the old one to be revoked", TOKENS, || Ok(!release.is_valid(&token)?))?;
-    // A rollback brings back the name of the first Secret, not the account of its token.
+    // A rollback restores the name of the first Secret, not the account of its token.
     planes.helm.args(["rollback", RELEASE, "1", "--namespace", release.namespace]).run()?.success()?;
     ensure!(!release.is_valid(&first)? && release.is_valid(&next)?, "what was revoked is back");
     release.uninstall()
@@ -157,7 +157,7 @@ impl Installed<'_> {
         Ok(names.trim().strip_prefix("secret/").context(names.clone())?.to_owned())
     }
 
-    /// What the command in the notes prints, once the hub has made it.
+    /// The output of the notes' command, once the hub has created the token.
     fn token(&self, notes: &str) -> Result<String> {
         let command = notes.lines().find(|line| line.ends_with("-o jsonpath='{.data.token}' | base64 -d"));
         let command = command.context("the notes do not say where the token is")?;
@@ -169,7 +169,7 @@ impl Installed<'_> {
         Ok(token)
     }
 
-    /// Whether the hub knows it as the agent's.
+    /// Whether the hub accepts it as the agent's.
     fn is_valid(&self, token: &str) -> Result<bool> {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
         let words = ["create", "-f", "-", "-o", "jsonpath={.status.user.username}"];

@@ -1,5 +1,5 @@
-//! The chart's autoscaler at work: the hub's own controller changes how many gateways there are, by
-//! what their pods use. No kubelet runs these: what they use is told here, as metrics-server does.
+//! The chart's autoscaler at work: the hub's own controller changes the number of gateways by their
+//! pods' resource usage. No kubelet runs these: the test reports their usage, like metrics-server.
 
 use hub_tests::prelude::*;
 use hub_tests::usage::Usage;
@@ -10,9 +10,9 @@ use crate::installed::{Installed, RELEASE};
 
 const NAMESPACE: &str = "scaled";
 const PODS: [&str; 2] = ["gateway-a", "gateway-b"];
-/// Of one pod; four fifths of it are the target, by the chart's default.
+/// CPU request of one pod; by the chart's default, the target is four fifths of it.
 const REQUESTED: &str = "100m";
-/// For the controller to start, and for a few of its rounds.
+/// Time for the controller to start, and for a few of its rounds.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -23,7 +23,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     )]
 }
 
-/// Pods of the Deployment, as they are once a kubelet runs them.
+/// Creates pods of the Deployment, with the status that a kubelet would report.
 fn run(planes: &Planes) -> Result<()> {
     let kubectl = planes.hub.server.kubectl();
     let text = kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o json"))?;

@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use crate::fixture::{Fixture, rendering};
 use crate::matrix;
 
-/// Values of the gateway's chart, and what is told of them.
+/// Values of the gateway's chart, and what the error contains.
 const WRONG: [(&str, &str); 21] = [
     ("replica=3", "'replica' not allowed"),
     ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
@@ -35,7 +35,7 @@ const WRONG: [(&str, &str); 21] = [
     ("autoscaling.enabled=true,tunnel.embedded.enabled=true", "maxReplicas greater than two"),
 ];
 
-/// Values of the gateway's chart that mean nothing together.
+/// Values of the gateway's chart that contradict each other.
 const CONTRADICTIONS: [(&str, &str); 13] = [
     ("tunnel.server.enabled=true,tunnel.embedded.enabled=true", "are both true"),
     ("tunnel.embedded.enabled=true,replicas=3", "more than two replicas"),
@@ -67,7 +67,7 @@ const CONTRADICTIONS: [(&str, &str); 13] = [
     ("tunnel.embedded.enabled=true,tunnel.listen.port=9443", "must differ"),
 ];
 
-/// What the agent's chart says of values that lack something.
+/// Incomplete values of the agent's chart, and what the error contains.
 const AGENT_LACKS: [(&str, &str); 6] = [
     ("servers[0]=hub.example.test:8091", "cluster is required"),
     ("cluster=berlin", "servers is required"),
@@ -86,7 +86,7 @@ const AGENT_LACKS: [(&str, &str); 6] = [
     ),
 ];
 
-/// What it says of wrong values beside the least that it needs.
+/// Wrong values on top of the agent's required ones, and what the error contains.
 const AGENT: [(&str, &str); 9] = [
     ("credential.token=a", "are both given: remove one"),
     ("cluster=Berlin", "/cluster"),
@@ -123,7 +123,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a test")]
 fn lint(helm: &Helm, directory: PathBuf) -> Result<()> {
     for case in matrix::cases() {
-        // Lint knows no API versions.
+        // helm's lint knows no `--api-versions`.
         let arguments = case.arguments(&directory)?.into_iter().filter(|word| !word.starts_with("--api-versions"));
         let text = helm
             .with(case.chart)
@@ -134,8 +134,8 @@ fn lint(helm: &Helm, directory: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Who renders without the hub sees no Secret that was deleted: one of the same name has the same
-/// token again.
+/// A rendering without the hub does not see that a Secret was deleted: a Secret of the same name
+/// has the same token again.
 fn generations(helm: &Helm, _: PathBuf) -> Result<()> {
     let secret = |values: &str| -> Result<String> {
         let set = "--set=image.repository=x,tunnel.server.enabled=true,tunnel.server.image.repository=y,tunnel.agents={berlin}";
@@ -149,7 +149,7 @@ fn generations(helm: &Helm, _: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// The last version given counts.
+/// The last `--kube-version` counts.
 fn old(helm: &Helm) -> Result<()> {
     for value in ["ocmRegistration.enabled=true", "parts.placement=true,controllers.workAdmission=true"] {
         let on = |version: &str| {

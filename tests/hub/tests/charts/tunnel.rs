@@ -1,7 +1,7 @@
-//! A member that only its agent reaches: both charts installed, each program started with what its
-//! chart makes of it, and kubectl used.
+//! A member that can be reached only through its agent: both charts installed, each program started
+//! with the arguments from its chart, and kubectl used.
 //!
-//! First with tunnel-servers, then the release is upgraded to gateways that embed one, and the
+//! First with tunnel-servers; then the release is upgraded to gateways that embed one, and the
 //! agent finds it by itself.
 
 use hub_tests::helm::{Helm, Workload};
@@ -24,16 +24,17 @@ const AGENT: &str = "near-tunnel-agent";
 const MEMBER_NAMESPACE: &str = "tunnel";
 const FRONTENDS_HOST: &str = "far-cluster-gateway-tunnel.vela-system.svc";
 const AGENTS_HOST: &str = "far-cluster-gateway-tunnel-agents.vela-system.svc";
-/// For programs to come up and find each other.
+/// Time for programs to start and find each other.
 const READY: Duration = Duration::from_secs(30);
 
-/// Certificates that somebody else looks after, since here the Services' names lead nowhere.
+/// Certificates that are managed outside of the chart, because the Services' names do not resolve
+/// here.
 struct Certificates {
     agents: Authority,
     serving: Issued,
 }
 
-/// Where everything listens.
+/// The listening ports.
 struct Ports {
     agents: u16,
     frontends: u16,
@@ -91,7 +92,7 @@ fn reached(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// The values of the gateway's release, in a file of helm's arguments.
+/// The values of the gateway's release, as helm's arguments with a file.
 fn values(planes: &Planes, name: &str, ports: &Ports, existing: bool) -> Result<String> {
     let secret = |name: &'static str| if existing { name } else { "" };
     let values = json!({"replicas": 2, "tunnel": {
@@ -137,7 +138,7 @@ fn values_again(planes: &Planes) -> String {
     format!("--values={}", planes.directory.join("far-generated.json").display())
 }
 
-/// What the agent's account may do on the hub, and the tunnel-server's.
+/// The rights of the agent's account and of the tunnel-server's on the hub.
 fn rights(planes: &Planes) -> Result<()> {
     let may = |account: &str, attributes: Value| planes.may(NAMESPACE, account, &attributes);
     let cluster = |subresource: &str, name: &str| {
@@ -181,14 +182,14 @@ fn install_agent(planes: &Planes, helm: &Helm, ports: &Ports, certificates: &Cer
     Ok(agent)
 }
 
-/// Asks what the kubelet asks, where it asks.
+/// Sends the kubelet's probes, to the kubelet's port.
 fn probed(port: u16) -> Result<()> {
     ["/livez", "/readyz", "/metrics"]
         .iter()
         .try_for_each(|path| http::plain(([127, 0, 0, 1], port).into(), path).map(drop))
 }
 
-/// Writes through hub, gateway and tunnel, and looks for it on the member.
+/// Writes through hub, gateway and tunnel, and checks for the object on the member.
 fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
     let through = planes.to_cluster(TUNNELLED, "far-user", user.clone())?;
     // A gateway that has just started waits for agents to find it.
@@ -200,7 +201,7 @@ fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
 // === impl Certificates ===
 
 impl Certificates {
-    /// Makes them, as Secrets on the hub.
+    /// Creates them, as Secrets on the hub.
     fn create(planes: &Planes) -> Result<Self> {
         let (agents, frontends) = (Authority::new("far-agents"), Authority::new("far-frontends"));
         let serving = agents.issue(&Leaf::server("agents").san(AGENTS_HOST));

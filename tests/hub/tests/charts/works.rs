@@ -1,4 +1,4 @@
-//! `ManifestWorks` that an admission policy guards, written by users of the hub.
+//! `ManifestWorks` that an admission policy checks, written by users of the hub.
 
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
@@ -9,18 +9,18 @@ use crate::installed::{Installed, RELEASE};
 use crate::kinds::Kinds;
 
 const GROUP: &str = "work.open-cluster-management.io";
-/// A cluster's namespace, and another's.
+/// The namespace of a cluster, and of another.
 const CLUSTER: &str = "guarded-cluster";
 const OTHER: &str = "guarded-other";
 const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.workAdmission=true";
-/// For what the hub enforces and grants to be so.
+/// Time for the hub to enforce policies and grant rights.
 const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![on_hub(fixture, "works::what they hold, and who may name an executor", guarded)]
 }
 
-/// Somebody with a token, whom RBAC lets write works and sets of them.
+/// A user with a token, whom RBAC lets write works and sets of them.
 struct User {
     kubectl: Kubectl,
     name: String,
@@ -43,7 +43,8 @@ fn guarded(planes: &Planes) -> Result<()> {
     held(&writer)?;
     named(planes, &writer)?;
     controllers(planes, &writer, &release)?;
-    // One from before can be labelled, and can go, but not be changed into another that is wrong.
+    // A work from before the policy can be labelled and deleted, but not changed into another
+    // invalid one.
     ensure!(writer.patch("old", &json!({"metadata": {"labels": {"a": "b"}}}))?.contains("patched"));
     ensure!(writer.patch("old", &json!({"spec": {"deleteOption": {}}}))?.contains("at least one"));
     release.uninstall()?;
@@ -74,7 +75,7 @@ fn by(account: &Value, data: &str) -> Value {
         "executor": {"subject": {"type": "ServiceAccount", "serviceAccount": account}}})
 }
 
-/// What works hold, and templates of sets.
+/// The limits of the contents of works, and of templates of sets.
 fn held(writer: &User) -> Result<()> {
     let mut unnamed = map("a", "");
     unnamed["metadata"] = json!({"namespace": "apps"});
@@ -91,7 +92,7 @@ fn held(writer: &User) -> Result<()> {
         (of(&[generated]), "none may have a metadata.generateName"),
         (of(&[map("a", &"x".repeat(501 * 1024))]), "more than 500 KiB"),
         (of(&[map("a", &"x".repeat(250 * 1024)), map("b", &"y".repeat(251 * 1024))]), "more than 500 KiB"),
-        // Bytes, not characters.
+        // The limit counts bytes, not characters.
         (of(&[map("a", &"\u{e9}".repeat(251 * 1024))]), "more than 500 KiB"),
         (missing, "executor.subject.serviceAccount: it is missing"),
         (of(&[map("a", &"x".repeat(499 * 1024))]), "created"),
@@ -109,7 +110,7 @@ fn held(writer: &User) -> Result<()> {
     Ok(())
 }
 
-/// Who may name an executor, and change what is done in its name.
+/// Only users with the right may name an executor, or change what is done in its name.
 fn named(planes: &Planes, writer: &User) -> Result<()> {
     let deployer = json!({"namespace": "apps", "name": "deployer"});
     let told = writer.create(&work("named", &by(&deployer, "1")))?;
@@ -124,7 +125,7 @@ fn named(planes: &Planes, writer: &User) -> Result<()> {
     ensure!(told.contains(r#"needs "execute-as" of "manifestworks""#) && told.contains(CLUSTER), "{told}");
     writer.grant(planes, "Role", "apps:deployer")?;
     wait::until_true("who may", SOON, || Ok(writer.create(&work("named", &by(&deployer, "1")))?.contains("created")))?;
-    // That name, in that namespace.
+    // The right is for that name in that namespace.
     let other = json!({"namespace": "apps", "name": "other"});
     ensure!(writer.create(&work("other", &by(&other, "1")))?.contains("may not have works done as"));
     let mut elsewhere = work("named", &by(&deployer, "1"));
@@ -137,7 +138,7 @@ fn named(planes: &Planes, writer: &User) -> Result<()> {
             .contains("apps:root")
     );
 
-    // Another, who may not, changes nothing that is done in that name.
+    // A user without the right can change nothing that is done in that name.
     let meddler = User::made(planes, CLUSTER, "meddler")?;
     let change = json!({"spec": {"workload": {"manifests": [map("a", "2")]}}});
     ensure!(meddler.patch("named", &change)?.contains(&meddler.name), "in another's name");
@@ -156,7 +157,7 @@ fn work_labelled(work: &Value, name: &str) -> Value {
     other
 }
 
-/// What else can be changed of a work with an executor, and of a set.
+/// Other changes of a work with an executor, and of a set.
 fn changed(planes: &Planes, writer: &User, meddler: &User) -> Result<()> {
     let none = json!({"spec": {"executor": null}});
     let told = meddler.patch("named", &none)?;
@@ -169,7 +170,7 @@ fn changed(planes: &Planes, writer: &User, meddler: &User) -> Result<()> {
     ensure!(writer.patch_of("manifestworkreplicaset", "named", &moved)?.contains("patched"));
     let template = json!({"spec": {"manifestWorkTemplate": {"executor": null}}});
     ensure!(meddler.patch_of("manifestworkreplicaset", "named", &template)?.contains("may not take"));
-    // A status says nothing of what is done.
+    // A status does not affect what is done.
     let status = json!({"status": {"conditions": []}}).to_string();
     let words =
         ["patch", "manifestwork", "named", "-n", CLUSTER, "--subresource=status", "--type=merge", "-p", &status];
@@ -179,14 +180,14 @@ fn changed(planes: &Planes, writer: &User, meddler: &User) -> Result<()> {
     let told = replaced.run()?.stderr;
     ensure!(told.contains("may not take"), "{told}");
     ensure!(writer.patch("named", &none)?.contains("patched"));
-    // Many manifests: both versions are looked at.
+    // With many manifests, the policy checks the old and the new version.
     let many = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"deleteOption": {"propagationPolicy": "Orphan"}}});
     let told = writer.patch("held-9", &many)?;
     ensure!(told.contains("patched"), "{told}");
     Ok(())
 }
 
-/// They write the works of sets, for whose authors this was asked.
+/// The controllers write the works of sets; the policy has checked the sets' authors.
 fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Result<()> {
     let account = User::of(planes, release.namespace, &format!("{RELEASE}-controllers"))?;
     let anybody = json!({"namespace": "apps", "name": "anybody"});
@@ -204,13 +205,13 @@ fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Resul
 // === impl User ===
 
 impl User {
-    /// A new one.
+    /// Creates a user.
     fn made(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
         planes.hub.server.kubectl().ok(&format!("create serviceaccount {name} -n {namespace}"))?;
         Self::of(planes, namespace, name)
     }
 
-    /// With the rights of RBAC, and no word of admission's.
+    /// A user with the rights of RBAC, but none of those that admission checks.
     fn of(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
         let verbs = json!(["get", "create", "update", "patch", "delete"]);
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -239,7 +240,8 @@ impl User {
         Ok(output.stdout + &output.stderr)
     }
 
-    /// The right to an account's name: in its namespace by a Role, in all by a `ClusterRole`.
+    /// Grants the right to an account's name: in its namespace by a Role, in all by a
+    /// `ClusterRole`.
     fn grant(&self, planes: &Planes, kind: &str, account: &str) -> Result<()> {
         let name = format!("guarded-{}", kind.to_lowercase());
         let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,

@@ -1,5 +1,5 @@
-//! What stands between the gateway and the member of the attacks, to see which of the gateway's
-//! connections a request went over.
+//! A relay between the gateway and the attacked member, which shows over which of the gateway's
+//! connections a request went.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Connections that are told from each other.
+/// The most connections that are counted separately.
 const MOST: usize = 256;
 
-/// Passes bytes on as they are, until the runtime ends.
+/// Forwards bytes unchanged, until the runtime ends.
 pub struct Relay {
     address: SocketAddr,
     seen: Arc<Seen>,
@@ -21,14 +21,14 @@ pub struct Relay {
 
 struct Seen {
     connections: AtomicUsize,
-    /// Towards the member, of each connection.
+    /// Bytes towards the member, by connection.
     bytes: [AtomicUsize; MOST],
 }
 
 // === impl Relay ===
 
 impl Relay {
-    /// In front of the server at `to`, `host:port`.
+    /// Starts one in front of the server at `to`, `host:port`.
     pub async fn start(to: String) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let none = Seen { connections: AtomicUsize::new(0), bytes: std::array::from_fn(|_| AtomicUsize::new(0)) };
@@ -57,14 +57,14 @@ impl Relay {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
-    /// What the gateway has sent on the first of them, and on all.
+    /// The bytes that the gateway has sent on the `first` connections, and on all.
     pub fn bytes(&self, first: usize) -> [usize; 2] {
         let sum = |of: &[AtomicUsize]| of.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         [sum(&self.seen.bytes[..first]), sum(&self.seen.bytes)]
     }
 }
 
-/// Counts before it passes on: whoever sees an answer sees what was sent for it.
+/// Counts bytes before it forwards them: an answer implies that its request was counted.
 async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: Arc<Seen>, number: usize) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! The hub's own identity replaced, as an operator does it: another authority for its front proxy,
+//! The hub's own identity is replaced as an operator would do it: another CA for its front proxy,
 //! another certificate, and the old ones no longer trusted.
 
 use std::fs;
@@ -12,18 +12,18 @@ use kit::pki::{Authority, Issued};
 use super::{FORGED, front_proxy_leaf};
 use crate::access::{bearer, client, marked};
 
-/// In which the hub tells whom aggregated API servers are to trust.
+/// The ConfigMap in which the hub publishes what aggregated API servers must trust.
 const MAP: &str = "extension-apiserver-authentication";
-/// kube-apiserver looks at its files each minute where it is not told of a change
+/// kube-apiserver checks its files every minute if it gets no notice of a change
 /// (`FileRefreshDuration` in `k8s.io/apiserver/pkg/server/dynamiccertificates`).
 const FOLLOWED: Duration = Duration::from_secs(90);
-/// Requests after each change, whose connections may be older.
+/// Requests after each change; their connections may be older.
 const AFTERWARDS: usize = 50;
 
-/// Who signs, and what is signed.
+/// The CA, and its certificate.
 type Identity<'a> = (&'a Authority, &'a Issued);
 
-/// Requests go on through the hub all the while, and none of them fails.
+/// Requests through the hub continue all the time, and none of them fails.
 pub(super) fn replaced(testbed: &Testbed) -> Result<()> {
     let old = (&testbed.hub.front_proxy_authority, &testbed.hub.front_proxy);
     let authority = Authority::new("front-proxy-ca-2");
@@ -45,7 +45,7 @@ pub(super) fn replaced(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// Asks until it is over, or a request fails.
+/// Sends requests until `is_over` or a failure.
 fn ask(testbed: &Testbed, is_over: &AtomicBool, answered: &AtomicUsize) -> Result<()> {
     let (hub, authorization) = (client(testbed, Route::Hub), bearer(&testbed.token));
     while !is_over.load(Ordering::Relaxed) {
@@ -69,21 +69,22 @@ fn hand_over(testbed: &Testbed, from: Identity<'_>, to: Identity<'_>) -> Result<
     trusted(to.0.root_pem())?;
     let change = json!({"data": {"requestheader-client-ca-file": to.0.root_pem()}}).to_string();
     wait::until("no more trust in the old authority", FOLLOWED, || {
-        // The hub adds to its ConfigMap what is in its file, and never takes away.
+        // The hub adds its file's content to the ConfigMap, and never removes any.
         let patch = ["patch", "configmap", MAP, "-n", "kube-system", "-p", &change];
         testbed.hub.server.kubectl().args(patch).run()?.success()?;
-        // As with any certificate that nobody trusts: no name is believed, and nobody is anonymous.
+        // As with any untrusted certificate: the name is not believed, and there is no anonymous
+        // user.
         answered(testbed, from.1, StatusCode::UNAUTHORIZED)
     })
 }
 
-/// What the gateway answers to a certificate that comes with a name, as the hub's does.
+/// Checks the gateway's answer to a certificate together with a name, as the hub sends it.
 fn answered(testbed: &Testbed, certificate: &Issued, expected: StatusCode) -> Result<()> {
     let response = testbed.gateway.client(Some(certificate)).get(&marked(CLUSTER, "default"), &FORGED)?;
     response.expect(expected).map(drop)
 }
 
-/// How often the hub has read another certificate for its front proxy.
+/// How often the hub has loaded another certificate for its front proxy.
 fn loaded(testbed: &Testbed) -> Result<usize> {
     let log = fs::read_to_string(testbed.launcher().file("hub-apiserver.log"))?;
     let is_told = |line: &&str| line.contains("Loaded a new cert/key pair") && line.contains("aggregator-proxy-cert");

@@ -1,4 +1,4 @@
-//! Cluster Secrets that are created, changed, relabelled, broken, mended and deleted, and what a
+//! Cluster Secrets that are created, changed, relabelled, broken, repaired and deleted, and what a
 //! client should see of them.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 const KIND: &str = "cluster.core.oam.dev/cluster-credential-type";
 const ENDPOINT: &str = "endpoint";
-/// How many Secrets there are at most.
+/// The most Secrets at a time.
 const SECRETS: usize = 10;
 
 /// Changes Secrets `<prefix>-0` to `<prefix>-9`, the same way every time.
@@ -25,13 +25,13 @@ pub(super) struct Churn {
     made: usize,
 }
 
-/// What can happen to a Secret. After each of them the next one makes a difference that a watcher
-/// can see.
+/// The changes of a Secret. After each of them, the next one makes a difference that a watcher can
+/// see.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// Another endpoint: MODIFIED.
     Move,
-    /// The label goes by which the gateway knows it: DELETED, although the Secret stays.
+    /// The label by which the gateway knows it is removed: DELETED, although the Secret stays.
     Unlabel,
     /// The label is back: ADDED.
     Label,
@@ -47,7 +47,7 @@ enum Change {
 const CYCLE: [Change; 7] =
     [Change::Move, Change::Unlabel, Change::Label, Change::Break, Change::Mend, Change::Delete, Change::Create];
 
-/// Places of the cycle from which a fresh Secret can go on.
+/// Positions in the cycle at which a new Secret can start.
 const BEGINNINGS: [usize; 4] = [0, 1, 3, 5];
 
 // === impl Churn ===
@@ -63,7 +63,7 @@ impl Churn {
     pub(super) fn change(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             let (round, index) = (self.made / SECRETS, self.made % SECRETS);
-            // Neighbours are at different places of the cycle, so that all kinds of changes are
+            // Neighbours are at different positions of the cycle, so that all kinds of changes are
             // mixed.
             let at = (round + CYCLE.len() - 1 + BEGINNINGS[index % BEGINNINGS.len()]) % CYCLE.len();
             let change = if round == 0 { Change::Create } else { CYCLE[at] };
@@ -75,7 +75,7 @@ impl Churn {
         Ok(())
     }
 
-    /// What every client should see, from the Secrets themselves.
+    /// What every client should see, read from the Secrets themselves.
     pub(super) fn truth(&self) -> Result<Cache> {
         let listed = self.runtime.block_on(self.secrets.list(&ListParams::default().labels(KIND)))?;
         let entries = listed.items.into_iter().filter_map(|secret| {
@@ -88,7 +88,7 @@ impl Churn {
         Ok(self.own(entries.collect()))
     }
 
-    /// What of `cache` this has to do with: other tests have clusters too.
+    /// The clusters of `cache` that belong to this churn: other tests have clusters, too.
     pub(super) fn own(&self, mut cache: Cache) -> Cache {
         let prefix = format!("{}-", self.prefix);
         cache.retain(|name, _| name.starts_with(&prefix));

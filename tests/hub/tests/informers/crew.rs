@@ -1,4 +1,4 @@
-//! Several clients with a cache each, all compared with the same truth.
+//! Several clients with a cache each, all compared with the same Secrets.
 
 use std::path::Path;
 
@@ -18,7 +18,8 @@ pub(super) struct Crew {
 // === impl Crew ===
 
 impl Crew {
-    /// Adds one client of each kind for each resource, all asking as `kubeconfig` says.
+    /// Adds one client of each kind for each resource, all with the server and the credential of
+    /// `kubeconfig`.
     pub(super) fn join(&mut self, testbed: &Testbed, place: &str, kubeconfig: &Path) -> Result<()> {
         for (kind, resource) in [("ClusterGateway", "clustergateways"), ("VirtualCluster", "virtualclusters")] {
             let name = format!("{resource}-{place}");
@@ -31,7 +32,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until every cache equals the truth.
+    /// Waits until every cache equals the Secrets.
     pub(super) fn equal(&mut self, churn: &Churn, limit: Duration) -> Result<()> {
         for (name, informer) in &mut self.informers {
             wait::until("a cache of client-go", limit, || {
@@ -53,7 +54,7 @@ impl Crew {
         Ok(())
     }
 
-    /// What each informer did.
+    /// A report of each informer.
     pub(super) fn reports(&mut self) -> Result<Vec<(String, Report)>> {
         self.informers.iter_mut().map(|(name, informer)| Ok((name.clone(), informer.report()?))).collect()
     }

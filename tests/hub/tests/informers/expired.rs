@@ -1,9 +1,9 @@
-//! A watch that cannot be resumed: gateway and hub were away, and the hub no longer knows what
-//! happened after the resource version that the clients have. It answers 410, and they begin again.
+//! A watch that cannot be resumed: gateway and hub were down, and the hub no longer knows the
+//! changes since the clients' resource version. It answers 410, and they start over.
 //!
 //! A kube-apiserver keeps the changes of at least the last 75 s in memory (`watch_cache.go`,
 //! `eventFreshDuration`), but only of its own lifetime: after a restart everything older than its
-//! first list has expired. So this hub is one of its own.
+//! first list has expired. So this test has its own hub.
 
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
@@ -15,10 +15,10 @@ use super::churn::Churn;
 use super::crew::Crew;
 
 const NAME: &str = "forgetful";
-/// A client that meets another failure than a refused connection while it tries to resume begins
-/// anew, and is told nothing of its version: it gets another chance.
+/// A client that meets another failure than a refused connection while it tries to resume starts
+/// over without a 410: it gets another chance.
 const OUTAGES: usize = 3;
-/// The clients back off while nobody answers, up to 30 s between two tries in the worst case.
+/// The clients back off while nothing answers, up to 30 s between two attempts in the worst case.
 const LIMIT: Duration = Duration::from_mins(1);
 const CHANGES: usize = 25;
 
@@ -51,12 +51,12 @@ pub(super) fn expired(testbed: &Testbed) -> Result<()> {
         let (starts, expired) = (follower.starts(), follower.expired());
         ensure!(starts > 1 && expired > 0, "{name} began {starts} times, told {expired} times that it has expired");
     }
-    // What is new now comes by watching again.
+    // New changes arrive by a watch again.
     churn.change(CHANGES)?;
     crew.equal(&churn, LIMIT)?;
 
-    // The hub alone goes and comes back: the gateway finds it again, and so do the watches through
-    // it.
+    // Only the hub goes down and comes back: the gateway finds it again, and so do the watches
+    // through it.
     let _in_use = gateway.in_use();
     hub.stop()?;
     hub.start_again()?;
@@ -65,10 +65,10 @@ pub(super) fn expired(testbed: &Testbed) -> Result<()> {
     crew.equal(&churn, LIMIT)
 }
 
-/// Gateway and hub are away while something changes.
+/// Gateway and hub are down while something changes.
 fn outage(hub: &mut ApiServer, gateway: &Product, churn: &mut Churn, crew: &mut Crew) -> Result<()> {
-    // client-go begins anew, without trying to resume, after a watch of less than a second on which
-    // nothing came.
+    // After a watch of less than a second without an event, client-go starts over without trying to
+    // resume.
     churn.change(CHANGES)?;
     crew.equal(churn, LIMIT)?;
     gateway.restart(|| {

@@ -1,5 +1,5 @@
-//! Beside Karmada's own server: members are the gateway's, with the codes and the output of that
-//! server, and everything else is answered by it, byte for byte.
+//! Next to Karmada's own server: the gateway serves members, with that server's codes and output,
+//! and forwards everything else to it, byte for byte.
 
 mod same;
 
@@ -20,18 +20,18 @@ use crate::streams::Protocol;
 const NAME: &str = "beside-user";
 const USER: &str = "system:serviceaccount:default:beside-user";
 const BERLIN: &str = "beside-berlin";
-/// By a credential that may impersonate that user, and none of his groups.
+/// The member, with a credential that may impersonate that user, and none of the user's groups.
 const NARROW: &str = "beside-narrow";
-/// A cluster that nobody is granted.
+/// A cluster that no user has rights to.
 const PARIS: &str = "beside-paris";
-/// Of the Secrets that Karmada's clusters name, and of the pod.
+/// The namespace of the Secrets that Karmada's clusters name, and of the pod.
 const NAMESPACE: &str = "karmada-beside";
 const POD: &str = "talker";
 const HUB_DOCUMENTS: [&str; 2] = [
     "api-resources --api-group=cluster.karmada.io --no-headers",
     "explain clusters.spec.syncMode --api-version=cluster.karmada.io/v1alpha1",
 ];
-/// What the tool does on members.
+/// The tool's commands for members.
 const COMMANDS: [&str; 9] = [
     "get clusters",
     "get pods -n karmada-beside --operation-scope=members --clusters=beside-berlin",
@@ -56,7 +56,7 @@ pub(super) fn beside(testbed: &Testbed) -> Result<()> {
     let fleet = Fleet::set(testbed)?;
     let tried = fleet.tried().with_context(|| fleet.karmada.log_tail());
     let server = &testbed.hub.server;
-    // Before the servers: the hub's discovery asks whoever is there.
+    // Before the servers end: the hub's discovery requests every API that is registered.
     server.delete(API_SERVICE)?;
     for cluster in [BERLIN, NARROW, PARIS] {
         testbed.hub.forget_member(cluster)?;
@@ -67,8 +67,8 @@ pub(super) fn beside(testbed: &Testbed) -> Result<()> {
 // === impl Fleet ===
 
 impl<'a> Fleet<'a> {
-    /// A Karmada with three clusters, which serves its group on the hub; and a gateway that knows
-    /// the same.
+    /// Prepares a Karmada with three clusters, which serves its group on the hub; and a gateway
+    /// that knows the same clusters.
     fn set(testbed: &'a Testbed) -> Result<Self> {
         let (hub, member) = (&testbed.hub, &testbed.member.server);
         let karmada = testbed.start_karmada()?;
@@ -121,7 +121,7 @@ impl<'a> Fleet<'a> {
         }
         same::answers(self.testbed, &self.karmada, &self.gateway)?;
         self.rights()?;
-        // Back again: nothing of it is the gateway's, and it is all there.
+        // Back to Karmada: the gateway owns none of the group, and all of it is there.
         self.moved("karmada.yaml", &self.karmada.authority_file())?;
         wait::until("Karmada to refuse the group again", LIMIT, || {
             let code = self.through_the_hub(NARROW, "/version")?.status;
@@ -133,7 +133,7 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The three cases of Karmada's own suite, on both, and the one where they differ.
+    /// The three cases of Karmada's own suite, with both servers, and the one in which they differ.
     fn rights(&self) -> Result<()> {
         let hub = &self.testbed.hub;
         let both = |cluster: &str, codes: [u16; 2]| {
@@ -177,21 +177,21 @@ impl<'a> Fleet<'a> {
         self.asked(&self.testbed.hub.server.client(None), cluster, path)
     }
 
-    /// As the user, who is a ServiceAccount of the hub.
+    /// A request of the user, who is a ServiceAccount of the hub.
     fn asked(&self, client: &hub_tests::http::Client, cluster: &str, path: &str) -> Result<Response> {
         let token = self.testbed.hub.server.service_account_token("default", NAME)?;
         let bearer = format!("Bearer {token}");
         client.get(&format!("{CLUSTERS}/{cluster}/proxy{path}"), &[("authorization", &bearer)])
     }
 
-    /// What the hub says of the group.
+    /// The hub's documents about the group.
     fn documents(&self) -> Result<Vec<String>> {
         let kubectl =
             Kubectl { cache: self.testbed.directory("karmada-documents")?, ..self.testbed.hub.server.kubectl() };
         HUB_DOCUMENTS.iter().map(|line| kubectl.ok(line)).collect()
     }
 
-    /// What the tool prints, by command.
+    /// The tool's output, by command.
     fn outputs(&self) -> Result<Vec<(String, Output)>> {
         let mut outputs = Vec::new();
         for command in COMMANDS {
@@ -219,7 +219,7 @@ impl<'a> Fleet<'a> {
         Ok(outputs)
     }
 
-    /// Has the hub send the group where a manifest of the page says.
+    /// Makes the hub send the group to the server in a manifest of the page.
     fn moved(&self, file: &str, authority: &Path) -> Result<()> {
         let kubectl = self.testbed.hub.server.kubectl();
         kubectl.apply(&self.manifest(file, authority)?)?;
@@ -242,7 +242,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// A token of the member's for an account with the rights that Karmada gives its impersonator for a
+/// A token of the member for an account with the rights that Karmada gives its impersonator for a
 /// binding that names a ServiceAccount.
 fn narrow(testbed: &Testbed) -> Result<String> {
     let server = &testbed.member.server;
@@ -281,7 +281,7 @@ fn section() -> Result<&'static str> {
     Ok(PAGE.split_once("### Beside a Karmada").context("no section")?.1)
 }
 
-/// The commands of the page, as they stand: to the gateway, and back.
+/// The commands of the page, unchanged: to the gateway, and back.
 fn page(fleet: &Fleet<'_>) -> Result<()> {
     let (there, rest) = commands(section()?)?;
     let (back, _) = commands(rest)?;
@@ -290,7 +290,7 @@ fn page(fleet: &Fleet<'_>) -> Result<()> {
     run(fleet, back)
 }
 
-/// Those of the other page: there, and from there back.
+/// The commands of the other page: to the gateway, and back from there.
 fn migration(fleet: &Fleet<'_>) -> Result<()> {
     const PAGE: &str = include_str!("../../../../docs/migration.md");
     let (_, section) = PAGE.split_once("## A fleet of Karmada or KubeFed").context("no section")?;
@@ -301,7 +301,7 @@ fn migration(fleet: &Fleet<'_>) -> Result<()> {
     run(fleet, back)
 }
 
-/// The first block of commands, and what follows it.
+/// The first block of commands, and the text after it.
 fn commands(section: &str) -> Result<(&str, &str)> {
     let (_, block) = section.split_once("```sh\n").context("no commands")?;
     block.split_once("```").context("no end")

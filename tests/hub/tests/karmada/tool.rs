@@ -11,12 +11,12 @@ use crate::streams;
 
 /// A cluster that the tool itself registers.
 const JOINED: &str = "karmada-joined";
-/// May write clusters, and read no Secret.
+/// A user who may write clusters, and read no Secrets.
 const WRITER: &str = "karmada-writer";
 const NAMESPACE: &str = "karmada-cluster";
 const POD: &str = "karmada-pod";
 
-/// What the chart grants with `dialects.karmada.register`.
+/// The rights that the chart grants with `dialects.karmada.register`.
 fn rights(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.create_namespace(NAMESPACE)?;
     let subjects = json!([{"kind": "ServiceAccount", "name": "gateway", "namespace": SECRET_NAMESPACE}]);
@@ -52,12 +52,12 @@ pub(super) fn karmadactl(testbed: &Testbed) -> Result<()> {
         .and_then(|()| joins_and_leaves(testbed, &tool, &admin))
         .and_then(|()| documents(&admin))
         .and_then(|()| refusals(testbed));
-    // Before the gateway: the hub's discovery asks whoever is there.
+    // Before the gateway ends: the hub's discovery requests every API that is registered.
     hub.server.delete(super::API_SERVICE)?;
     tried
 }
 
-/// The same words of a list, whatever the spaces between them.
+/// The words of a list, without the spaces between them.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
@@ -69,7 +69,7 @@ fn line<'a>(text: &'a str, name: &str) -> Result<Vec<&'a str>> {
 
 fn shown(tool: &Kubectl, admin: &Kubectl) -> Result<()> {
     let listed = tool.ok("get clusters")?;
-    // Its own columns around those of the server.
+    // The tool's own columns, around those of the server.
     ensure!(words(&listed)[..6] == ["NAME", "CLUSTER", "VERSION", "MODE", "READY", "AGE"], "{listed}");
     let berlin = line(&listed, BERLIN)?;
     ensure!(berlin[1..4] == ["Karmada", "Push", "Unknown"], "{listed}");
@@ -100,7 +100,7 @@ fn cordoned(tool: &Kubectl, admin: &Kubectl) -> Result<()> {
     tool.ok(&format!("taint clusters {BERLIN} a:NoExecute-")).map(drop)
 }
 
-/// What it does on members, it does through the proxy.
+/// The tool's commands for members, which it sends through the proxy.
 fn members(testbed: &Testbed, tool: &Kubectl) -> Result<()> {
     let member = testbed.member.server.kubectl();
     member.ok(&format!("create configmap {POD} -n default --from-literal=a=b"))?;
@@ -124,7 +124,7 @@ fn members(testbed: &Testbed, tool: &Kubectl) -> Result<()> {
     testbed.member.server.delete(&format!("configmap {POD} -n default"))
 }
 
-/// All members at once: one member has two names here, or more, so that the object is in each.
+/// All members at once: the member has at least two names here, so the object appears under each.
 fn every(admin: &Kubectl) -> Result<()> {
     let path = format!("{CLUSTERS}/*/proxy/api/v1/namespaces/default/configmaps");
     let list: Value = serde_json::from_str(&admin.ok(&format!("get --raw {path}?limit=500"))?)?;
@@ -148,7 +148,7 @@ fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Resul
     let wide = admin.ok("get clusters.cluster.karmada.io -o wide")?;
     let found = line(&wide, JOINED)?;
     ensure!(found[4..7] == ["<none>", "eu", "p"], "{wide}");
-    // The gateway reaches it with the credential that the tool made.
+    // The gateway reaches it with the credential that the tool created.
     wait::until("the member to answer by its new name", super::LIMIT, || {
         let version = admin.ok(&format!("get --raw {CLUSTERS}/{JOINED}/proxy/version"))?;
         ensure!(version.contains("gitVersion"), "{version}");
@@ -164,7 +164,7 @@ fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Resul
     testbed.hub.server.delete(&format!("secrets --all -n {NAMESPACE}"))
 }
 
-/// The hub merges what is said of the group with everybody else's.
+/// The hub merges the group's documents with those of all others.
 fn documents(admin: &Kubectl) -> Result<()> {
     wait::until("the hub to describe the group", super::LIMIT, || {
         let explained = admin.ok("explain clusters.spec.syncMode --api-version=cluster.karmada.io/v1alpha1")?;
@@ -176,7 +176,8 @@ fn documents(admin: &Kubectl) -> Result<()> {
     Ok(())
 }
 
-/// Who may write clusters, and not read the Secret that one names, does not get its token anywhere.
+/// A user who may write clusters, but not read a Secret, cannot get that Secret's token sent
+/// anywhere by naming it in a cluster.
 fn refusals(testbed: &Testbed) -> Result<()> {
     let hub = &testbed.hub;
     let token = hub.server.service_account_token("default", WRITER)?;
@@ -198,7 +199,7 @@ fn refusals(testbed: &Testbed) -> Result<()> {
     super::refused(&strict, "unknown field \"spec.colour\"")
 }
 
-/// The commands of the page, as they stand.
+/// The commands of the page, unchanged.
 fn page(tool: &Kubectl) -> Result<()> {
     const PAGE: &str = include_str!("../../../../docs/dialects.md");
     let (_, section) = PAGE.split_once("### Clusters in Karmada's words").context("no section")?;

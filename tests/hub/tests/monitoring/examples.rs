@@ -1,4 +1,4 @@
-//! Series with which each alert fires, and such with which it is silent, evaluated by promtool.
+//! Series with which each alert fires, and series with which it does not, evaluated by promtool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ type Series = BTreeMap<String, String>;
 struct Example {
     fires: Series,
     silent: Series,
-    /// Another way to get there.
+    /// Another way to make it fire.
     #[serde(default)]
     fires_too: Series,
     #[serde(default)]

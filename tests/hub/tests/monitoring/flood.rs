@@ -1,4 +1,5 @@
-//! The log of a gateway whose member fails every request: a few lines, and how many were left out.
+//! The log of a gateway whose member fails every request: a few lines, and the number of suppressed
+//! ones.
 
 use std::cell::Cell;
 
@@ -11,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::access::{bearer, client};
 
-/// Lines that are written in one period, as docs/operations.md says.
+/// Lines that are written in one period, by docs/operations.md.
 const WRITTEN: u64 = 20;
 const FLOOD: u64 = 25;
-/// At the end of a period, how many were left out is told, and lines are written again.
+/// After a period, a line reports how many were suppressed, and lines are written again.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Longer than a period.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -28,7 +29,7 @@ pub struct Flood {
 // === impl Flood ===
 
 impl Flood {
-    /// A member that nobody answers for, and who asks it nevertheless, within one period.
+    /// Sends requests within one period to a member that does not answer.
     pub fn start(testbed: &Testbed) -> Result<Self> {
         let mut floods: Vec<Self> = Vec::new();
         wait::timely("a flood", PERIOD, || {
@@ -67,7 +68,8 @@ impl Flood {
         answer.expect(StatusCode::SERVICE_UNAVAILABLE).map(drop)
     }
 
-    /// When its period is over, which it mostly is by now, the next line tells of the others.
+    /// Once the period is over, which it mostly is by now, the next line reports the suppressed
+    /// ones.
     pub fn told(self, testbed: &Testbed) -> Result<()> {
         let line = wait::until("the line after the flood", LIMIT, || {
             self.ask(testbed)?;
@@ -82,7 +84,7 @@ impl Flood {
         format!("{}/version", Testbed::proxy_path(&self.cluster))
     }
 
-    /// Of requests that it failed.
+    /// The log's lines about its failed requests.
     fn lines(&self, testbed: &Testbed) -> Result<Vec<String>> {
         let cluster = format!("cluster=\"{}\"", self.cluster);
         let is_its = |line: &&str| line.contains("request failed") && line.contains(&cluster);

@@ -4,13 +4,13 @@ use hub_tests::helm::Chart;
 use hub_tests::prelude::*;
 use hub_tests::promtool;
 
-/// A query, and where it stands.
+/// A query, and where it comes from.
 pub(super) struct Query {
     pub(super) of: String,
     pub(super) text: String,
 }
 
-/// Those of alerts, without what they compare with, and those of the dashboard.
+/// The queries of the alerts, without their comparisons, and those of the dashboard.
 pub(super) fn all() -> Result<Vec<Query>> {
     let mut queries = Vec::new();
     for alert in promtool::alerts()? {

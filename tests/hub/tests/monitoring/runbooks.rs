@@ -1,5 +1,5 @@
-//! The commands of the alerts' sections, run as they stand. `tests/node` runs those that need pods.
-//! Where the page says why not, they need what is nowhere here, such as trouble.
+//! The commands of the alerts' sections, run unchanged. `tests/node` runs those that need pods.
+//! Commands that the page marks as not run need something that no test has, such as a fault.
 
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
@@ -11,16 +11,17 @@ use super::queries::Query;
 
 const PAGE: &str = include_str!("../../../../docs/operations.md");
 
-/// Before the alert whose section has an expression.
+/// The prefix of an alert's name for an expression in its section.
 pub(super) const RUNBOOK: &str = "runbook of ";
 
-/// A command of a section, and of which.
+/// A command, and its section.
 struct Line {
     of: String,
     text: String,
 }
 
-/// Every command of the alerts' blocks but those that are marked as not run, or as run elsewhere.
+/// All commands of the alerts' blocks, except those that are marked as not run, or as run
+/// elsewhere.
 fn lines() -> Vec<Line> {
     let is_run = |block: &Block| {
         let is_here = matches!(block.mark(), Ok(Mark::RunBy { file, .. }) if file.starts_with("tests/hub"));
@@ -42,7 +43,7 @@ pub(super) fn queries() -> Vec<Query> {
     lines().iter().filter_map(of_line).collect()
 }
 
-/// Asks the hub, or the member where the command says so.
+/// Runs each on the hub, or on the member if the command says so.
 pub(super) fn run_all(testbed: &Testbed) -> Result<()> {
     let (hub, member) = (testbed.hub.server.kubectl(), testbed.member.server.kubectl());
     let mut count = 0;
@@ -53,8 +54,8 @@ pub(super) fn run_all(testbed: &Testbed) -> Result<()> {
             Some((before, after)) => (true, format!("{before}{after}")),
             None => (false, filled.replace("<cluster>", CLUSTER)),
         };
-        // Of pods that are not here there are no lines to look through: `tests/structure` compares
-        // what is looked for with what programs log.
+        // Without pods there are no logs to search: `tests/structure` compares the searched texts
+        // with what programs log.
         let line = if filled.contains(" logs ") { filled.split(" | grep ").next().unwrap_or(&filled) } else { &filled };
         let kubectl = if of_member { &member } else { &hub };
         run(kubectl, line).with_context(|| format!("{of}: {text}"))?;
@@ -67,7 +68,7 @@ pub(super) fn run_all(testbed: &Testbed) -> Result<()> {
 /// Runs a line.
 fn run(kubectl: &Kubectl, line: &str) -> Result<()> {
     let output = kubectl.shell(line)?.run()?;
-    // `can-i` fails when it says no, and warns of what no API server has.
+    // `can-i` fails if the answer is no, and warns of resources that no API server has.
     let is_known = !output.stderr.contains("the server doesn't have a resource type");
     let is_no = line.contains(" can-i ") && output.stdout == "no\n";
     ensure!(is_known && (output.status == 0 || is_no), "{output:?}");

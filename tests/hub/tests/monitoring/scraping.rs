@@ -14,12 +14,12 @@ use hub_tests::tools::{self, Tool};
 
 const START: Duration = Duration::from_secs(30);
 const LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
-/// Clusters that fail: the member's side, the tunnel's, the hub's, and the gateway's.
+/// Clusters that fail: on the member's side, the tunnel's, the hub's, and the gateway's.
 const AWAY: &str = "monitoring-away";
 const UNLINKED: &str = "monitoring-unlinked";
 const INVALID: &str = "monitoring-invalid";
 const NOT_ISSUED: &str = "monitoring-not-issued";
-/// Its credential comes from a program.
+/// A cluster whose credential comes from a program.
 const ISSUED: &str = "monitoring-issued";
 const CLUSTERS: [&str; 5] = [AWAY, UNLINKED, INVALID, NOT_ISSUED, ISSUED];
 
@@ -48,7 +48,7 @@ impl<'a> Scraping<'a> {
         let scraping = Self { testbed, address, _process: process };
         let up = || Ok(scraping.count("up == 1")? == targets(testbed)?.len());
         wait::until_true("Prometheus to scrape everybody", START, up).with_context(|| scraping.states())?;
-        // Twice, with a sample between: a rate needs two.
+        // Twice, with a sample in between: a rate needs two.
         for _ in 0..2 {
             scraping.cause()?;
             let before = scraping.samples()?;
@@ -57,19 +57,19 @@ impl<'a> Scraping<'a> {
         Ok(scraping)
     }
 
-    /// How many series `query` has now.
+    /// The number of series that `query` has now.
     pub(super) fn count(&self, query: &str) -> Result<usize> {
         let answer = http::plain(self.address, &format!("/api/v1/query?query={}", encoded(query)))?;
         let answer: Value = serde_json::from_str(&answer)?;
         Ok(answer["data"]["result"].as_array().with_context(|| format!("{query}: {answer}"))?.len())
     }
 
-    /// Removes what it has registered.
+    /// Removes the clusters that it registered.
     pub(super) fn end(self) -> Result<()> {
         CLUSTERS.iter().try_for_each(|cluster| self.testbed.hub.forget_member(cluster))
     }
 
-    /// Samples of a program that is always there.
+    /// The number of samples of a program that always runs.
     fn samples(&self) -> Result<f64> {
         let query = encoded("min(count_over_time(cluster_gateway_client_connections[10m]))");
         let answer: Value = serde_json::from_str(&http::plain(self.address, &format!("/api/v1/query?query={query}"))?)?;
@@ -80,7 +80,7 @@ impl<'a> Scraping<'a> {
         http::plain(self.address, "/api/v1/targets?state=active").unwrap_or_default()
     }
 
-    /// Requests that succeed on every way, and one that fails on every side.
+    /// Requests that succeed on every route, and one that fails on every side.
     fn cause(&self) -> Result<()> {
         for route in [Route::Hub, Route::Gateway, Route::Tunnel, Route::Embedded] {
             self.testbed.kubectl(route).ok("get namespaces")?;
@@ -99,7 +99,7 @@ impl<'a> Scraping<'a> {
     }
 }
 
-/// Where everybody is, and whether TLS is asked for.
+/// The programs' addresses, and whether they use TLS.
 fn targets(testbed: &Testbed) -> Result<Vec<(SocketAddr, bool)>> {
     let tunnelled = testbed.tunnelled()?;
     let gateways = [testbed.gateway.address(), tunnelled.embedded.address(), testbed.hub.server.address()];
@@ -112,7 +112,7 @@ fn configuration(testbed: &Testbed) -> Result<Value> {
     let directory = testbed.directory("monitoring")?;
     let files = testbed.hub.server.admin().write_to(&directory, "prometheus")?;
     let jobs = targets(testbed)?.into_iter().enumerate().map(|(number, (address, tls))| {
-        // Who is who is others' business: it is the metrics that are tested.
+        // Servers' identities are not verified: this tests the metrics.
         let tls_config = json!({"cert_file": files.certificate, "key_file": files.key, "insecure_skip_verify": true});
         let mut job = json!({"job_name": number.to_string(), "static_configs": [{"targets": [address.to_string()]}]});
         if tls {
@@ -156,7 +156,7 @@ fn document(name: &str, kind: &str, data: &Value) -> Value {
         "metadata": {"name": name, "namespace": SECRET_NAMESPACE, "labels": {LABEL: kind}}})
 }
 
-/// For a URL's query.
+/// Encodes a text for a URL's query.
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         let _ = write!(encoded, "%{byte:02X}");

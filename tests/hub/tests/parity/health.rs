@@ -1,5 +1,5 @@
-//! `clustergateways/health`: unhealthy until somebody says otherwise; what was said is read back,
-//! and is kept in the Secret.
+//! `clustergateways/health`: unhealthy by default; a written value is read back, and stored in the
+//! Secret.
 
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::prelude::*;
@@ -18,7 +18,7 @@ pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// A fresh cluster and the path of its health.
+/// Registers a new cluster; returns the path of its health.
 fn register(testbed: &Testbed, cluster: &str) -> Result<String> {
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     appear(testbed, &format!("/clustergateways/{cluster}"))?;
@@ -53,7 +53,7 @@ fn put(testbed: &Testbed) -> Result<()> {
         let annotations = annotations(testbed, cluster)?;
         ensure!(annotations["status.cluster.core.oam.dev/healthy"] == "true", "{annotations}");
         ensure!(annotations["status.cluster.core.oam.dev/healthy-reason"] == "ConnectionTimeout", "{annotations}");
-        // The member is used as before: health is a remark, not a switch.
+        // The member can be used as before: health is a remark, not a switch.
         let healthz = format!("{}/healthz", Testbed::proxy_path(cluster));
         let answer = client(testbed, route).get(&healthz, &[("authorization", &bearer(&testbed.token))])?;
         ensure!(answer.expect(StatusCode::OK)?.text() == "ok", "another word");
@@ -67,7 +67,7 @@ fn annotations(testbed: &Testbed, cluster: &str) -> Result<Value> {
     Ok(serde_json::from_str(&testbed.hub.server.kubectl().ok(&words)?)?)
 }
 
-/// The Go cluster-gateway advertises it, and answers every patch with 404.
+/// The Go cluster-gateway advertises `patch`, and answers each with 404.
 fn patch(testbed: &Testbed) -> Result<()> {
     let path = register(testbed, "health-patched")?;
     let kubectl = viewer::kubectl(testbed, Route::Hub)?;
@@ -79,7 +79,8 @@ fn patch(testbed: &Testbed) -> Result<()> {
         let words = ["patch", "clustergateway", "health-patched", "--subresource=health", "--type=merge", "-p", patch];
         let output = kubectl.args(words).run()?;
         if output.stderr.contains("invalid subresource") {
-            // kubectl knows only some names of subresources; the API is asked by hand then.
+            // kubectl accepts only some names of subresources; for the others, the API is called
+            // directly.
             by_hand(testbed, &path, patch)?;
         } else {
             output.success()?;
@@ -118,7 +119,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
         stale["metadata"]["resourceVersion"] = json!("1");
         put(&path, &stale)?.expect(StatusCode::CONFLICT)?;
         put(&format!("{path}?dryRun=All"), &object)?.expect(StatusCode::OK)?;
-        // Who may use the cluster may not say how it is.
+        // The right to use a cluster does not include writing its health.
         let headers = [("authorization", &*bearer(&testbed.token)), ("content-type", "application/json")];
         let whole = format!("{}{path}", viewer::GROUP);
         let answer = client(testbed, route).send(&Method::PUT, &whole, &headers, object.to_string().into())?;

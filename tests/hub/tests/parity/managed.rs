@@ -1,8 +1,8 @@
-//! Open Cluster Management beside the gateway: its `ManagedCluster` becomes known to the hub while
-//! the gateway runs, and goes again.
+//! Open Cluster Management next to the gateway: its kind `ManagedCluster` is defined on the hub
+//! while the gateway runs, and removed again.
 //!
-//! One trial, since the kind is known to the whole hub: without it, with it, with objects, and
-//! without it again.
+//! One trial, since the whole hub knows the kind: without it, with it, with objects, and without it
+//! again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,9 +14,10 @@ use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 use crate::viewer;
 
-/// The gateway looks for the kind now and then, and the hub needs a moment to serve it.
+/// Time for the gateway to find the kind, for which it looks periodically, and for the hub to serve
+/// it.
 const FOUND: Duration = Duration::from_mins(1);
-/// Once it is found, changes come by a watch.
+/// Time for changes, which arrive by a watch once the kind is found.
 const SEEN: Duration = Duration::from_secs(5);
 const SPOKE: &str = "managed-spoke";
 const BOTH: &str = "managed-twice";
@@ -95,10 +96,10 @@ fn managed(testbed: &Testbed) -> Result<()> {
     let listed = viewer_kubectl.ok("get vc -l region=south -o name")?;
     ensure!(listed.trim() == format!("virtualcluster.cluster.core.oam.dev/{SPOKE}"), "{listed}");
 
-    // Without an address it is no cluster, and in nobody's way.
+    // Without an address it is no cluster, and has no effect.
     testbed.hub.apply(&[cluster("managed-empty", None, "", &json!({}))])?;
-    // A Secret of the same name goes first, whichever was there first, and when it goes, the other
-    // is seen.
+    // A Secret of the same name takes precedence, whichever was created first; once it is deleted,
+    // the `ManagedCluster` shows.
     testbed.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
     wait::until("the second", SEEN, || virtual_cluster(testbed, BOTH))?;
     ensure!(watch.next_line(SEEN)?.starts_with("EVENT"), "no heading");
@@ -106,7 +107,7 @@ fn managed(testbed: &Testbed) -> Result<()> {
     testbed.hub.register_member(BOTH, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     is_of(testbed, BOTH, "ServiceAccountToken")?;
     event(&mut watch, "MODIFIED", "ServiceAccountToken")?;
-    // Of no concern to anybody who watches, as long as there is the Secret.
+    // Changes of it do not reach watchers while there is the Secret.
     testbed.hub.server.label(&format!("managedcluster {BOTH} unseen=yes"))?;
     let list = viewer::get(testbed, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
     let names: Vec<&Value> =
@@ -140,7 +141,7 @@ fn is_of(testbed: &Testbed, name: &str, kind: &str) -> Result<()> {
     })
 }
 
-/// With `--ocm-integration`, address and authority come from the `ManagedCluster` of the same name;
+/// With `--ocm-integration`, address and CA come from the `ManagedCluster` of the same name;
 /// without, from the Secret.
 fn override_endpoint(testbed: &Testbed, authority: &str) -> Result<()> {
     let nobody = format!("https://127.0.0.1:{}", hub_tests::ports::free()?);
@@ -157,7 +158,7 @@ fn override_endpoint(testbed: &Testbed, authority: &str) -> Result<()> {
     })?;
     let ocm = gateway.client(None);
     wait::until("the managed address", FOUND, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
-    // Whoever registers may name any address; it counts while an administrator accepts it.
+    // Any address can be registered; it counts only while an administrator accepts the cluster.
     let secrets = || {
         wait::until("the Secret's address", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE))
     };
@@ -165,13 +166,13 @@ fn override_endpoint(testbed: &Testbed, authority: &str) -> Result<()> {
     secrets()?;
     accept(testbed, true)?;
     wait::until("the address that is accepted again", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
-    // An empty list means the Secret's own address again.
+    // With an empty list, the Secret's own address counts again.
     testbed.hub.apply(&[cluster(SPOKE, None, authority, &json!({}))])?;
     secrets()?;
     testbed.hub.forget_member(SPOKE)
 }
 
-/// The administrator's word on [`SPOKE`].
+/// An administrator accepts or denies [`SPOKE`].
 fn accept(testbed: &Testbed, accepted: bool) -> Result<()> {
     let patch = json!({"spec": {"hubAcceptsClient": accepted}}).to_string();
     let words = ["patch", "managedcluster", SPOKE, "--type=merge", "-p", &patch];

@@ -1,5 +1,5 @@
-//! The proxy handler's table: a plain request, an absent cluster, an endpoint with a path of its
-//! own, `dryRun` under names with dots, and credentials that a program issues.
+//! The table of the proxy handler: a plain request, an absent cluster, an endpoint with a path,
+//! `dryRun` with dots in names, and credentials that a program issues.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -49,7 +49,7 @@ fn absent(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// The member as a cluster whose endpoint has `/apis` at its end, with and without a slash.
+/// The member as a cluster whose endpoint ends in `/apis`, with and without a slash.
 fn sub_path(testbed: &Testbed) -> Result<()> {
     for (cluster, end) in [("below.apis", "/apis"), ("below.slash", "/apis/")] {
         let endpoint = format!("{}{end}", testbed.member.server.url());
@@ -61,7 +61,7 @@ fn sub_path(testbed: &Testbed) -> Result<()> {
                 get(testbed, route, cluster, "/apps/v1")?.expect(StatusCode::OK)
             })?;
             ensure!(list.json()?["groupVersion"] == "apps/v1", "{}", list.text());
-            // Nothing above the endpoint's own path can be reached.
+            // Nothing outside of the endpoint's own path can be reached.
             for path in ["/../api/v1", "/apps/../../api/v1", "/%2e%2e/api/v1", "/..%2fapi/v1", "/..\\api"] {
                 let answer = get(testbed, route, cluster, path);
                 let refused = answer.as_ref().map_or(true, |answer| answer.status == StatusCode::BAD_REQUEST);
@@ -93,7 +93,7 @@ fn dry_run(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member(cluster)
 }
 
-/// `sh` as the plug-in: it prints an `ExecCredential` that it is given.
+/// `sh` as the plugin: it prints a given `ExecCredential`.
 fn dynamic(testbed: &Testbed, name: &str, status: &Value) -> Value {
     let version = "client.authentication.k8s.io/v1";
     let credential = json!({"apiVersion": version, "kind": "ExecCredential", "status": status}).to_string();
@@ -136,7 +136,8 @@ fn issued(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member(cluster)
 }
 
-/// The Go cluster-gateway verifies nothing when there is no authority. Here that must be asked for.
+/// The Go cluster-gateway does not verify the member if there is no CA. Here that must be
+/// requested.
 fn insecure(testbed: &Testbed) -> Result<()> {
     let data = json!({"endpoint": testbed.member.server.url(), "token": testbed.member_token});
     let mut insecure = data.clone();

@@ -1,5 +1,5 @@
-//! How a Secret becomes a `ClusterGateway`: the Go cluster-gateway's table of conversions, with
-//! what is different here.
+//! How a Secret becomes a `ClusterGateway`: the Go cluster-gateway's table of conversions, with the
+//! differences.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -20,7 +20,7 @@ pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// A Secret, and what `spec.access.endpoint`, the type of the credential and `status` become.
+/// A Secret, and the resulting `spec.access.endpoint`, type of the credential, and `status`.
 struct Conversion {
     name: &'static str,
     labels: Value,
@@ -37,7 +37,7 @@ const EXEC: &str = r#"{"apiVersion":"client.authentication.k8s.io/v1","command":
 // === impl Conversion ===
 
 impl Conversion {
-    /// The plainest: a token for a fixed address.
+    /// The simplest: a token for a fixed address.
     fn new(name: &'static str, authority: &str) -> Self {
         Self {
             name,
@@ -147,7 +147,7 @@ fn not_converted(testbed: &Testbed) -> Result<()> {
             let status = answer.expect(StatusCode::from_u16(*code)?).with_context(|| (*name).to_owned())?.json()?;
             let message = status["message"].as_str().unwrap_or_default();
             ensure!(message.contains(part) && message.contains(name), "{name}: {status}");
-            // Another program takes these words for the cluster's removal.
+            // Other programs take these words for the cluster's removal.
             ensure!(!message.contains("no such cluster") && !message.contains("hidden"), "{name}: {status}");
         }
     }

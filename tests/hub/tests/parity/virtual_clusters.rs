@@ -1,5 +1,5 @@
-//! `virtualclusters`: the hub itself as `local`, and every cluster that a Secret describes, without
-//! what must be kept secret.
+//! `virtualclusters`: the hub itself as `local`, and every cluster with a Secret, without the
+//! secret parts.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -52,8 +52,7 @@ fn of_secrets(testbed: &Testbed) -> Result<()> {
     appear(testbed, "/virtualclusters/virtual-plain")?;
     for route in Route::PROXIED {
         let named = get(testbed, route, "/virtual-named")?;
-        // The value of the label where there is one, the URL where there is none: the Go
-        // cluster-gateway's rule.
+        // The value of the label if there is one, otherwise the URL: the Go cluster-gateway's rule.
         let spec = json!({"alias": "the north", "accepted": true, "endpoint": "Const", "credential-type": "ServiceAccountToken"});
         ensure!(named["spec"] == spec, "{named}");
         ensure!(named["metadata"]["labels"] == json!({CONTROL_PLANE: "false", "region": "north"}), "{named}");

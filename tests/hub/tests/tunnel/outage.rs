@@ -1,5 +1,5 @@
-//! An agent that is not there yet, crashes, and comes back: callers are told which hop is missing,
-//! what was under way ends, and the cluster is used again.
+//! An agent that is not linked yet, crashes, and comes back: callers learn which hop is missing,
+//! open streams end, and the cluster can be used again.
 
 use hub_tests::prelude::*;
 use hub_tests::tunnel::AgentCredential;
@@ -10,9 +10,9 @@ use crate::access::bearer;
 use crate::fixture::{Fixture, test};
 
 const CLUSTER: &str = "wayward";
-/// For an agent to link, and for the gateway to try it again.
+/// Time for an agent to link, and for the gateway to try it again.
 const LIMIT: Duration = Duration::from_secs(30);
-/// For what was under way through an agent that crashed to end.
+/// Time for open streams through a crashed agent to end.
 const PROMPT: Duration = Duration::from_secs(5);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {

@@ -1,5 +1,5 @@
 //! Who may be an agent: RBAC on the hub decides, for tokens and for client certificates, when a
-//! link is made and for as long as it is there.
+//! link is made and for as long as it exists.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -17,18 +17,19 @@ use tunnel::{ClusterName, Destination, Settings, Stream};
 
 use crate::fixture::{Fixture, test};
 
-/// For an agent to try (again), and for a server to hear of it. The hub's refusal is kept for 10 s,
-/// and an agent that was refused comes back after half a minute at most.
+/// Time for an agent to try (again), and for a server to notice. The hub's refusal is cached for 10
+/// s, and a refused agent comes back after half a minute at most.
 const LIMIT: Duration = Duration::from_mins(1);
-/// How often the listener of [`Listener`] judges again.
+/// How often the listener of [`Listener`] checks permissions again.
 const RECHECK: Duration = Duration::from_millis(500);
-/// Within which a link ends whose permission is taken away, where the hub's roles are followed.
+/// Time within which a link ends after its permission is revoked, if the server follows the hub's
+/// roles.
 const AT_ONCE: Duration = Duration::from_secs(5);
-/// From a permission's end to the link's: the interval, how long the hub's word is kept (10 s), and
-/// what a busy machine needs.
+/// From a permission's end to the link's: the interval, the cache of the hub's answer (10 s), and
+/// slack for a busy machine.
 const REVOKED: Duration = Duration::from_secs(20);
 
-/// A listener for agents that judges again more often than usual.
+/// A listener for agents that checks permissions more often than usual.
 struct Listener {
     agents: Agents,
     runtime: Runtime,
@@ -55,7 +56,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             fixture,
             "tunnel::a permission that is taken away ends links at once, where roles can be followed",
             |testbed| {
-                // Of `Listener::start`.
+                // The account that `Listener::start` creates.
                 testbed.hub.allow_following("listener-at-once")?;
                 cut_off(testbed, "at-once", AgentsConfig::RECHECK, AT_ONCE, |name| {
                     testbed.hub.server.delete(&format!("clusterrolebinding {name}"))
@@ -101,8 +102,8 @@ fn is_linked(tunnelled: &Tunnelled, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs `start`, which starts an agent of `cluster` that comes as `user`, and waits until it was
-/// refused for want of the permission. Others may be refused at the same time: what is logged tells
+/// Runs `start`, which starts an agent of `cluster` with the user `user`, and waits until it was
+/// refused because it lacks the permission. Others may be refused at the same time: the log shows
 /// whose refusal it was.
 fn forbidden<T>(testbed: &Testbed, cluster: &str, user: &str, start: impl FnOnce() -> Result<T>) -> Result<T> {
     let tunnelled = testbed.tunnelled()?;
@@ -169,8 +170,8 @@ fn strange_certificate(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A link and its streams end `within` so long after `end` was called with the name of the agent's
-/// ServiceAccount.
+/// Checks that a link and its streams end `within` that time after `end` was called with the name
+/// of the agent's ServiceAccount.
 fn cut_off(
     testbed: &Testbed,
     cluster: &str,
@@ -189,7 +190,7 @@ fn cut_off(
     let (registry, cluster) = (listener.agents.registry(), ClusterName::parse(cluster)?);
     wait::until_true("the agent's link", LIMIT, || Ok(registry.is_linked(&cluster)))?;
     let mut stream = listener.open(&cluster, destination.1)?;
-    // It outlives some judgements before it is cut.
+    // It survives some checks before it is cut.
     ensure!(listener.read(&mut stream, 4 * RECHECK).is_err(), "the stream ended too early");
     end(&name)?;
     let error = match listener.read(&mut stream, within).context("the stream goes on without permission")? {
@@ -231,7 +232,7 @@ impl Listener {
         Ok(stream)
     }
 
-    /// What a read gives within `limit`; an error if it gives nothing.
+    /// The result of a read within `limit`; an error if there is none.
     fn read(&self, stream: &mut Stream, limit: Duration) -> Result<std::io::Result<usize>> {
         let read = async { tokio::time::timeout(limit, stream.read(&mut [0])).await };
         Ok(self.runtime.block_on(read)?)

@@ -1,6 +1,6 @@
-//! KubeVela with authentication on: each request names the application's user in `Impersonate-*`
-//! and asks with `?impersonate=true` that the member, too, sees that user. The hub decides whether
-//! it may, the member what the user may.
+//! KubeVela with authentication on: each request names the application's user in `Impersonate-*`,
+//! and `?impersonate=true` asks that the member sees that user, too. The hub decides whether the
+//! impersonation is allowed, the member what the user may do.
 
 use std::sync::OnceLock;
 
@@ -28,8 +28,8 @@ pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     trials
 }
 
-/// KubeVela's ServiceAccount, which may impersonate, and the user it impersonates: on the member it
-/// may read its namespace.
+/// KubeVela's ServiceAccount, which may impersonate, and the impersonated user, who may read its
+/// namespace on the member.
 fn prepare(testbed: &Testbed) -> Result<String> {
     static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
     let token = TOKEN.get_or_init(|| create(testbed).map_err(|error| format!("{error:#}")));
@@ -87,7 +87,7 @@ fn tenant(testbed: &Testbed, route: Route) -> Result<()> {
     let body = json!({"metadata": {"name": name}});
     vela.change(&Method::POST, MAPS, "application/json", &body, StatusCode::CREATED)?;
     vela.get(&format!("{MAPS}/{name}"))?.expect(StatusCode::OK)?;
-    // The member's own words come whole: they are shown to the application's owner.
+    // The member's own words arrive unchanged: the application's owner sees them.
     let message = failure(
         vela.send(&Method::DELETE, &format!("{MAPS}/{name}"), "application/json", Some(&json!({})))?,
         StatusCode::FORBIDDEN,
@@ -106,13 +106,13 @@ fn tenant(testbed: &Testbed, route: Route) -> Result<()> {
 
 fn refused(testbed: &Testbed, route: Route) -> Result<()> {
     let token = prepare(testbed)?;
-    // Without the query the join credential is used, for who the hub lets use the cluster.
+    // Without the query, the join credential is used for users whom the hub lets use the cluster.
     vela(testbed, route, &token, "").get("/api/v1/nodes")?.expect(StatusCode::OK)?;
     // Only this spelling counts.
     for query in ["impersonate=false", "impersonate=True", "impersonate=1"] {
         vela(testbed, route, &token, query).get("/api/v1/nodes")?.expect(StatusCode::OK)?;
     }
-    // A user whom the hub gives nothing.
+    // A user without rights on the hub.
     let mut other = vela(testbed, route, &token, "impersonate=true");
     other.headers.retain(|(name, value)| *name != "impersonate-group" || value != GROUP);
     let message = failure(other.get("/api/v1/nodes")?, StatusCode::FORBIDDEN)?;
@@ -120,7 +120,7 @@ fn refused(testbed: &Testbed, route: Route) -> Result<()> {
         "clustergateways.cluster.core.oam.dev \"{CLUSTER}\" is forbidden: User \"{USER}\" cannot get resource \"clustergateways/proxy\""
     );
     ensure!(message.starts_with(&words), "{message}");
-    // One who may not impersonate.
+    // A user who may not impersonate.
     let message =
         failure(vela(testbed, route, &testbed.token, "impersonate=true").get("/api/v1/nodes")?, StatusCode::FORBIDDEN)?;
     ensure!(message.contains("cannot impersonate resource"), "{message}");

@@ -1,11 +1,12 @@
-//! What the reading commands print of `clustergateways` and `virtualclusters`.
+//! The output of the reading commands for `clustergateways` and `virtualclusters`.
 
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
 
 use super::{Version, register, run};
 
-/// Words, and parts that the output must have, `CLUSTER` being the trial's own cluster.
+/// Command lines, and parts that the output must have; `CLUSTER` stands for the trial's own
+/// cluster.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("get clustergateways -o name", &["clustergateway.cluster.core.oam.dev/CLUSTER\n"]),
     ("get clustergateways -o wide", &["NAME", "CLUSTER", "ServiceAccountToken", "Const"]),
@@ -32,7 +33,7 @@ pub(super) fn tables(testbed: &Testbed, version: Version, route: Route) -> Resul
     let kubectl = version.viewer(testbed, route)?;
     let cluster = &format!("tables-{version:?}-{}", route.name()).to_lowercase();
     register(testbed, &kubectl, cluster)?;
-    // Of this version `explain` wants OpenAPI v2 before it looks at v3; the hub has it, the gateway
+    // `explain` of this version needs OpenAPI v2 before it uses v3; the hub has it, the gateway
     // does not.
     let explains = !matches!((version, route), (Version::Oldest, Route::Gateway));
     for (line, parts) in COMMANDS.iter().filter(|(line, _)| explains || !line.starts_with("explain")) {
@@ -114,5 +115,5 @@ fn absent(kubectl: &Kubectl) -> Result<()> {
     Ok(())
 }
 
-/// Clusters are made as Secrets.
+/// Clusters are created as Secrets.
 const CREATE: &str = "{apiVersion: cluster.core.oam.dev/v1alpha1, kind: ClusterGateway, metadata: {name: made}}";

@@ -1,5 +1,5 @@
-//! `get -w` on the gateway's own resources: every change of a Secret arrives as the event that it
-//! means for its cluster.
+//! `get -w` on the gateway's own resources: every change of a Secret arrives as the corresponding
+//! event of its cluster.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
@@ -26,8 +26,8 @@ pub(super) fn watches(testbed: &Testbed, version: Version, route: Route) -> Resu
 
     let operator = testbed.hub.server.kubectl();
     let secret = format!("secret {cluster} -n {SECRET_NAMESPACE}");
-    // A mark for --watch-only, whose beginning nobody announces: until the first event it is told
-    // anything, later changes count.
+    // Changes for --watch-only, whose beginning has no sign: later changes count only from its
+    // first event on.
     let mut marks = 0;
     hub_tests::wait::until("the watch of what comes", LIMIT, || {
         marks += 1;
@@ -64,7 +64,7 @@ fn event(watch: &mut Running, kind: &str, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// The marks are changes too.
+/// The marks are changes, too.
 fn next_but_modified(watch: &mut Running, kind: &str, cluster: &str) -> Result<()> {
     loop {
         let line = watch.next_line(LIMIT)?;

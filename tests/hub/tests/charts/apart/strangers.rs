@@ -1,5 +1,5 @@
-//! Somebody else has the namespace whose name the chart would give to the clusters' own: no release
-//! takes it unasked.
+//! The namespace with the chart's name for the clusters belongs to another owner: no release takes
+//! it without being asked to.
 
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, Planes, on_hub};
 
 const TUNNEL: &str = "--set=tunnel.server.enabled=true";
 const TENANT: &str = "tenant";
-/// The part of the role `admin` that is about Roles: no controller of this hub puts them together.
+/// The part of the role `admin` that is about Roles: this hub has no controller that aggregates it.
 const ADMIN: &str = "system:aggregate-to-admin";
 
 pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -42,8 +42,8 @@ fn lured(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// A tenant who has the other namespace and nothing else puts there what the release would have:
-/// helm adopts what is marked as the release's.
+/// A tenant with rights in that namespace only creates what the release would have there: helm
+/// adopts objects that are marked as the release's.
 fn lure(release: &Installed<'_>, clusters: &str) -> Result<()> {
     let kubectl = release.planes.hub.server.kubectl();
     kubectl.ok(&format!("create namespace {clusters}"))?;
@@ -73,13 +73,13 @@ fn foreign(planes: &Planes) -> Result<()> {
     ensure!(release.may(RELEASE, &list)?, "the clusters cannot be read");
     release.uninstall()?;
     kubectl.ok(&format!("get namespace {clusters} -o name")).context("helm removed what was not the release's")?;
-    // Without the tunnel the clusters are elsewhere, whoever has that namespace.
+    // Without the tunnel, the clusters are in another namespace, whoever owns this one.
     release.helm("install", &[])?;
     ensure!(release.secret_namespace()? == namespace, "{}", release.secret_namespace()?);
     release.uninstall()
 }
 
-/// The command fails, says what it found and what to do about it.
+/// The command fails, and says what it found and what to do about it.
 fn refused(release: &Installed<'_>, command: &str, values: &[&str], found: &str) -> Result<()> {
     let values: Vec<_> = values.iter().map(|&word| word.to_owned()).collect();
     let Err(error) = release.helm(command, &values) else {

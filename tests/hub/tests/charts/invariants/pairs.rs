@@ -1,4 +1,5 @@
-//! The certificates of the tunnel: who has which, for which names, and who believes whom.
+//! The certificates of the tunnel: which program has which, for which names, and which CAs it
+//! trusts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,11 +14,10 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{GATEWAY, Objects, flags};
 
-/// One generated Secret: a certificate, its key, and the CA to believe.
+/// One generated Secret: a certificate, its key, and the CA to trust.
 struct Pair<'a>(&'a Value);
 
-/// Each volume of Secrets is what its flags say it is, and the certificates in it do what they are
-/// for.
+/// Each volume of Secrets matches the flags about it, and its certificates serve their purpose.
 pub(super) fn check(objects: &Objects<'_>) -> Result<()> {
     if let Some(server) = objects.workload("tunnel-server") {
         let server = secrets(server);
@@ -92,7 +92,7 @@ fn for_agents(objects: &Objects<'_>, secret: &str) -> Result<()> {
         let spec = &certificate(objects, secret)?["spec"];
         let public = spec["issuerRef"]["name"] == "public";
         let names = spec["dnsNames"].as_array().context("no names")?;
-        // Nobody certifies a cluster's internal name but an authority of its own.
+        // Only a private CA certifies a cluster's internal name.
         ensure!(names.contains(&json!(own)) != public, "{names:?}");
         ensure!(names.contains(&json!("hub.example.test")) || objects.case == "embedded", "{names:?}");
         ensure!(
@@ -108,8 +108,8 @@ fn certificate<'a>(objects: &Objects<'a>, secret: &str) -> Result<&'a Value> {
     certificate.with_context(|| format!("nobody fills Secret {secret}"))
 }
 
-/// A TLS connection to `server`, which asks for a certificate below the CA of `asked`, by whoever
-/// has `client` and believes its CA.
+/// A TLS connection to `server`, which requires a certificate of the CA of `asked`, by the holder
+/// of `client`, who trusts that pair's CA.
 fn handshake(server: &Pair<'_>, asked: Option<&Pair<'_>>, client: &Pair<'_>, name: &str) -> Result<()> {
     let builder = ServerConfig::builder_with_provider(pki::provider()).with_safe_default_protocol_versions()?;
     let builder = match asked {
@@ -130,7 +130,7 @@ fn handshake(server: &Pair<'_>, asked: Option<&Pair<'_>>, client: &Pair<'_>, nam
     runtime.block_on(async {
         let accept = async {
             let mut stream = acceptor.accept(far).await?;
-            // In TLS 1.3 the client learns only now whether its certificate was taken.
+            // In TLS 1.3 the client learns only now whether its certificate was accepted.
             stream.write_all(b"!").await?;
             stream.flush().await?;
             anyhow::Ok(stream)
@@ -172,7 +172,7 @@ impl<'a> Pair<'a> {
         Ok(roots)
     }
 
-    /// The same pair, believing whom `other` believes.
+    /// The same pair with the CA that `other` trusts.
     fn with_authority_of(&self, other: &Self) -> Value {
         let mut secret = self.0.clone();
         secret["data"]["ca.crt"] = other.0["data"]["ca.crt"].clone();

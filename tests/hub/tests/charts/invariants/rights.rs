@@ -1,8 +1,8 @@
-//! What the controllers may do.
+//! The rights of the controllers.
 
 use hub_tests::prelude::*;
 
-/// Of sources, Argo CD and managed-serviceaccount: all by their watches.
+/// Kinds of sources, Argo CD and managed-serviceaccount, which are read by watches only.
 const WATCHED: [&str; 7] = [
     "customresourcedefinitions",
     "clusters",
@@ -13,7 +13,8 @@ const WATCHED: [&str; 7] = [
     "placements",
 ];
 
-/// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
+/// The verbs that the controllers may have: to write clusters' Secrets and their Lease, create
+/// Events, and read sources.
 pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
     if let Some(verbs) = of_delivery(case, rule).filter(|_| role["kind"] == "ClusterRole") {
         return Ok(verbs);
@@ -26,7 +27,7 @@ pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Resul
     }
 }
 
-/// Whether it is a status, which all of them write alike.
+/// Whether it is one of the statuses that all parts write alike.
 fn is_status(resource: &str) -> bool {
     ["clusterprofiles/status", "managedserviceaccounts/status", "manifestworkreplicasets/status", "placements/status"]
         .contains(&resource)
@@ -39,7 +40,7 @@ fn in_namespaces(case: &str, role: &Value, rule: &Value, resource: &str) -> Resu
         "secrets" if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
         "serviceaccounts" if is_named => json!(["list", "watch"]),
         "serviceaccounts/token" if is_named => json!(["create"]),
-        // Of the Job that an uninstallation may leave its end to.
+        // For the Job that may remove clusters after an uninstallation.
         "secrets" if role["metadata"]["annotations"]["helm.sh/hook"] == "post-delete" => json!(["list", "delete"]),
         "secrets" => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
@@ -61,7 +62,7 @@ fn on_the_hub(case: &str, role: &Value, rule: &Value, resource: &str) -> Result<
     Ok(match resource {
         status if is_status(status) => json!(["patch"]),
         "events" => json!(["create", "patch"]),
-        // Of placement: decisions and statuses, and the right to own what it writes.
+        // For placement: decisions and statuses, and the right to own what it writes.
         "placementdecisions" | "manifestworks" => json!(["list", "watch", "create", "patch", "delete"]),
         "placements/finalizers" => json!(["update"]),
         "leases" => {
@@ -69,9 +70,10 @@ fn on_the_hub(case: &str, role: &Value, rule: &Value, resource: &str) -> Result<
             ensure!(locks.contains(&rule["resourceNames"]), "{rule}");
             json!(["list", "watch"])
         }
-        // Its finalizer.
+        // For its finalizer.
         "manifestworkreplicasets" => json!(["list", "watch", "patch"]),
-        // Whether a kind is on its way out, by whom the end of each object may be told before.
+        // To see whether a kind is being deleted, since the end of its objects may be reported
+        // first.
         "customresourcedefinitions" if KINDS_END.iter().any(|part| case.contains(part)) => {
             json!(["list", "watch", "get"])
         }
@@ -85,7 +87,7 @@ fn on_the_hub(case: &str, role: &Value, rule: &Value, resource: &str) -> Result<
     })
 }
 
-/// Of manifestworks and availability, where a case has them.
+/// The verbs of manifestworks and availability, in the cases that have them.
 fn of_delivery(case: &str, rule: &Value) -> Option<Value> {
     let is_whole = case == "delivery by one value";
     if !is_whole && case != "works and probes with policies" {
@@ -94,11 +96,11 @@ fn of_delivery(case: &str, rule: &Value) -> Option<Value> {
     let either = |all: &[Value]| all.iter().find(|verbs| **verbs == rule["verbs"]).or(all.first()).cloned();
     let on = |names: &[&str]| rule["resourceNames"] == json!(names);
     match rule["resources"][0].as_str()? {
-        // Those of sets are created by replica-sets.
+        // Works of sets are created by replica-sets.
         "manifestworks" if is_whole && rule["verbs"].as_array()?.len() == 5 => None,
         "manifestworks" => Some(json!(["get", "list", "watch", "patch"])),
         "manifestworks/status" | "managedclusters/status" => Some(json!(["patch"])),
-        // Their taints are availability's.
+        // availability writes their taints.
         "managedclusters" => either(&[json!(["list", "watch"]), json!(["list", "watch", "patch"])]),
         "managedclusters/taints" => Some(json!(["update"])),
         "namespaces" if on(&["kube-system"]) => Some(json!(["get"])),

@@ -1,8 +1,8 @@
-//! Documents that both definitions of a kind are given.
+//! Documents that both definitions of a kind get.
 
 use hub_tests::prelude::*;
 
-/// A document of a kind, what its status is to be, and whether any of it is refused.
+/// A document of a kind, its status, and whether the server must refuse any of it.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) resource: &'static str,
@@ -53,7 +53,7 @@ fn refused(kind: Kind, spec: Value) -> Document {
     Document { is_refused: true, ..taken(kind, spec, None) }
 }
 
-/// What its status may not be.
+/// A document with a status that must be refused.
 fn untold(kind: Kind, spec: Value, status: Value) -> Document {
     Document { is_refused: true, ..taken(kind, spec, Some(status)) }
 }

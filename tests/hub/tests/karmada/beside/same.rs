@@ -1,4 +1,5 @@
-//! What is not for a member, asked of Karmada's own server, of the gateway, and of the hub.
+//! Requests that are not for a member, sent to Karmada's own server, to the gateway, and to the
+//! hub.
 
 use hub_tests::http::Client;
 use hub_tests::karmada::Karmada;
@@ -13,7 +14,7 @@ const NEW: &str = r#"{"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Clus
     "spec": {"syncMode": "Pull"}}"#;
 const BAD: &str = r#"{"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "Oslo"}}"#;
 
-/// Method, what follows the group's version, `Accept`, body.
+/// Method, path after the group's version, `Accept`, body.
 const REQUESTS: [(&str, &str, &str, &str); 20] = [
     ("GET", "/clusters", JSON, ""),
     ("GET", "/clusters/", JSON, ""),
@@ -37,7 +38,7 @@ const REQUESTS: [(&str, &str, &str, &str); 20] = [
     ("GET", "", JSON, ""),
 ];
 
-/// Documents that the hub makes of its own.
+/// Documents that the hub generates itself.
 const DOCUMENTS: [(&str, &str); 4] = [
     ("/apis/cluster.karmada.io", JSON),
     ("/openapi/v3/apis/cluster.karmada.io/v1alpha1", JSON),
@@ -66,7 +67,7 @@ pub(super) fn answers(testbed: &Testbed, karmada: &Karmada, gateway: &Product) -
     Ok(())
 }
 
-/// Status, media type and bytes, without what differs from one answer to the next.
+/// Status, media type and bytes, without what differs between two answers.
 fn answer(
     client: &Client,
     method: &str,
@@ -86,8 +87,8 @@ fn answer(
     Ok((response.status, media_type.unwrap_or_default(), bytes))
 }
 
-/// JSON or YAML without versions of lists, ages, and what is made anew for an object that is not
-/// kept.
+/// JSON or YAML without versions of lists, ages, and fields that are generated for an object that
+/// is not stored.
 fn still(text: &str) -> String {
     const VARY: [&str; 4] = ["resourceVersion", "uid", "creationTimestamp", "time"];
     let pieces: Vec<&str> = text.split('"').collect();
