@@ -1,4 +1,4 @@
-//! What a cloud gives to a hub: its nodes answer for Services of type `LoadBalancer`.
+//! The part of a hub that a cloud provides: its nodes answer for Services of type `LoadBalancer`.
 
 use std::net::IpAddr;
 use std::thread;
@@ -8,12 +8,13 @@ use anyhow::Result;
 use hub_tests::kubectl::Kubectl;
 use serde_json::json;
 
-/// Longer than any run.
+/// Time limit for the next line of the watch: longer than any run.
 const SILENCE: Duration = Duration::from_hours(2);
 const COLUMNS: &str =
     "custom-columns=A:.metadata.namespace,B:.metadata.name,C:.spec.type,D:.status.loadBalancer.ingress[0].ip";
 
-/// Gives `address`, which is a node's, to every such Service, until the API server ends.
+/// Sets `address`, a node's address, as the external address of every such Service, until the API
+/// server ends.
 pub fn start(kubectl: Kubectl, address: IpAddr) -> Result<()> {
     let words = ["get", "services", "-A", "--watch", "--no-headers", "-o", COLUMNS];
     let mut services = kubectl.args(words).start()?;

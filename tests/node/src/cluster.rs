@@ -16,20 +16,20 @@ use serde_json::Value;
 use crate::family::Family;
 use crate::node::{Membership, Node};
 
-/// For nodes to be ready on a busy machine.
+/// Time for nodes to become ready on a busy machine.
 const NODES_READY: Duration = Duration::from_mins(5);
 
-/// What distinguishes clusters of a testbed.
+/// The differences between clusters of a testbed.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub name: &'static str,
-    /// Addresses of its Services, and the first one, which is the API server's.
+    /// Range of Service addresses, and the first one, which is the API server's.
     pub services: (&'static str, &'static str),
-    /// Its nodes; its DNS server is on the first.
+    /// Numbers of its nodes; its DNS server is on the first.
     pub nodes: &'static [u8],
 }
 
-/// A cluster that is up, or coming up.
+/// A cluster that is up or is being started.
 pub struct Cluster {
     pub plan: Plan,
     pub server: ApiServer,
@@ -42,7 +42,8 @@ pub struct Cluster {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Starts its API server, without waiting, and lays its nodes' ground.
+    /// Starts its API server, without waiting, and prepares the mounts, networks and control groups
+    /// of its nodes.
     pub fn start(
         launcher: &Launcher,
         etcd: &Etcd,
@@ -67,12 +68,12 @@ impl Cluster {
         Ok(Self { plan, server, nodes, family, launcher: launcher.clone(), managers: Vec::new() })
     }
 
-    /// As nodes, pods and other clusters reach it.
+    /// Address by which nodes, pods and other clusters reach its API server.
     pub fn url(&self) -> String {
         format!("https://{}:{}", self.family.host(1), self.server.address().port())
     }
 
-    /// As an administrator.
+    /// kubectl as an administrator.
     pub fn kubectl(&self) -> Kubectl {
         self.server.kubectl()
     }
@@ -99,7 +100,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until all nodes take pods.
+    /// Waits until all nodes are ready.
     pub fn wait_ready(&self) -> Result<()> {
         let ready = || -> Result<()> {
             let path = "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
@@ -110,12 +111,12 @@ impl Cluster {
         wait::until(&format!("the nodes of {}", self.plan.name), NODES_READY, ready).with_context(|| self.tails())
     }
 
-    /// Objects, parsed: `get pods -n default`.
+    /// Objects, parsed: `what` is, for example, `pods -n default`.
     pub fn get(&self, what: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.kubectl().ok(&format!("get {what} -o json"))?)?)
     }
 
-    /// Starts what enforces its `NetworkPolicies` on each node, until it is dropped.
+    /// Starts a program on each node that enforces the cluster's `NetworkPolicies`, until dropped.
     pub fn enforce_policies(&self) -> Result<Vec<Process>> {
         let kubeconfig = self.administrator("policies")?;
         let kubeconfig = kubeconfig.to_string_lossy();
@@ -130,7 +131,7 @@ impl Cluster {
         self.nodes.iter().map(start).collect()
     }
 
-    /// A kubeconfig with which nodes may do everything.
+    /// A kubeconfig with all rights in the cluster, usable from its nodes.
     fn administrator(&self, name: &str) -> Result<PathBuf> {
         let name = format!("{}-{name}", self.plan.name);
         let credential = Leaf::client(&name).group("system:masters");
@@ -160,7 +161,7 @@ impl Cluster {
         self.nodes.iter().map(Node::tails).collect::<Vec<_>>().join("\n")
     }
 
-    /// Asks everything to end.
+    /// Asks all its programs to end.
     pub fn release(&mut self) {
         self.nodes.iter_mut().for_each(Node::release);
         self.managers.iter_mut().for_each(Process::release);

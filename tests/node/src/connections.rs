@@ -1,4 +1,4 @@
-//! Connections that pods try, from inside their networks.
+//! Attempts to connect from inside the networks of pods.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,13 +12,13 @@ use crate::cluster::Cluster;
 use crate::image::PAUSE;
 use crate::node::LIMIT;
 
-/// For a connection that nothing answers, in seconds.
+/// Time-out of a connection that gets no answer, in seconds.
 const SILENCE: &str = "3";
 
-/// A running pod, in whose network connections can be tried.
+/// A running pod, from whose network connections can be tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
-    /// One of its processes.
+    /// Id of one of its processes.
     process: u32,
 }
 
@@ -35,7 +35,7 @@ impl Caller {
         wait::until(name, LIMIT, || Self::of(&cluster.get(&format!("pod -n {namespace} {name}"))?))
     }
 
-    /// A pod that runs.
+    /// The caller of a pod that must be running.
     pub fn of(pod: &Value) -> Result<Self> {
         let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().context("not started")?;
         let id = id.trim_start_matches("containerd://");
@@ -50,18 +50,18 @@ impl Caller {
         bail!("no process of container {id}")
     }
 
-    /// Its number, as processes here are counted.
+    /// Id of the process, in this process's PID namespace.
     pub fn process(self) -> u32 {
         self.process
     }
 
-    /// A file as its programs see it, mounts included.
+    /// Content of a file as the pod's programs see it, mounts included.
     pub fn file(self, path: &str) -> Result<Vec<u8>> {
         let file = format!("/proc/{}/root{path}", self.process);
         fs::read(&file).with_context(|| format!("{path} of process {}", self.process))
     }
 
-    /// Whether `address` takes its connections.
+    /// Whether `address` accepts connections from this pod.
     pub fn reaches(self, address: SocketAddr) -> Result<bool> {
         let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());
         let process = self.process.to_string();

@@ -2,18 +2,18 @@
 
 use std::net::IpAddr;
 
-/// What addresses a testbed has.
+/// Address family of a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4,
-    /// Alone.
+    /// IPv6 only.
     V6,
 }
 
 // === impl Family ===
 
 impl Family {
-    /// The node's; the first one's is also that of all API servers.
+    /// Address of a node; the first node's address is also that of all API servers.
     pub fn node(self, number: u8) -> IpAddr {
         let text = match self {
             Self::V4 => format!("10.244.0.{number}"),
@@ -22,7 +22,7 @@ impl Family {
         text.parse().expect("an address")
     }
 
-    /// How it is written before a port.
+    /// The node's address as written before a port.
     pub fn host(self, number: u8) -> String {
         match self.node(number) {
             IpAddr::V4(address) => address.to_string(),
@@ -30,7 +30,7 @@ impl Family {
         }
     }
 
-    /// Of nodes and pods.
+    /// Network of nodes and pods.
     pub fn network(self) -> &'static str {
         match self {
             Self::V4 => "10.244.0.0/16",
@@ -53,7 +53,7 @@ impl Family {
         }
     }
 
-    /// Everywhere.
+    /// The network that contains every address.
     pub fn any(self) -> &'static str {
         match self {
             Self::V4 => "0.0.0.0/0",

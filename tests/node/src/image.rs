@@ -1,7 +1,7 @@
-//! Images without a registry: archives as `docker save` writes them, of directories.
+//! Images without a registry: archives of directories, in the format of `docker save`.
 //!
-//! The programs' are made by the Dockerfile's own last steps, which are run here with another
-//! directory; its stages say who runs what.
+//! The programs' images are made by the Dockerfile's own last steps, which are run here with
+//! another directory; the Dockerfile's stages give the user and entry point of each image.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -14,31 +14,31 @@ use serde_json::{Value, json};
 
 use crate::programs;
 
-/// What a pod's sandbox is made of, and workloads are, which do nothing.
+/// Image of pod sandboxes, and of workloads that do nothing.
 pub const PAUSE: &str = "localhost/pause:lab";
-/// The version of the charts: without a word of other tags, images have this one.
+/// The version of the charts, which images have unless another tag is set.
 pub const TAG: &str = "0.1.0";
 /// Another image of the same programs, to upgrade to.
 pub const NEXT: &str = "0.1.1";
 /// An image whose programs end as soon as they are started.
 pub const BROKEN: &str = "0.1.2";
-/// What none of them knows.
+/// A flag that no program knows.
 const WRONG: &str = "--no-such-flag";
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
-/// Where the Dockerfile puts what becomes an image.
+/// Directory in the Dockerfile with the content of the images.
 const PLACE: &str = "/image";
-/// Where it finds what was built.
+/// Directory in the Dockerfile with the built programs.
 const BUILT: &str = "/programs";
-/// The step that puts this there, and the one that completes it.
+/// Start of the step that copies the programs into [`PLACE`], and of the step that completes it.
 const STEPS: [&str; 2] = ["    && for program in ", "RUN for program in "];
 
-/// `localhost/tunnel-agent`: a name without a host would be looked for in a registry.
+/// For example `localhost/tunnel-agent`: a name without a host would be looked for in a registry.
 pub fn repository(program: &str) -> String {
     format!("localhost/{program}")
 }
 
-/// Makes the images of all programs, of this executable, and returns their archives: each has all
-/// tags of a program.
+/// Makes the images of all programs from this executable, and returns their archives: each archive
+/// has all tags of one program.
 pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     let (place, built) = (directory.join("image"), directory.join("programs"));
     std::fs::create_dir_all(&built)?;
@@ -65,7 +65,7 @@ pub fn pause(directory: &Path, program: &Path) -> Result<PathBuf> {
     archive(directory, &[(PAUSE.to_owned(), json!({"Entrypoint": ["/pause"], "User": "65535:65535"}))], &root)
 }
 
-/// What an image says of itself.
+/// The image's configuration.
 fn config(program: &str, tag: &str) -> Result<Value> {
     let mut config = stage(program)?;
     config["Labels"] = json!({"org.opencontainers.image.version": tag}); // or it is the same image
@@ -75,7 +75,7 @@ fn config(program: &str, tag: &str) -> Result<Value> {
     Ok(config)
 }
 
-/// The shell's part of one of [`STEPS`], for the programs that run here.
+/// The shell part of one of [`STEPS`], for the programs in [`programs::IMAGES`].
 fn step(start: &str) -> Result<String> {
     let (_, rest) = DOCKERFILE.split_once(&format!("\n{start}")).with_context(|| format!("no step {start:?}"))?;
     let end = ["\nRUN ", "\n\n"].iter().filter_map(|end| rest.find(end)).min().context("nothing follows")?;
@@ -86,7 +86,7 @@ fn step(start: &str) -> Result<String> {
     Ok(format!("for program in {}; do{step}", programs::IMAGES.join(" ")))
 }
 
-/// What the stage called `program` says of the image.
+/// The image's configuration from the stage named `program`.
 fn stage(program: &str) -> Result<Value> {
     let (_, rest) = DOCKERFILE.split_once(&format!("\nFROM scratch AS {program}\n")).context("no such stage")?;
     let lines = rest.lines().take_while(|line| !line.is_empty());
@@ -109,7 +109,8 @@ fn shell(script: &str) -> Result<()> {
     Ok(())
 }
 
-/// Images of one layer, which is everything in `root`, by their names.
+/// Writes images, by name and configuration, to one archive; each has a single layer with
+/// everything in `root`.
 fn archive(directory: &Path, images: &[(String, Value)], root: &Path) -> Result<PathBuf> {
     let name = images.first().map_or("none", |(name, _)| name);
     let place = directory.join(name.replace(['/', ':'], "_"));

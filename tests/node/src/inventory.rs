@@ -1,4 +1,4 @@
-//! What a cluster holds.
+//! The objects in a cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use hub_tests::wait;
 
 use crate::cluster::Cluster;
 
-/// For pods to end, and for namespaces to be empty.
+/// Time for pods to end and for namespaces to be empty.
 const GONE: Duration = Duration::from_secs(90);
-/// What comes and goes by itself.
+/// Kinds whose objects come and go without a test's doing.
 const RESTLESS: [&str; 5] =
     ["events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints"];
-/// Kind, namespace and name, and then what somebody may have changed of an object that stays.
+/// Kind, namespace and name, then the fields of a lasting object that something may have changed.
 const COLUMNS: &str = "custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name,D:.metadata.labels,E:.rules,\
                        F:.roleRef,G:.subjects,H:.webhooks,I:.spec.validations";
 const OF_NAME: usize = 3;
 
-/// What each object has, by its kind, namespace and name.
+/// The compared fields of each object, by its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory(BTreeMap<String, String>);
 
@@ -41,19 +41,20 @@ impl Inventory {
         Ok(Self(objects))
     }
 
-    /// What is here and was not in `before`, or was otherwise; and what is here no longer.
+    /// Objects that are new or changed since `before`, and objects that are gone.
     pub fn since(&self, before: &Self) -> Vec<String> {
         let is_new = |(object, has): &(&String, &String)| before.0.get(*object) != Some(has);
         let now = self.0.iter().filter(is_new).map(|(object, has)| match before.0.get(object) {
             Some(had) => format!("{object} changed: {had}: {has}"),
             None => object.clone(),
         });
-        // Those that were ending may be gone.
+        // Pods that were ending may be gone.
         let gone = before.0.keys().filter(|object| !object.starts_with("Pod ") && !self.0.contains_key(*object));
         now.chain(gone.map(|object| format!("{object} gone"))).collect()
     }
 
-    /// Waits until `cluster` holds what it held then, and nothing else but what `stays` says.
+    /// Waits until `cluster` again holds this inventory and nothing else, except objects that
+    /// `stays` accepts.
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
         wait::until("everything to be as it was", GONE, || {
             let left: Vec<String> =

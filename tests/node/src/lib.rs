@@ -1,9 +1,11 @@
 //! The product on real nodes: a hub and a member of two nodes each, and for one test another member
-//! of one node. Each node has kubelet, containerd and kube-proxy, each cluster a DNS of its own.
+//! of one node. Each node has kubelet, containerd and kube-proxy; each cluster has a DNS server of
+//! its own.
 //!
-//! All of it, the tests among it, runs in namespaces without an interface that leads out
-//! ([`namespaces`]): the end of their first process ends everything, mounts and addresses too. The
-//! images are made of this executable, as the Dockerfile's last stages make them ([`image`]).
+//! Everything, including the tests, runs in namespaces without an interface that leads out
+//! ([`namespaces`]): the end of their first process ends everything, including mounts and
+//! addresses. The images are made from this executable, by the last steps of the Dockerfile
+//! ([`image`]).
 
 pub mod cloud;
 pub mod cluster;

@@ -1,8 +1,8 @@
 //! Clients that use clusters through hub and gateway while something happens to these: readers, one
-//! who replaces and deletes, and a watcher of what is written meanwhile.
+//! client that replaces and deletes objects, and a watcher of objects that are written meanwhile.
 //!
 //! A request may fail where client-go repeats it by itself ([`tried`]). A watch may end at any
-//! time, and goes on from the last version.
+//! time, and is continued from the last version.
 
 mod changer;
 mod crowd;
@@ -26,12 +26,12 @@ pub use self::crowd::Crowd;
 use self::watcher::Watched;
 use crate::cluster::Cluster;
 
-/// Of the account on the hub, and of what is written to members.
+/// Namespace of the account on the hub, and of the objects written to members.
 pub const NAMESPACE: &str = "load";
-/// Between two requests of a client: some go on while anything happens, and the machine has time
-/// for it.
+/// Pause between two requests of a client: some clients go on while anything happens, and the
+/// machine can keep up.
 const PACE: Duration = Duration::from_millis(40);
-/// For requests in flight, and for the last event.
+/// Time for requests in flight to end, and for the last event to arrive.
 const END: Duration = Duration::from_mins(1);
 
 /// Running clients.
@@ -43,7 +43,7 @@ pub struct Load {
     watched: Vec<Watched>,
 }
 
-/// What clients tell.
+/// State that clients share and report to.
 #[derive(Debug, Default)]
 struct Shared {
     ended: AtomicBool,
@@ -53,19 +53,19 @@ struct Shared {
     wrong: Mutex<Vec<String>>,
 }
 
-/// What they did.
+/// Counts of what clients did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     pub reads: usize,
     /// Objects that were replaced, or deleted.
     pub changes: usize,
-    /// Requests that a client repeats by itself.
+    /// Requests that failed and that a client repeats by itself.
     pub repeated: usize,
     /// Objects that were written, all of which were seen.
     pub events: usize,
 }
 
-/// A cluster by its name, and what it is.
+/// A cluster's name, and the cluster.
 pub type Target<'a> = (&'a str, &'a Cluster);
 
 // === impl Shared ===
@@ -83,7 +83,7 @@ impl Shared {
 // === impl Load ===
 
 impl Load {
-    /// Starts clients of each target, who may do everything there, and waits until each has had an
+    /// Starts clients of each target, which have all rights there, and waits until each has had an
     /// answer.
     pub fn start(hub: &Cluster, targets: &[Target<'_>]) -> Result<Self> {
         let token = account(hub)?;
@@ -117,14 +117,15 @@ impl Load {
         self.shared.repeated.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many more reads were answered.
+    /// Waits until `reads` more reads were answered.
     pub fn wait_for_more(&self, reads: usize) -> Result<()> {
         let enough = self.shared.reads.load(Ordering::Relaxed) + reads;
         wait::until_true("reads", END, || Ok(self.shared.reads.load(Ordering::Relaxed) >= enough))
             .with_context(|| self.shared.wrong.lock().join("\n"))
     }
 
-    /// Ends it. An error: what clients may not be told, and what a watcher was not told.
+    /// Ends the load. An error if a client got an answer that it must not get, or a watcher missed
+    /// an event.
     pub fn finish(self) -> Result<Tally> {
         self.wait_for_more(1)?;
         self.shared.ended.store(true, Ordering::Relaxed);
@@ -144,7 +145,7 @@ impl Load {
     }
 }
 
-/// Whoever asks the cluster itself, as its administrator.
+/// A caller that asks the cluster itself, as its administrator.
 fn straight(cluster: &Cluster) -> Caller {
     Caller::with_certificate(cluster.server.address(), cluster.server.authority(), cluster.server.admin())
 }
@@ -153,7 +154,7 @@ fn base(cluster: &str) -> String {
     format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
 }
 
-/// Who may do everything on the hub, by a token.
+/// Token of an account with all rights on the hub.
 fn account(hub: &Cluster) -> Result<String> {
     namespace(hub)?;
     let token = hub.server.service_account_token(NAMESPACE, NAMESPACE)?;
@@ -165,7 +166,8 @@ fn account(hub: &Cluster) -> Result<String> {
     Ok(token)
 }
 
-/// What changes objects there needs, whatever a cluster is registered with.
+/// Grants the rights that changing objects there needs, whatever rights the cluster is registered
+/// with.
 fn allow(cluster: &Cluster) -> Result<()> {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
@@ -183,7 +185,7 @@ fn namespace(cluster: &Cluster) -> Result<()> {
     cluster.kubectl().apply(&document).map(drop)
 }
 
-/// Removes what clients needed.
+/// Removes the objects that clients needed.
 pub fn clean(clusters: &[&Cluster]) -> Result<()> {
     for cluster in clusters {
         let words = ["delete", "--ignore-not-found", &format!("namespace/{NAMESPACE}"), "clusterrolebinding/load"];

@@ -1,10 +1,11 @@
-//! Namespaces of our own for this process and all that it starts.
+//! Namespaces of its own for this process and all that it starts.
 //!
-//! The process becomes a shell, which starts `unshare`, below which a shell is the first process
-//! of the new namespaces and starts this executable again. Whatever ends one of the three ends
+//! The process becomes a shell, which starts `unshare`, below which a shell is the first process of
+//! the new namespaces and starts this executable again. The end of any of the three ends
 //! everything: the kernel kills the next one with it, and all processes of a PID namespace whose
-//! first one ends; mounts, interfaces and addresses go with the last process in theirs. Control
-//! groups alone stay, for the outer shell to remove. If that was killed, the next run does so.
+//! first process ends; mounts, interfaces and addresses go with the last process in their
+//! namespaces. Only control groups stay, for the outer shell to remove. If that shell was killed,
+//! the next run removes them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,16 +16,18 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::kubectl::{Invocation, Kubectl};
 
-/// Set inside; its value names the run's control groups.
+/// Environment variable that is set inside; its value names the run's control groups.
 const INSIDE: &str = "NODE_TESTS_INSIDE";
-/// What control groups of runs begin with.
+/// Prefix of the names of runs' control groups.
 const GROUP: &str = "node-tests-";
 const GROUPS: &str = "/sys/fs/cgroup";
-/// Everything apart from what runs elsewhere. `--kill-child`: or the end of `unshare` ends nothing.
+/// Separates everything from the rest of the machine. Without `--kill-child`, the end of `unshare`
+/// would end nothing.
 const UNSHARE: [&str; 7] = ["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"];
 
-/// What this process becomes: it ends everything when it is told to, and at its own end, and then
-/// removes control groups, which processes leave a moment after they were killed.
+/// The shell script that this process becomes. On a signal, and when the inner process ends, it
+/// ends everything, and then removes the control groups, which processes leave a moment after they
+/// were killed.
 const KEEPER: &str = r#"end() {
   kill -KILL "$inside" 2>/dev/null
   wait "$inside" 2>/dev/null
@@ -40,26 +43,27 @@ setpriv --pdeathsig KILL "$@" &
 inside=$!
 wait "$inside"
 end $?"#;
-/// The first process inside, which buries those whose parents are gone.
+/// Script of the first process inside, which reaps processes whose parents are gone.
 const FIRST: &str = r#""$0" "$@" & wait $!"#;
 
-/// Whether what is needed to leave is there; a step that nodes begin with is tried.
+/// Tries whether the required namespaces and mounts can be made, with one of the first steps of a
+/// node.
 const TRIAL: &str = "mount -t tmpfs tmpfs /run && mount -t sysfs sysfs /sys && ip link add cni0 type bridge \
                      && iptables -t nat -L >/dev/null";
 
-/// Debian's packages with what nodes need and cannot be built here.
+/// Debian's packages with the programs that nodes need and that cannot be built here.
 pub const PACKAGES: &str = "containerd runc containernetworking-plugins iptables conntrack ebtables iproute2 ipset";
 const PROGRAMS: [&str; 10] =
     ["containerd", "ctr", "runc", "iptables", "ipset", "conntrack", "ip", "nsenter", "unshare", "setpriv"];
-/// Where distributions put plugins of container networks.
+/// Directories where distributions put plugins of container networks.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
-/// This run's name, inside.
+/// This run's name, if this process is inside.
 pub fn inside() -> Option<String> {
     std::env::var(INSIDE).ok()
 }
 
-/// What control groups of this run are called.
+/// Name of a run's control groups.
 pub fn group(run: &str) -> String {
     format!("{GROUP}{run}")
 }
@@ -70,7 +74,7 @@ pub fn plugins() -> Result<&'static Path> {
     found.with_context(|| format!("no bridge plugin in {}: install {PACKAGES}", PLUGINS.join(" or ")))
 }
 
-/// An error says why this machine can have no nodes.
+/// An error gives the reason why this machine can have no nodes.
 pub fn possible() -> Result<()> {
     let path = path();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -104,8 +108,8 @@ pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<
     Err(error).context("cannot run a shell")
 }
 
-/// The same within namespaces, for another testbed: a command that ends with this process. It is
-/// told `name`.
+/// A command that starts this executable again, within this run's namespaces, for another testbed.
+/// It ends with this process, and gets `name` as its argument.
 pub fn nested(name: &str) -> Result<Invocation> {
     let run = inside().context("not in namespaces of its own")?;
     let executable = std::env::current_exe()?.display().to_string();
@@ -114,12 +118,12 @@ pub fn nested(name: &str) -> Result<Invocation> {
     Ok(setpriv.args(words).env(INSIDE, &format!("{run}-{name}")))
 }
 
-/// Where an operator's shell would look, too.
+/// The search path, with the directories that an operator's shell has, too.
 fn path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-/// The directories in which control groups are made: one for each controller, or the only one.
+/// The directories in which control groups are made: one for each controller, or a single one.
 pub fn hierarchies() -> Vec<PathBuf> {
     let root = Path::new(GROUPS);
     if root.join("cgroup.controllers").is_file() {
@@ -129,7 +133,7 @@ pub fn hierarchies() -> Vec<PathBuf> {
     entries.filter(|path| path.join("cgroup.procs").is_file() && !path.is_symlink()).collect()
 }
 
-/// Removes control groups of runs that were killed. One that is in use stays by itself.
+/// Removes control groups of runs that were killed. A group in use cannot be removed, and stays.
 fn remove_dead() {
     for hierarchy in hierarchies() {
         for entry in hierarchy.read_dir().into_iter().flatten().flatten() {

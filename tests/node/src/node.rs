@@ -1,6 +1,7 @@
-//! A node: mounts, network and name of its own, and on these containerd, kubelet and kube-proxy.
+//! A node: mounts, network and name of its own, in which containerd, kubelet and kube-proxy run.
 //!
-//! The first is where this process is; each further one is held by a process that does nothing.
+//! The first node is where this process is; each further one is held by a process that does
+//! nothing.
 
 mod configuration;
 mod ground;
@@ -19,7 +20,7 @@ use kit::pki::{Leaf, Usage};
 
 use crate::family::Family;
 
-/// For containerd and for an image, on a busy machine.
+/// Time for containerd to start and for an image to be imported, on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_mins(3);
 
 /// A started node. Its programs end when dropped.
@@ -27,28 +28,28 @@ pub struct Node {
     number: u8,
     family: Family,
     directory: PathBuf,
-    /// What commands begin with that run there.
+    /// Words before each command, so that it runs on the node.
     enter: Vec<String>,
     programs: Vec<Process>,
     _holder: Option<Process>,
 }
 
-/// What a node knows of its cluster.
+/// A node's knowledge of its cluster.
 pub struct Membership<'a> {
     pub launcher: &'a Launcher,
-    /// As nodes reach it.
+    /// Address of the API server as nodes reach it.
     pub server: String,
     pub authority: &'a kit::pki::Authority,
     pub authority_file: PathBuf,
-    /// Of the cluster's DNS server.
+    /// Address of the cluster's DNS server.
     pub dns: String,
 }
 
 // === impl Node ===
 
 impl Node {
-    /// Makes the ground that programs stand on. `services`: the addresses of its cluster's
-    /// Services.
+    /// Prepares mounts, network and control groups for the node's programs. `services`: the
+    /// addresses of its cluster's Services.
     pub fn prepare(launcher: &Launcher, family: Family, number: u8, services: &str, group: &str) -> Result<Self> {
         let directory = launcher.file(&format!("n{number}"));
         std::fs::create_dir_all(&directory)?;
@@ -64,12 +65,12 @@ impl Node {
         Ok(node)
     }
 
-    /// `node1`.
+    /// For example `node1`.
     pub fn name(&self) -> String {
         format!("node{}", self.number)
     }
 
-    /// Runs a command there; a failure is an error.
+    /// Runs a command on the node; a failure is an error.
     pub fn run<A: AsRef<str>>(&self, words: impl IntoIterator<Item = A>) -> Result<String> {
         let words: Vec<String> =
             self.enter.iter().cloned().chain(words.into_iter().map(|word| word.as_ref().to_owned())).collect();
@@ -79,19 +80,19 @@ impl Node {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// The same of a line whose words are separated by spaces.
+    /// Like [`Self::run`], with a line whose words are separated by spaces.
     pub fn ok(&self, line: &str) -> Result<String> {
         self.run(line.split_whitespace())
     }
 
-    /// Starts `program` there, whose log is called after node and program.
+    /// Starts `program` on the node; its log is named after node and program.
     pub fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Result<Process> {
         let words = self.enter.iter().cloned().chain([program.display().to_string()]).chain(args);
         let words: Vec<String> = words.collect();
         Process::start(name, Path::new(&words[0]), &words[1..], &self.directory)
     }
 
-    /// Starts what images are put into.
+    /// Starts containerd.
     pub fn start_containers(&mut self) -> Result<()> {
         let file = self.directory.join("containerd.toml");
         std::fs::write(&file, self.containerd()?)?;
@@ -103,7 +104,7 @@ impl Node {
         Ok(())
     }
 
-    /// Puts images into it, which are files.
+    /// Imports images from files into containerd.
     pub fn import(&mut self, images: &[PathBuf]) -> Result<()> {
         wait::until("containerd", LIMIT, || self.ok("ctr version")).with_context(|| self.tails())?;
         for image in images {

@@ -1,4 +1,4 @@
-//! Somebody with a shell, kubectl, helm and `kubectl clusters`, in a directory of their own.
+//! An operator with a shell, kubectl, helm and `kubectl clusters`, in a directory of their own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::programs::CLI;
 use crate::testbed::Testbed;
 
-/// For one command line.
+/// Time limit of one command line.
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// An administrator of the hub and of the clusters in their kubeconfig.
@@ -26,7 +26,7 @@ pub fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
     Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
 }
 
-/// The lines of indented blocks, those that go on in the next one in one.
+/// The lines of indented blocks; a line that ends with a backslash is joined with the next one.
 pub fn commands(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
     lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
@@ -35,7 +35,7 @@ pub fn commands(text: &str) -> Vec<String> {
 // === impl Operator ===
 
 impl<'a> Operator<'a> {
-    /// One whose current context is the hub, called `hub`.
+    /// An operator whose current context is the hub, named `hub`.
     pub fn new(testbed: &'a Testbed, members: &[(&str, &'a Cluster)]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let contexts = [&[("hub", &testbed.hub)], members].concat();
@@ -50,7 +50,7 @@ impl<'a> Operator<'a> {
         self.directory.path()
     }
 
-    /// `kubectl clusters`, as kubectl would run it.
+    /// `kubectl clusters`, run as kubectl runs it.
     pub fn clusters(&self) -> Kubectl {
         Kubectl {
             binary: self.testbed.tools().join(CLI),
@@ -59,7 +59,7 @@ impl<'a> Operator<'a> {
         }
     }
 
-    /// What `kubectl clusters` printed, after it ended with `code`.
+    /// The output of `kubectl clusters`; an error unless it ended with `code`.
     pub fn ended(&self, line: &str, code: i32) -> Result<Output> {
         let output = self.clusters().args(line.split_whitespace()).env("PATH", &self.path()?).limit(LIMIT).run()?;
         let Output { status, stdout, stderr } = &output;
@@ -67,7 +67,7 @@ impl<'a> Operator<'a> {
         Ok(output)
     }
 
-    /// Runs lines as a shell does, where the charts are; a failure is an error.
+    /// Runs lines in a shell, in a directory with the charts; a failure is an error.
     pub fn run(&self, text: &str) -> Result<String> {
         let shell = Kubectl { binary: PathBuf::from("/bin/sh"), ..self.clusters() };
         let command = shell.args(["-ec", text]).directory(self.directory.path()).env("PATH", &self.path()?);

@@ -1,5 +1,5 @@
-//! This executable as the programs under test, by the name that it is called: a plain `cargo test`
-//! needs no second build of them.
+//! This executable as the programs under test, chosen by the name under which it is started: a
+//! plain `cargo test` needs no second build of them.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,12 +12,13 @@ use net::process;
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
-/// What people work with.
+/// The program that operators use.
 pub const CLI: &str = "kubectl-clusters";
-/// What images are made of here.
+/// Programs that have an image here.
 pub const IMAGES: [&str; 4] = ["cluster-gateway", "tunnel-server", "tunnel-agent", "cluster-gateway-controllers"];
 
-/// Runs the program that this process is called. `None`: it is called something else.
+/// Runs the program of the name under which this process was started. `None`: no program has this
+/// name.
 pub fn requested() -> Option<ExitCode> {
     let name = std::env::args_os().next()?;
     match Path::new(&name).file_name()?.to_str()? {
@@ -30,7 +31,7 @@ pub fn requested() -> Option<ExitCode> {
     }
 }
 
-/// As the `main` of each, in these four.
+/// This and the next three functions do what the `main` of each program does.
 fn gateway() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(arguments) = gateway::patch::requested(arguments) {

@@ -11,14 +11,14 @@ use hub_tests::tools::{self, Tool};
 use hub_tests::{http, ports, wait};
 use serde_json::{Value, json};
 
-/// For a rule to be evaluated on metrics that have changed.
+/// Time for a rule to be evaluated on changed metrics.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What it scrapes, each HOST:PORT.
+/// Addresses to scrape, each HOST:PORT.
 pub struct Targets {
     pub servers: Vec<String>,
     pub gateways: Vec<String>,
-    /// Of somebody whom gateways show their metrics.
+    /// Token of an account that may read the gateways' metrics.
     pub token: String,
 }
 
@@ -35,7 +35,7 @@ impl Prometheus {
     /// Starts it, and waits until it has scraped all targets.
     pub fn start(directory: &Path, Targets { servers, gateways, token }: &Targets) -> Result<Self> {
         let directory = tempfile::tempdir_in(directory)?.keep();
-        // What a rule says after five minutes, it says at once: the wait is Prometheus's own.
+        // An alert that would wait for five minutes fires at once: the wait is Prometheus's own.
         let rules = std::fs::read_to_string(Chart::Gateway.directory().join("files/alerts.yaml"))?;
         let at_once = rules.lines().map(|line| match line.split_once("for: ") {
             Some((indent, _)) if indent.trim().is_empty() => format!("{indent}for: 0s\n"),
@@ -62,12 +62,12 @@ impl Prometheus {
         Ok(prometheus)
     }
 
-    /// Waits until `alert` fires for `cluster`, or does not.
+    /// Waits until `alert` fires for `cluster`, or, without `fires`, until it does not.
     pub fn wait_for(&self, alert: &str, cluster: &str, fires: bool) -> Result<()> {
         wait::until(&format!("{alert} to change"), LIMIT, || self.expect(alert, cluster, fires))
     }
 
-    /// An error unless `alert` fires for `cluster`, or does not.
+    /// An error unless `alert` fires for `cluster`, or, without `fires`, unless it does not.
     pub fn expect(&self, alert: &str, cluster: &str, fires: bool) -> Result<()> {
         let answer: Value = serde_json::from_str(&http::plain(self.address, "/api/v1/alerts")?)?;
         let alerts = answer["data"]["alerts"].as_array().context("no alerts")?;

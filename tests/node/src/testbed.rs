@@ -1,4 +1,5 @@
-//! All of it: a hub and a member, of two nodes each, and another member while somebody needs it.
+//! The whole testbed: a hub and a member of two nodes each, and another member while a test needs
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -34,15 +35,15 @@ const TOOLS: [Tool; 10] = [
     Tool::Pause,
 ];
 
-/// Where `kubectl clusters` puts agents.
+/// Namespace in which `kubectl clusters` installs agents.
 const CLI_NAMESPACE: &str = "cluster-gateway";
 
-/// Of the hub, of the member, and of another one.
+/// Nodes of the hub, of the member, and of another member.
 const NODES: [&[u8]; 3] = [&[1, 2], &[3, 4], &[5]];
-/// The services of that one.
+/// Service addresses of the other member.
 const OTHERS: (&str, &str) = ("10.98.0.0/16", "10.98.0.1");
 
-/// The hub and the member. What an operator calls these is theirs: [`Testbed::kubeconfig`].
+/// The hub and the member. Their names for an operator are set by [`Testbed::kubeconfig`].
 fn plans(family: Family) -> [Plan; 2] {
     let (hub, member) = match family {
         Family::V4 => (("10.96.0.0/16", "10.96.0.1"), ("10.97.0.0/16", "10.97.0.1")),
@@ -56,7 +57,7 @@ fn plans(family: Family) -> [Plan; 2] {
 pub struct Testbed {
     pub hub: Cluster,
     pub member: Cluster,
-    /// What accounts ask of the hub.
+    /// Log of the requests that accounts send to the hub.
     pub audit: Audit,
     launcher: Launcher,
     etcd: Etcd,
@@ -65,7 +66,7 @@ pub struct Testbed {
     scratch: Scratch,
 }
 
-/// Builds what is missing, which needs a network.
+/// Builds missing tools, which needs a network.
 pub fn tools() -> Result<Tools> {
     provide(Tool::Helm)?;
     provide(Tool::Prometheus)?;
@@ -75,7 +76,7 @@ pub fn tools() -> Result<Tools> {
 // === impl Testbed ===
 
 impl Testbed {
-    /// Starts everything and waits for it. Inside namespaces of its own only.
+    /// Starts everything and waits for it. Works only inside namespaces of its own.
     pub fn start(family: Family) -> Result<Self> {
         let run = inside().context("not in namespaces of its own")?;
         let scratch = Scratch::create_called(&group(&run))?;
@@ -109,7 +110,7 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Whoever has it.
+    /// Puts helm into the operator's `PATH`.
     pub fn provide_helm(&self) -> Result<()> {
         self.tool("helm", &provide(Tool::Helm)?)
     }
@@ -125,17 +126,17 @@ impl Testbed {
         Ok(cluster)
     }
 
-    /// What changes how many pods the hub has by what they use, at one round a second.
+    /// Starts the controller that sets the hub's number of pods by their use, every second.
     pub fn start_autoscaler(&self) -> Result<Process> {
         start_autoscaler(&self.launcher, &self.hub.server)
     }
 
-    /// Where files are.
+    /// Directory of the run's files.
     pub fn directory(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// What an operator has in `PATH`.
+    /// Directory of the operator's tools, in `PATH`.
     pub fn tools(&self) -> PathBuf {
         self.directory().join("bin")
     }
@@ -145,7 +146,8 @@ impl Testbed {
         Ok(std::os::unix::fs::symlink(program, self.tools().join(name))?)
     }
 
-    /// An operator's file: the hub, and clusters by name. The first is the current one.
+    /// Writes an operator's kubeconfig: the hub and clusters, by name. The first is the current
+    /// context.
     pub fn kubeconfig(&self, path: &Path, contexts: &[(&str, &Cluster)]) -> Result<()> {
         let (mut clusters, mut users, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         for (name, cluster) in contexts {
@@ -164,7 +166,7 @@ impl Testbed {
         Ok(std::fs::write(path, file.to_string())?)
     }
 
-    /// A file of somebody whom the hub knows by name alone.
+    /// Writes the kubeconfig of a user of whom the hub knows only the name.
     pub fn kubeconfig_of(&self, path: &Path, name: &str) -> Result<()> {
         let server = &self.hub.server;
         let credential =
@@ -173,8 +175,8 @@ impl Testbed {
         Kubeconfig { server: self.hub.url(), authority, credential }.write(path).map(drop)
     }
 
-    /// Pods of the hub can no longer dial the member's API server, or can again: as when it is
-    /// behind NAT.
+    /// Blocks, or unblocks, connections from the hub's pods to the member's API server, as if it
+    /// were behind NAT.
     pub fn hide_member(&self, hidden: bool) -> Result<()> {
         let (action, port) = (if hidden { "-I" } else { "-D" }, self.member.server.address().port());
         for number in NODES[0] {
@@ -185,7 +187,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// Writes what pods have logged, which goes with them, to files.
+    /// Writes the logs of pods to files, since these go with their pods.
     pub fn save_logs(&self) {
         for (cluster, namespace) in
             [(&self.hub, "vela-system"), (&self.member, "default"), (&self.member, CLI_NAMESPACE)]
@@ -199,7 +201,7 @@ impl Testbed {
         }
     }
 
-    /// Leaves the logs behind.
+    /// Keeps the directory with the logs.
     pub fn keep(&mut self) -> PathBuf {
         self.scratch.keep();
         self.scratch.path().to_path_buf()
@@ -207,7 +209,7 @@ impl Testbed {
 }
 
 impl Drop for Testbed {
-    /// All at the same time.
+    /// Asks both clusters to end at the same time.
     fn drop(&mut self) {
         self.hub.release();
         self.member.release();

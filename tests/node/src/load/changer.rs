@@ -1,5 +1,5 @@
-//! Replaces one object again and again, and deletes another that was made straight on the member:
-//! both may be repeated, and both are looked at there afterwards.
+//! Replaces one object again and again, and deletes another one that was created directly on the
+//! member. Both requests may be repeated, and both results are checked on the member afterwards.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::tried::Asked;
 use super::{NAMESPACE, Shared};
 
-/// Between two rounds, each of which is some requests.
+/// Pause between two rounds of several requests each.
 const PACE: Duration = Duration::from_millis(150);
 const REPLACED: &str = "replaced";
 const DELETED: &str = "deleted";
@@ -44,7 +44,7 @@ fn number_of(answer: &Answer) -> Option<String> {
     object["data"]["number"].as_str().map(str::to_owned)
 }
 
-/// On the member itself, where it may still be from an earlier load.
+/// Creates an object on the member itself, where it may still exist from an earlier load.
 async fn make(shared: &Shared, straight: &Caller, place: &str, name: &str) {
     let made = Asked { method: Method::POST, path: place, body: object(name, 0) };
     let is_it = |answer: &Answer| [StatusCode::CREATED, StatusCode::CONFLICT].contains(&answer.status);
@@ -57,7 +57,7 @@ async fn replace(shared: &Shared, through: &Caller, path: &str, number: u32) -> 
     asked.ask(shared, through, is_it).await.is_some()
 }
 
-/// The second try may find that the first one did it.
+/// A repeated deletion may find that the first one took effect.
 async fn delete(shared: &Shared, made: (&Caller, &str), through: &Caller, path: &str) -> bool {
     make(shared, made.0, made.1, DELETED).await;
     let asked = Asked { method: Method::DELETE, path, body: Bytes::new() };
@@ -66,7 +66,7 @@ async fn delete(shared: &Shared, made: (&Caller, &str), through: &Caller, path: 
     asked.ask_again(shared, through, is_it).await.is_some()
 }
 
-/// What the member has.
+/// Whether the member has the replaced object's new content and no longer has the deleted object.
 async fn is_done(shared: &Shared, straight: &Caller, place: &str, number: u32) -> bool {
     let (replaced, deleted) = (format!("{place}/{REPLACED}"), format!("{place}/{DELETED}"));
     let has = |answer: &Answer| number_of(answer) == Some(number.to_string());

@@ -1,4 +1,4 @@
-//! Many watches at a time, on as few connections as clients use.
+//! Many concurrent watches, on as few connections as clients use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{NAMESPACE, Target, account, base, namespace};
 
 /// Watches on one connection: API servers allow 100 streams.
 const STREAMS: usize = 100;
-/// For all to be open, and for each to see something.
+/// Time for all watches to be open, and for each to see an event.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Open watches, which end when dropped.
@@ -30,7 +30,7 @@ pub struct Crowd<'a> {
 // === impl Crowd ===
 
 impl<'a> Crowd<'a> {
-    /// Opens `count` of them on one cluster.
+    /// Opens `count` watches on one cluster.
     pub fn start(hub: &crate::cluster::Cluster, target: Target<'a>, count: usize) -> Result<Self> {
         let token = account(hub)?;
         namespace(target.1)?;
@@ -55,7 +55,7 @@ impl<'a> Crowd<'a> {
         Ok(Self { runtime, target, watches })
     }
 
-    /// Each sees an object that is made now.
+    /// Checks that each watch sees an object that is created now.
     pub fn check(mut self) -> Result<()> {
         let made = format!("{{apiVersion: v1, kind: Secret, metadata: {{name: crowd, namespace: {NAMESPACE}}}}}");
         self.target.1.kubectl().apply(&made)?;

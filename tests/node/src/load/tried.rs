@@ -1,6 +1,6 @@
 //! One request, judged and repeated as client-go does (k8s.io/client-go, `rest/request.go` and
-//! `rest/with_retry.go`): whatever it was, where the answer says when to come again; a read, also
-//! where its connection broke.
+//! `rest/with_retry.go`): any request, where the answer has a `Retry-After`; a read, also where its
+//! connection broke.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use tokio::time::sleep;
 
 use super::Shared;
 
-/// As often as client-go (`maxRetries`).
+/// Repetitions, as in client-go (`maxRetries`).
 const REPETITIONS: u32 = 10;
-/// What it waits where nobody says how long, or says a second.
+/// Pause of client-go where the answer gives no time, or one second.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How a request failed.
 pub(super) enum Failed {
-    /// A client repeats it by itself.
+    /// A client repeats the request by itself.
     Again(String),
     Finally(String),
 }
 
-/// What is asked for.
+/// A request to send.
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
@@ -40,8 +40,8 @@ impl<'a> Asked<'a> {
         Self { method: Method::GET, path, body: Bytes::new() }
     }
 
-    /// Asks until there is an answer that is one. `None`: a client would have been told otherwise,
-    /// and so is whoever started the load.
+    /// Sends the request until an answer satisfies `is_it`. `None`: a client would have got an
+    /// error, which is recorded as a failure of the load.
     pub(super) async fn ask(
         &self,
         shared: &Shared,
@@ -51,7 +51,8 @@ impl<'a> Asked<'a> {
         self.ask_again(shared, caller, |answer, _| is_it(answer)).await
     }
 
-    /// The same, where an answer may be one because of an earlier try (`true`).
+    /// Like [`Self::ask`], where an answer may also be valid because an earlier try took effect
+    /// (`true` for a repetition).
     pub(super) async fn ask_again(
         &self,
         shared: &Shared,
@@ -87,7 +88,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A request without an answer.
+/// How a request without an answer failed.
 pub(super) fn unanswered(method: &Method, failure: Failure) -> Failed {
     match failure {
         Failure::Broken(what) if *method == Method::GET => Failed::Again(what),
@@ -95,7 +96,7 @@ pub(super) fn unanswered(method: &Method, failure: Failure) -> Failed {
     }
 }
 
-/// One with another answer than it should have.
+/// How a request with an unexpected answer failed.
 pub(super) fn refused(status: StatusCode, headers: &HeaderMap, what: String) -> Failed {
     let may_again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     if may_again && headers.contains_key(RETRY_AFTER) { Failed::Again(what) } else { Failed::Finally(what) }

@@ -1,4 +1,4 @@
-//! Watches objects that are written straight to the member.
+//! Watches objects that are written directly to the member.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use super::tried::{Asked, Failed, refused, unanswered};
 use super::{NAMESPACE, Shared, straight};
 use crate::cluster::Cluster;
 
-/// Between two objects.
+/// Pause between two objects.
 const PACE: Duration = Duration::from_millis(150);
-/// Between two tries to open a stream.
+/// Pause between two tries to open a stream.
 const AGAIN: Duration = Duration::from_millis(300);
-/// Objects of this load: another one's may be there.
+/// Label of this load's objects: objects of another load may exist.
 const LABEL: &str = "load";
-/// Loads so far, whose objects stay.
+/// Number of loads so far; their objects stay.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// A watcher and its writer.
 pub(super) struct Watched {
     feed: Arc<Mutex<Feed>>,
     watcher: JoinHandle<()>,
-    /// What was written: uid and name.
+    /// Returns the objects that were written: uid and name.
     writer: JoinHandle<Result<HashMap<String, String>>>,
 }
 
@@ -64,7 +64,7 @@ impl Watched {
         Self { feed, watcher, writer }
     }
 
-    /// How many objects were written; an error if one was not seen.
+    /// Returns how many objects were written; an error if one was not seen.
     pub(super) fn finish(self, runtime: &Runtime, limit: Duration) -> Result<usize> {
         let written = runtime.block_on(async { timeout(limit, self.writer).await }).context("a writer")???;
         ensure!(!written.is_empty(), "nothing was written");

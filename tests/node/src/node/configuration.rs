@@ -1,4 +1,4 @@
-//! What a node's programs are told. JSON is YAML.
+//! Configuration of a node's programs. JSON is YAML.
 
 use anyhow::Result;
 use kit::pki::PemFiles;
@@ -11,8 +11,9 @@ use crate::namespaces::{self, group, plugins};
 // === impl Node ===
 
 impl Node {
-    /// Without the right to lower its own OOM score (`CAP_SYS_RESOURCE`), runc ends with "can't get
-    /// final child's PID from pipe", which names nothing.
+    /// `restrict_oom_score_adj`: without it, and without the right to lower its own OOM score
+    /// (`CAP_SYS_RESOURCE`), runc ends with "can't get final child's PID from pipe", which names no
+    /// cause.
     pub(super) fn containerd(&self) -> Result<String> {
         let (directory, plugins) = (self.directory.display(), plugins()?.display());
         Ok(format!(
@@ -70,7 +71,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         })
     }
 
-    /// The sizes and time-outs of tracked connections belong to the outermost namespace.
+    /// The sizes and time-outs of tracked connections belong to the outermost namespace, and are
+    /// left unchanged.
     pub(super) fn proxy(&self, kubeconfig: &str) -> Value {
         json!({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",

@@ -1,4 +1,4 @@
-//! What a node's programs stand on: mounts, a network, control groups.
+//! The environment of a node's programs: mounts, a network, control groups.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::Node;
 use crate::family::Family;
 use crate::namespaces::hierarchies;
 
-/// For a process to be in its namespaces.
+/// Time for a process to enter its namespaces.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Where programs write, whatever they are told; each node has its own.
+/// Directories that programs write to regardless of configuration; each node has its own.
 const OWN: [&str; 4] = ["/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"];
 
-/// Of the node's network. Without the bridge's, a pod that reaches itself or a neighbour by a
-/// Service's address never gets an answer.
+/// Settings of the node's network. Without those of the bridge, a pod that reaches itself or a
+/// neighbour by a Service's address never gets an answer.
 const SETTINGS: [&str; 5] = [
     "net.ipv4.ip_forward",
     "net.ipv4.conf.all.route_localnet",
@@ -27,13 +27,14 @@ const SETTINGS: [&str; 5] = [
     "net.bridge.bridge-nf-call-ip6tables",
 ];
 
-/// The controllers that a group's children have, where one hierarchy has them all.
+/// The controllers that a group's children have, where one hierarchy has all controllers.
 const PASSED_ON: &str = "cgroup.subtree_control";
 
-/// A kubelet takes some thirty of them, and the limit, 128 by default, is one for all nodes.
+/// Limit of inotify instances. A kubelet takes about thirty, and the limit, 128 by default, is
+/// shared by all nodes.
 const WATCHERS: (&str, u32) = ("/proc/sys/fs/inotify/max_user_instances", 1024);
 
-/// Where it may not be raised, kubelets say what they lack.
+/// Where the limit may not be raised, kubelets report the lack themselves.
 fn raise_watchers() {
     let (file, least) = WATCHERS;
     let now = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u32>().ok());
@@ -42,12 +43,13 @@ fn raise_watchers() {
     }
 }
 
-/// Those without a file in `/proc/sys` belong to modules that this kernel lacks.
+/// The settings that this kernel has: one without a file in `/proc/sys` belongs to a missing
+/// module.
 fn settings() -> impl Iterator<Item = &'static str> {
     SETTINGS.into_iter().filter(|name| Path::new("/proc/sys").join(name.replace('.', "/")).exists())
 }
 
-/// A process in namespaces of its own, whose id is the first.
+/// A process in namespaces of its own, and its id.
 pub(super) fn hold(directory: &Path) -> Result<(i32, Process)> {
     raise_watchers();
     let args = ["--mount", "--net", "--uts", "sleep", "infinity"];
@@ -56,14 +58,14 @@ pub(super) fn hold(directory: &Path) -> Result<(i32, Process)> {
     let namespace = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/net"));
     wait::until("a node's namespaces", LIMIT, || {
         ensure!(namespace(&id.to_string())? != namespace("self")?, "not yet");
-        // It has left its mounts, too, when it is the program that holds them.
+        // It has left its mounts, too, once it is the program that holds them.
         ensure!(std::fs::read_to_string(format!("/proc/{id}/comm"))?.trim() == "sleep", "not yet");
         Ok(())
     })?;
     Ok((id, process))
 }
 
-/// A cable from this node's bridge to that of node `number`, which `holder` holds.
+/// Connects this node's bridge to that of node `number`, whose namespaces `holder` holds.
 pub(super) fn plug(number: u8, holder: i32) -> Result<()> {
     let run = |line: String| {
         let output = std::process::Command::new("ip").args(line.split(' ')).output()?;
@@ -133,7 +135,8 @@ impl Node {
     }
 }
 
-/// A group of CPUs is empty until somebody fills it, and a group of all controllers has none.
+/// A new CPU set is empty until it is filled, and a new group in a common hierarchy has no
+/// controllers.
 fn inherit(hierarchy: &Path, directory: &Path) -> Result<()> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         if hierarchy.join("cpuset.sched_load_balance").exists() {

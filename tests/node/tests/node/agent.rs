@@ -1,4 +1,4 @@
-//! The agent's own page, as somebody follows it who makes the agent's identity by hand.
+//! The agent's own page, followed by an operator who makes the agent's identity by hand.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const PAGE: &str = include_str!("../../../../charts/tunnel-agent/README.md");
 const LIMIT: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "vela-system";
 
-/// The page's cluster by another name: the one of that name has agents already.
+/// Follows the page with another cluster name: the page's own cluster has agents already.
 pub(crate) fn installed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let operator = readme::operator(testbed)?;
@@ -29,7 +29,7 @@ pub(crate) fn installed(testbed: &Testbed) -> Result<()> {
         let told = operator.run(&of_member(&line))?;
         ensure!(!line.contains("rollout status") || told.contains("successfully rolled out"), "{line}: {told}");
     }
-    // As the README has it, the member's credential; and where it is, the chart's notes say.
+    // The member's credential is shown as in the README; the chart's notes say where it is.
     for (key, file) in [(r"ca\.crt", "ca.crt"), ("token", "token")] {
         let shown = format!("-o jsonpath='{{.data.{key}}}' | base64 -d > {file}");
         operator.run(&format!("kubectl -n {NAMESPACE} get secret berlin {shown}"))?;

@@ -1,5 +1,5 @@
-//! The controllers' pods, as the README turns them on: one delivers, and when it goes or hangs, the
-//! other does.
+//! The controllers' pods, as the README turns them on: one delivers, and when it ends or hangs, the
+//! other takes over.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::pods::{Inmate, settled};
 use crate::readme;
 
-/// For a Lease to end whose holder hangs, and for the next leader to deliver.
+/// Time for the Lease of a hanging holder to expire, and for the next leader to deliver.
 const LIMIT: Duration = Duration::from_secs(90);
 const NAMESPACE: &str = "vela-system";
-/// Of works for the cluster.
+/// The cluster that the works are for.
 const CLUSTER: &str = "berlin";
 
-/// Works, one after the other.
+/// The environment in which works are created, one after the other.
 struct Site<'a> {
     testbed: &'a Testbed,
     operator: Operator<'a>,
@@ -46,7 +46,7 @@ pub(crate) fn led(testbed: &Testbed) -> Result<()> {
     site.removed()
 }
 
-/// That a work reaches its cluster.
+/// Checks that a work reaches its cluster.
 pub(crate) fn delivers(testbed: &Testbed, work: &str) -> Result<()> {
     let site = Site { testbed, operator: readme::operator(testbed)? };
     site.delivered(work)?;
@@ -60,7 +60,7 @@ fn name(pod: &Value) -> Result<&str> {
 // === impl Site ===
 
 impl Site<'_> {
-    /// By probes that find what they look for: who leads is ready, and who waits is too.
+    /// Checks that probes reach both pods, and that the leader and the waiting one are ready.
     fn ready(&self) -> Result<()> {
         for pod in self.pods()? {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8097/proxy/readyz", name(&pod)?);
@@ -83,7 +83,7 @@ impl Site<'_> {
         Ok(pods)
     }
 
-    /// Who holds the Lease, by its pod's name.
+    /// The holder of the Lease, whose identity has its pod's name.
     fn holder(&self) -> Result<String> {
         let lease = self.testbed.hub.get(&format!("lease cluster-gateway-controllers -n {NAMESPACE}"))?;
         lease["spec"]["holderIdentity"].as_str().map(str::to_owned).context("nobody leads")
@@ -97,14 +97,14 @@ impl Site<'_> {
         })
     }
 
-    /// Another one leads than did.
+    /// Checks that another pod leads now.
     fn follows(&self, leader: &Value) -> Result<()> {
         let holder = self.holder()?;
         ensure!(!holder.is_empty() && !holder.contains(name(leader)?), "{holder} leads still");
         Ok(())
     }
 
-    /// Through hub, gateway and tunnel.
+    /// Creates a work, and checks that it is delivered through hub, gateway and tunnel.
     fn delivered(&self, work: &str) -> Result<()> {
         let manifest =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": work, "namespace": "default"}});
@@ -117,7 +117,7 @@ impl Site<'_> {
         self.operator.run(&applied).map(drop)
     }
 
-    /// What was delivered goes with its works.
+    /// Checks that delivered objects are deleted with their works.
     fn removed(&self) -> Result<()> {
         self.operator.run(&format!("kubectl -n {CLUSTER} delete manifestworks --all"))?;
         let left = self.operator.run("kubectl --context berlin -n default get configmaps -o name")?;

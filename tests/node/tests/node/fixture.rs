@@ -9,14 +9,14 @@ use node_tests::testbed::Testbed;
 
 use crate::readme::{self, Installed};
 
-/// The testbed, and what the README makes of it, once somebody needs them.
+/// The testbed, and the README's installation on it, each made when first needed.
 #[derive(Default)]
 pub(crate) struct Fixture {
     testbed: OnceLock<Result<Testbed, String>>,
     installed: OnceLock<Result<Installed, String>>,
 }
 
-/// A test.
+/// A test on the shared testbed.
 pub(crate) fn test(
     fixture: &Arc<Fixture>,
     name: &str,
@@ -37,7 +37,7 @@ pub(crate) fn trial(name: &str, run: fn() -> Result<()>) -> Trial {
     Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
-/// A test on what the README makes.
+/// A test on the README's installation.
 pub(crate) fn installed(
     fixture: &Arc<Fixture>,
     name: &str,
@@ -47,7 +47,7 @@ pub(crate) fn installed(
     test(fixture, name, move |testbed| of.installed(testbed).and_then(|_| run(testbed)))
 }
 
-/// The test of its removal.
+/// The test that removes the README's installation.
 pub(crate) fn removed(fixture: &Arc<Fixture>, name: &str) -> Trial {
     let of = Arc::clone(fixture);
     test(fixture, name, move |testbed| of.installed(testbed)?.remove(testbed))

@@ -1,5 +1,5 @@
-//! Gateways that take a port of their node, as many of them as there are nodes: for a new pod there
-//! is no node until an old one is gone.
+//! Gateways that take a port of their node, one on each node: a new pod has no free node until an
+//! old one is gone.
 
 use anyhow::{Result, ensure};
 use node_tests::image::repository;
@@ -35,7 +35,8 @@ pub(crate) fn replaced(testbed: &Testbed) -> Result<()> {
     before.wait_restored(&testbed.hub, |_| false)
 }
 
-/// Names of the two that are not ending, which stand on two nodes, at their addresses.
+/// Names of the two pods that are not ending, after checks that they are on different nodes and
+/// have their nodes' addresses.
 fn pods(testbed: &Testbed) -> Result<[String; 2]> {
     let list = testbed.hub.get(&format!("pods -n {NAMESPACE}"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no request
-//! fails that its client would not repeat by itself, and no event of a watch is lost.
+//! Changes to running pods, while clients use a cluster behind the tunnel: no request fails that
+//! its client would not repeat by itself, and no event of a watch is lost.
 
 use std::time::Duration;
 
@@ -16,28 +16,29 @@ use crate::pods::settled;
 use crate::readme;
 
 const INSTALL: &str = include_str!("../../../../docs/install.md");
-/// Of the hub, and of the member.
+/// Deployments of the hub and of the member.
 pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 4] = [
     ("hub", "vela-system", "cluster-gateway"),
     ("hub", "vela-system", "cluster-gateway-tunnel-server"),
     ("hub", "vela-system", "cluster-gateway-controllers"),
     ("berlin", "default", "tunnel-agent"),
 ];
-/// Reads after a change, at least: what it breaks, it breaks soon.
+/// Least number of reads after a change: a break shows soon.
 const SOME: usize = 30;
-/// Requests that clients repeat during one change, at most; mostly none is. While the API is away,
-/// each of the three repeats one a second: nine seconds of that are four times as many.
+/// Most requests that clients may repeat during one change; usually they repeat none. While the API
+/// is unreachable, each of the three clients repeats one a second, so nine seconds without the API
+/// are more than four times as many.
 const REPEATED: usize = 6;
-/// Seconds that open streams get from pods that end.
+/// Seconds that ending pods give to open streams.
 const DRAIN: u32 = 5;
-/// Of what one image has and another has not.
+/// A path that the gateway serves only with the feature gate of health reports.
 const HEALTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/health";
-/// For a kubelet to start a pod, and to see it end.
+/// Time for a kubelet to start a pod, and to see it end.
 const LIMIT: Duration = Duration::from_mins(1);
-/// For a rollout: pods are ready for some time before the next one goes.
+/// Time limit of a rollout: pods are ready for some time before the next one is replaced.
 const ROLLOUT: &str = "--timeout=150s";
 
-/// Somebody who changes what runs, and clients meanwhile.
+/// An operator who changes the installation while clients use it.
 struct Life<'a> {
     testbed: &'a Testbed,
     operator: Operator<'a>,
@@ -55,7 +56,7 @@ pub(crate) fn changed(testbed: &Testbed) -> Result<()> {
     load::clean(&[&testbed.hub, &testbed.member])
 }
 
-/// Waits until what is wanted runs. What is not may still serve what is open.
+/// Waits until the desired pods run. Other pods may still serve open streams.
 pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
     for (context, namespace, name) in DEPLOYMENTS {
         let status = format!("kubectl --context {context} -n {namespace} rollout status deployment {name}");
@@ -64,7 +65,7 @@ pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The lines of the page that upgrade the gateway's chart, and roll it back.
+/// The page's command lines that upgrade the gateway's chart, and roll it back.
 fn lines() -> Result<[String; 2]> {
     let mut lines = commands(section(INSTALL, "## Upgrade, roll back, remove", "- **Values**")?);
     ensure!(lines.len() == 3 && lines[0].ends_with("--set image.tag=<new>"), "other commands: {lines:?}");
@@ -86,7 +87,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// To another image of all four programs, with these values too.
+    /// Upgrades all four programs to another image, with additional values.
     fn upgrade_to(&self, tag: &str, [hub, member]: [&str; 2]) -> Result<()> {
         let new = format!("{tag},tunnel.server.image.tag={tag},controllers.image.tag={tag}{hub}");
         let [upgrade, _] = lines()?;
@@ -105,7 +106,8 @@ impl Life<'_> {
         rolled_out(&self.operator)
     }
 
-    /// New pods of all programs, which then wait less for streams to end: so do we.
+    /// Replaces the pods of all programs. The new ones wait less for streams to end, which shortens
+    /// later steps of the test.
     fn upgrade(&self) -> Result<()> {
         let before = self.pods()?;
         let hub = format!(
@@ -130,7 +132,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Pods of the new image end as soon as they start. Those of the old one stay, and serve.
+    /// Upgrades to an image whose pods end as soon as they start. The old pods stay, and serve.
     fn break_down(&self) -> Result<()> {
         let before = self.pods()?;
         self.upgrade_to(BROKEN, ["", ""])?;
@@ -144,7 +146,7 @@ impl Life<'_> {
         self.stay(&before)
     }
 
-    /// Nothing else is replaced then.
+    /// Rolls back, which replaces no other pods.
     fn heal(&self) -> Result<()> {
         let before = self.pods()?;
         self.back()?;
@@ -153,7 +155,7 @@ impl Life<'_> {
         self.run_of(TAG)
     }
 
-    /// These pods are there, and ready.
+    /// Checks that two of these pods of each Deployment exist and are ready.
     fn stay(&self, pods: &[String]) -> Result<()> {
         for (context, namespace, name) in DEPLOYMENTS {
             let field = "if (index .status.containerStatuses 0).ready}}{{.metadata.name}}{{end";
@@ -164,7 +166,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Every pod is of this image.
+    /// Checks that every pod has this image.
     fn run_of(&self, tag: &str) -> Result<()> {
         for deployment in DEPLOYMENTS {
             for field in ["(index .spec.containers 0).image", "(index .status.containerStatuses 0).image"] {
@@ -175,7 +177,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Health that is reported is told, with the gate.
+    /// Checks that reported health is shown, which needs the feature gate.
     fn report(&self) -> Result<()> {
         let told = || self.operator.run("kubectl get clustergateways");
         for healthy in ["false", "true"] {
@@ -189,7 +191,8 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// What the drains have put on one node, the next rollout spreads again.
+    /// Checks that pods are on two nodes again: drains put them on one node, and the next rollout
+    /// spreads them.
     fn spread(&self) -> Result<()> {
         for (context, namespace, name) in DEPLOYMENTS {
             let nodes = self.each_pod((context, namespace, name), ".spec.nodeName")?;
@@ -207,7 +210,8 @@ impl Life<'_> {
         settled(self.testbed)
     }
 
-    /// Its second node's pods go elsewhere, as far as the budgets let them.
+    /// Drains the cluster's second node: its pods move to the other one, at the pace that the
+    /// disruption budgets allow.
     fn drain(&self, context: &str, cluster: &Cluster) -> Result<()> {
         let (kubectl, node) = (format!("kubectl --context {context}"), cluster.nodes[1].name());
         let there = format!("{kubectl} get pods -A -o name --field-selector spec.nodeName={node}");

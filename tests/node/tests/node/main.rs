@@ -1,8 +1,8 @@
 //! Both charts and `kubectl clusters` on real nodes.
 //!
-//! A binary with a main of its own: it goes into namespaces first, and there starts the nodes once
-//! for all tests, which follow one another because each needs the hub for itself. Its other names
-//! are the programs under test.
+//! A binary with a main of its own: it enters namespaces first, and there starts the nodes once for
+//! all tests, which run one after the other because each needs the hub for itself. Under its other
+//! names, it is the programs under test.
 
 mod agent;
 mod controllers;
@@ -27,7 +27,7 @@ use node_tests::{namespaces, programs, testbed};
 
 use self::fixture::{Fixture, installed, removed, test, trial};
 
-/// What images have.
+/// The allocator of the programs in images.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// In this order. All but the first four use what the README makes, which the first of them
-/// follows and the last one removes.
+/// The tests, in this order. All but the first four and the one with IPv6 alone use the README's
+/// installation, which the first of them makes and the last one removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
@@ -82,7 +82,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Goes inside, and does not return. An error: this machine can have no nodes.
+/// Enters namespaces, and does not return. An error: this machine can have no nodes.
 #[allow(clippy::print_stderr, reason = "why tests are ignored belongs to the output of a run")]
 fn outside() -> anyhow::Result<()> {
     namespaces::possible().inspect_err(|error| eprintln!("the tests on nodes are ignored: {error:#}"))?;

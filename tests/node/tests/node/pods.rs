@@ -1,4 +1,4 @@
-//! What the kubelet and the kernel make of the charts' pods.
+//! The effect of the charts' pods in kubelet and kernel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,25 +12,26 @@ use node_tests::load::{self, Crowd};
 use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
-/// By which programs are started in their images.
+/// Paths with which programs are started in their images.
 const PROGRAMS: [&str; 4] = [GATEWAY, "/tunnel-server", "/cluster-gateway-controllers", AGENT];
 pub(crate) const GATEWAY: &str = "/apiserver";
 pub(crate) const AGENT: &str = "/tunnel-agent";
-/// In which the kernel counts CPU time for everybody, whatever it counts in itself (proc(5)).
+/// The unit in which the kernel reports CPU time, regardless of its internal one (proc(5)).
 const TICK_MILLIS: u64 = 10;
-/// Pods of a hub and of a member, all programs' together.
+/// Number of pods of all programs, on the hub and on the member.
 const COUNTS: [usize; 2] = [6, 2];
-/// For pods that are not wanted to end, and for others to be ready.
+/// Time for surplus pods to end and for the others to become ready.
 const SETTLED: Duration = Duration::from_secs(90);
-/// Watches through hub, gateway and tunnel.
+/// Number of watches through hub, gateway and tunnel.
 const WATCHES: usize = 2000;
-/// What each program holds for them at most: fractions of the limits of 1 GiB, 2 GiB, 512 MiB and
-/// 1 GiB. The controllers have no part in them.
+/// Most memory of each program with these watches: fractions of the limits of 1 GiB, 2 GiB, 512 MiB
+/// and 1 GiB. The watches do not go through the controllers.
 const HELD: [u64; 4] = [150 << 20, 60 << 20, 60 << 20, 60 << 20];
-/// For a pod to be found stuck (three probes, ten seconds apart, of five), killed, and started.
+/// Time for a pod to be found stuck (three probes of five seconds, ten seconds apart), killed, and
+/// started.
 const STARTED_AGAIN: Duration = Duration::from_secs(150);
-/// From the decision that it is stuck to its end: what the charts say, and some for the kubelet.
-/// The pods' own grace period is 45 s, and 40 s for agents.
+/// Time from the kubelet's decision that a pod is stuck to its end: the charts' grace period for
+/// this, and some for the kubelet. The pods' own grace period is 45 s, and 40 s for agents.
 const STUCK: Duration = Duration::from_secs(25);
 
 /// A process of a pod, seen from outside.
@@ -72,7 +73,7 @@ impl Inmate {
         Ok(text.lines().filter_map(|line| line.split_once(':')).map(|(a, b)| (a.into(), b.trim().into())).collect())
     }
 
-    /// What the kernel holds it to.
+    /// Checks the restrictions that the kernel enforces on the process.
     fn check(&self) -> Result<()> {
         let status = self.status()?;
         for (field, value) in [
@@ -109,7 +110,7 @@ impl Inmate {
     /// CPU time that all its threads have used.
     pub(crate) fn cpu_millis(&self) -> Result<u64> {
         let text = fs::read_to_string(self.directory.join("stat"))?;
-        // The second field may contain anything but this.
+        // The second field, in parentheses, may contain anything but the last of these.
         let (_, fields) = text.rsplit_once(')').context("no name")?;
         let times: Vec<u64> = fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
         ensure!(times.len() == 2, "{text}");
@@ -123,7 +124,8 @@ impl Inmate {
     }
 }
 
-/// What the charts say of security, the kernel does, and the hub's admission demands no more.
+/// Checks that the kernel enforces the charts' security settings, and that the hub's admission
+/// demands no more.
 pub(crate) fn confined(testbed: &Testbed) -> Result<()> {
     for program in PROGRAMS {
         for inmate in inmates(program)? {
@@ -140,7 +142,7 @@ pub(crate) fn confined(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Nobody takes two at a time.
+/// Checks that an eviction cannot take two pods at a time.
 pub(crate) fn evicted(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     for (cluster, namespace, name) in [
@@ -152,7 +154,7 @@ pub(crate) fn evicted(testbed: &Testbed) -> Result<()> {
         let pods = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={name}"))?;
         let pods: Vec<&str> = pods["items"].as_array().into_iter().flatten().filter_map(name_of).collect();
         ensure!(pods.len() == 2, "{name}: {pods:?}");
-        // One goes, the other may not until there are two again.
+        // One pod goes; the other may not go until there are two again.
         evict(cluster, namespace, pods[0])?;
         let refused = evict(cluster, namespace, pods[1]).err().context("both went")?;
         ensure!(format!("{refused:#}").contains("disruption budget"), "{refused:#}");
@@ -172,7 +174,7 @@ fn evict(cluster: &Cluster, namespace: &str, pod: &str) -> Result<()> {
     cluster.kubectl().args(words).stdin(eviction.to_string()).run()?.success().map(drop)
 }
 
-/// Where pods are, and how many.
+/// Clusters and namespaces of the pods, and the number of pods.
 fn places(testbed: &Testbed) -> [(&Cluster, &'static str, usize); 2] {
     let [hub, member] = COUNTS;
     [(&testbed.hub, "vela-system", hub), (&testbed.member, "default", member)]
@@ -192,7 +194,8 @@ pub(crate) fn settled(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A program that hangs gets no requests; one that goes on in time is not started again.
+/// Checks that a hanging program gets no requests, and that one which recovers in time is not
+/// restarted.
 pub(crate) fn probed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
@@ -215,7 +218,8 @@ pub(crate) fn probed(testbed: &Testbed) -> Result<()> {
     settled(testbed)
 }
 
-/// A program that hangs for good is killed soon, without the time that others get to end in order.
+/// Checks that a program that keeps hanging is killed soon, without the time that others get for an
+/// orderly end.
 pub(crate) fn killed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
@@ -234,7 +238,7 @@ pub(crate) fn killed(testbed: &Testbed) -> Result<()> {
     settled(testbed)
 }
 
-/// By what the kubelet tells: when it decided, and when the program had ended.
+/// Checks the time between two records of the kubelet: its decision, and the program's end.
 fn at_once(cluster: &Cluster, namespace: &str, pod: &Value) -> Result<()> {
     let name = name_of(pod).context("no name")?;
     let field = format!("involvedObject.name={name},reason=Killing");
@@ -248,7 +252,7 @@ fn at_once(cluster: &Cluster, namespace: &str, pod: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Of the day, from `2026-01-31T12:34:56Z`. Around midnight the test fails.
+/// Seconds of the day, from `2026-01-31T12:34:56Z`. Around midnight the test fails.
 fn seconds(time: &Value) -> Result<i64> {
     let text = time.as_str().context("no time")?;
     let (_, clock) = text.trim_end_matches('Z').split_once('T').context("no clock")?;
@@ -274,7 +278,7 @@ pub(crate) fn crowded(testbed: &Testbed) -> Result<()> {
     load::clean(&[&testbed.hub, &testbed.member])
 }
 
-/// Of both processes of each program.
+/// Resident memory of both processes of each program.
 fn memory() -> Result<Vec<Vec<u64>>> {
     PROGRAMS.iter().map(|program| inmates(program)?.iter().map(Inmate::resident).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! The charts' network policies, where something enforces them.
+//! The charts' network policies, where a program enforces them.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::life::{DEPLOYMENTS, rolled_out};
 use crate::pods::settled;
 use crate::readme;
 
-/// For a policy to be in force, or not to be.
+/// Time for a policy to take effect, or to lose it.
 const LIMIT: Duration = Duration::from_secs(90);
-/// Reads through hub, gateway and tunnel, under policies.
+/// Number of reads through hub, gateway and tunnel, under policies.
 const SOME: usize = 30;
-/// Pods that nobody wants in: namespace, name, and which of its cluster's nodes they are on.
+/// Pods that no policy admits: namespace, name, and which of its cluster's nodes they are on.
 const STRANGERS: [(&str, &str, usize); 2] = [("default", "stranger", 0), ("kube-system", "stranger", 1)];
 /// Ports that a scraper of metrics may connect to.
 const SCRAPED: [&str; 2] = ["https", "admin"];
@@ -34,15 +34,15 @@ struct Door {
     address: SocketAddr,
 }
 
-/// What there is to try.
+/// Pods and addresses between which connections are tried.
 struct Site<'a> {
     testbed: &'a Testbed,
     operator: Operator<'a>,
     strangers: Vec<Caller>,
     scraper: Caller,
-    /// A pod of the member.
+    /// A pod of the member that no policy admits.
     neighbour: Caller,
-    /// Where no gateway has to connect to.
+    /// An address that no gateway needs to connect to.
     elsewhere: TcpListener,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn enforced(testbed: &Testbed) -> Result<()> {
     let site = Site::build(testbed)?;
     wait::until("everybody to be let in", LIMIT, || site.check(true))?;
     let tried = site.closed();
-    // The tests after this one need it open, whatever was found.
+    // The tests after this one need open connections, even if this one failed.
     site.open()?;
     wait::until("everybody to be let in again", LIMIT, || site.check(true))?;
     site.remove()?;
@@ -60,7 +60,7 @@ pub(crate) fn enforced(testbed: &Testbed) -> Result<()> {
     tried
 }
 
-/// Every port that pods called `name` serve.
+/// Every port of the pods named `name`.
 fn doors(cluster: &Cluster, namespace: &str, name: &str) -> Result<Vec<Door>> {
     let pods = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={name}"))?;
     let mut doors = Vec::new();
@@ -101,7 +101,7 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Whether everybody gets everywhere, or each only where it has to.
+    /// Checks that every connection is possible, or, unless `open`, only the necessary ones.
     fn check(&self, open: bool) -> Result<()> {
         let of = |program| doors(&self.testbed.hub, "vela-system", program);
         let hub = [of("cluster-gateway")?, of("tunnel-server")?, of("cluster-gateway-controllers")?];
@@ -123,19 +123,19 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// With policies in force, pods of before and new ones.
+    /// Checks both older and new pods with policies in force.
     fn closed(&self) -> Result<()> {
         self.close()?;
         wait::until("strangers to be kept out", LIMIT, || self.check(false))?;
-        // New pods: every connection they need is a new one.
+        // New pods open all the connections they need again.
         for (context, namespace, name) in DEPLOYMENTS {
             self.operator
                 .run(&format!("kubectl --context {context} -n {namespace} rollout restart deployment {name}"))?;
         }
         rolled_out(&self.operator)?;
         settled(self.testbed)?;
-        // Whoever enforces policies learns of new pods a while after they are ready, and refuses
-        // all that concerns them until then.
+        // The enforcing program learns of new pods a while after they are ready, and refuses all
+        // their connections until then.
         wait::until("strangers to be kept out of new pods", LIMIT, || self.check(false))?;
         self.works()
     }
@@ -168,7 +168,7 @@ impl<'a> Site<'a> {
         self.operator.run(&lines).map(drop)
     }
 
-    /// Whoever has to connect can.
+    /// Checks that all necessary connections are possible.
     fn works(&self) -> Result<()> {
         let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.member)])?;
         load.wait_for_more(SOME)?;

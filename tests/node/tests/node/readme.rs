@@ -1,5 +1,5 @@
-//! The README's sections on installing, on clusters that cannot be reached and on workloads, word
-//! for word. What they make is what the tests after this one use.
+//! The README's sections on installing, on clusters that cannot be reached and on workloads, run
+//! unchanged. The tests after this one use the resulting installation.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::started::blocks;
 
 const README: &str = include_str!("../../../../README.md");
 const LIMIT: Duration = Duration::from_mins(1);
-/// For pods of a workload to run, or to end.
+/// Time for pods of a workload to run, or to end.
 const RUN: &str = "--timeout=120s";
-/// Kinds that delivery needs.
+/// Number of kinds that delivery needs.
 const KINDS: usize = 8;
-/// The file of whom the README lets in.
+/// Kubeconfig of the user to whom the README grants access.
 const JANE: &str = "jane.kubeconfig";
 
-/// A hub and its cluster `berlin`, as the README makes them.
+/// The README's installation: a hub and its cluster `berlin`.
 pub(crate) struct Installed {
     before: [Inventory; 2],
 }
 
-/// Somebody with the README, and the two clusters.
+/// An operator with the README and the two clusters.
 pub(crate) fn operator(testbed: &Testbed) -> Result<Operator<'_>> {
     Operator::new(testbed, &[("berlin", &testbed.member)])
 }
 
-/// What the README says of a place, said of this one.
+/// Replaces the README's addresses by those of the testbed.
 fn here(testbed: &Testbed, text: &str) -> String {
     text.replace("<registry>", "localhost")
         .replace("https://10.0.0.7:6443", &testbed.member.url())
@@ -54,7 +54,7 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     Ok(Installed { before })
 }
 
-/// The images are there: nothing here builds them by docker.
+/// Skips the command that builds images with docker: the images exist already.
 fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     let lines = commands(text);
     let (docker, lines): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with("docker build"));
@@ -73,7 +73,7 @@ fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Res
                 Ok(said)
             })?
         } else if line.contains("--server ") {
-            // The hub's own notice of the new right, and the gateway's of the new Secret.
+            // It takes the hub a while to notice the new right, and the gateway the new Secret.
             wait::until("the member to answer", LIMIT, || operator.run(&as_jane(line)))?
         } else {
             operator.run(line)?
@@ -85,20 +85,20 @@ fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Res
     Ok(())
 }
 
-/// A command of whom the README has let in.
+/// A command, run as the user to whom the README grants access.
 fn as_jane(line: &str) -> String {
     format!("KUBECONFIG={JANE} {line}")
 }
 
-/// What `kubectl get clustergateways` says of the health of `berlin`.
+/// Health of `berlin` in the output of `kubectl get clustergateways`.
 pub(crate) fn healthy(listed: &str) -> Result<&str> {
-    // The last cell, for others may be empty.
+    // The last column, because others may be empty.
     let last = |start: &str| listed.lines().find(|row| row.starts_with(start))?.split_whitespace().next_back();
     ensure!(last("NAME ") == Some("HEALTHY"), "{listed}");
     last("berlin ").with_context(|| listed.to_owned())
 }
 
-/// Its blocks, one after the other: each has to find what it uses.
+/// Runs the section's blocks, one after the other: each must find what the previous ones made.
 fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     for block in blocks(text, "sh") {
         operator.run(block)?;
@@ -118,7 +118,7 @@ fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resu
     Ok(())
 }
 
-/// A cluster alone: of the two that the README chooses, it is one.
+/// Follows the section with a single cluster, which is then one of the two that the README chooses.
 fn follow_fleet(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     let blocks: Vec<&str> = blocks(text, "sh").collect();
     let [delivery, cluster, workload] = &blocks[..] else { anyhow::bail!("other commands: {blocks:?}") };
@@ -134,7 +134,7 @@ fn follow_fleet(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resul
         Ok(())
     })?;
     let member = "kubectl --context berlin";
-    // The set tells of what it has chosen, which is there a moment later.
+    // The set reports its choice a moment before the workload exists.
     operator.run(&format!(
         "{member} wait --for=create deployment/web {RUN}
          {member} rollout status deployment web {RUN}"
@@ -149,14 +149,14 @@ fn follow_fleet(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resul
         .map(drop)
 }
 
-/// The README's last command of its first part.
+/// The last command of the README's first part.
 fn pods(testbed: &Testbed, operator: &Operator<'_>) -> Result<String> {
     let hub = testbed.hub.url();
     let path = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy";
     operator.run(&as_jane(&format!("kubectl --server {hub}/{path} --request-timeout=5s get pods -A")))
 }
 
-/// What nothing removes, and what the hub itself makes of it.
+/// Whether this is a kind that stays after removal, or the object that the hub itself makes for it.
 fn is_kind(object: &str) -> bool {
     ["CustomResourceDefinition ", "APIService "].iter().any(|kind| object.starts_with(kind))
         && object.ends_with(".open-cluster-management.io")
@@ -165,7 +165,7 @@ fn is_kind(object: &str) -> bool {
 // === impl Installed ===
 
 impl Installed {
-    /// Undoes it, and nothing is left but what the chart's page says.
+    /// Removes the installation, and checks that nothing is left but what the chart's page names.
     pub(crate) fn remove(&self, testbed: &Testbed) -> Result<()> {
         load::clean(&[&testbed.hub, &testbed.member])?; // of a test that failed
         let operator = operator(testbed)?;

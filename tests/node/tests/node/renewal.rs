@@ -1,8 +1,8 @@
-//! Certificates that helm generated, and their CAs, are renewed as the chart's page says, while
-//! clients use a cluster behind the tunnel: the API is there all the time, no read fails that its
-//! client would not repeat by itself, no event of a watch and no line of a followed log is lost,
-//! and no link breaks. Programs see new files one after the other. The tests after this one replace
-//! pods: hub, gateways and agents then connect anew, to what is new.
+//! Certificates that helm generated, and their CAs, are renewed as the chart's page describes,
+//! while clients use a cluster behind the tunnel: the API is always available, no read fails that
+//! its client would not repeat by itself, no event of a watch and no line of a followed log is
+//! lost, and no link breaks. Programs get new files one after the other. The tests after this one
+//! replace pods: hub, gateways and agents then connect again, with the new certificates.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ const SECRETS: [&str; 4] = [
     "cluster-gateway-tunnel-gateway-tls",
 ];
 const AUTHORITIES: [&str; 3] = [SECRETS[0], SECRETS[1], SECRETS[2]];
-/// Which program has which Secret where, and on which port it shows the certificate.
+/// Mounted Secrets: program, Secret, directory, and the port that serves the certificate.
 const MOUNTS: [(&str, &str, &str, Option<u16>); 4] = [
     ("cluster-gateway", SECRETS[0], "/etc/cluster-gateway/tls", Some(9443)),
     ("cluster-gateway", SECRETS[3], "/etc/cluster-gateway/tunnel", None),
@@ -46,20 +46,20 @@ const MOUNTS: [(&str, &str, &str, Option<u16>); 4] = [
 const PROGRAMS: [&str; 2] = ["cluster-gateway", "tunnel-server"];
 /// The tunnel-servers' port for metrics.
 const METRICS: u16 = 8095;
-/// Reads between two pods' new files, which one of them answers with the old ones.
+/// Reads between the new files of two pods, some of which a pod with the old files answers.
 const SOME: usize = 4;
-/// A pod whose log is followed.
+/// Name of a pod whose log is followed.
 const TICKER: &str = "ticker";
-/// What is annotated, so that a kubelet looks at a pod and a watcher of the API knows the end.
+/// Annotation that makes a kubelet look at a pod, and marks the end for a watcher of the API.
 const MARK: &str = "renewed";
 
-/// Somebody who renews.
+/// An operator who renews certificates.
 struct Renewal<'a> {
     testbed: &'a Testbed,
     operator: Operator<'a>,
 }
 
-/// What a Secret's files are, by name.
+/// Files of a Secret, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
 pub(crate) fn renewed(testbed: &Testbed) -> Result<()> {
@@ -87,8 +87,8 @@ impl Renewal<'_> {
         self.operator.run(line)
     }
 
-    /// Below CAs that everybody has by now: new ones here, the same ones where nothing else is
-    /// renewed.
+    /// Renews the certificates below CAs that all peers have by now: new CAs in this test,
+    /// unchanged ones where nothing else is renewed.
     fn leaves(&self, load: &Load) -> Result<()> {
         let before = self.secrets()?;
         self.delete(&SECRETS.map(str::to_owned))?;
@@ -100,7 +100,7 @@ impl Renewal<'_> {
         self.arrive(&renewed, load)
     }
 
-    /// New CAs beside the old ones.
+    /// Adds new CAs to the old ones.
     fn authorities(&self, load: &Load) -> Result<()> {
         let before = self.secrets()?;
         self.delete(&AUTHORITIES.map(|secret| format!("{secret}-ca")))?;
@@ -113,7 +113,7 @@ impl Renewal<'_> {
         self.arrive(&between, load)
     }
 
-    /// Deletes Secrets, and has helm make them again.
+    /// Deletes Secrets, and lets helm make them again.
     fn delete(&self, secrets: &[String]) -> Result<()> {
         let secrets = secrets.join(" ");
         self.run(&format!(
@@ -123,7 +123,7 @@ impl Renewal<'_> {
         .map(drop)
     }
 
-    /// Gives the agents' CAs to the agents, by the command of the notes.
+    /// Gives the agents' CAs to the agents, with the command of the chart's notes.
     fn distribute(&self, authorities: &[u8]) -> Result<()> {
         let secret = SECRETS[1];
         self.run(&format!(
@@ -142,7 +142,8 @@ impl Renewal<'_> {
         Ok(())
     }
 
-    /// Waits until each pod has and shows these, one program after the other.
+    /// Waits until each pod has these files and serves the certificates, one program after the
+    /// other.
     fn arrive(&self, secrets: &BTreeMap<&str, Files>, load: &Load) -> Result<()> {
         for program in PROGRAMS {
             let replicas = pods(&self.testbed.hub, NAMESPACE, program)?;
@@ -162,7 +163,7 @@ impl Renewal<'_> {
         Ok(())
     }
 
-    /// Has kubelets look at pods' files now rather than within a minute.
+    /// Makes kubelets look at pods' files now rather than within a minute.
     fn look(&self, place: &str, pods: &[Value]) -> Result<()> {
         let names: Vec<_> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
         let names = names.join(" ");
@@ -173,12 +174,13 @@ impl Renewal<'_> {
         SECRETS.iter().map(|secret| Ok((*secret, files(&self.testbed.hub, secret)?))).collect()
     }
 
-    /// What went wrong with links, as tunnel-servers count it.
+    /// Failures of links, as tunnel-servers count them.
     fn links(&self) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for pod in pods(&self.testbed.hub, NAMESPACE, "tunnel-server")? {
             let metrics = http::plain(address(&pod, METRICS)?, "/metrics")?;
-            // Malformed is what comes from here: who looks at a certificate sends nothing.
+            // Malformed registrations come from this test: it sends nothing when it looks at a
+            // certificate.
             let is_wrong = |line: &&str| {
                 let (series, count) = line.rsplit_once(' ').unwrap_or_default();
                 let is = |family, fine: [&str; 2]| {
@@ -201,7 +203,7 @@ impl Renewal<'_> {
             "metadata": {"namespace": load::NAMESPACE, "name": TICKER},
             "spec": {"terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
                 "containers": [{"name": TICKER, "image": PAUSE, "args": ["tick"]}]}});
-        // Its namespace is new: the account that it needs comes a moment later.
+        // Its namespace is new: the account that the pod needs is made a moment later.
         wait::until("a pod", LIMIT, || member.kubectl().apply(&pod.to_string()))?;
         wait::until("it to run", LIMIT, || Caller::of(&member.get(&format!("pod {TICKER} -n {}", load::NAMESPACE))?))?;
         let server =
@@ -212,7 +214,7 @@ impl Renewal<'_> {
         Ok(log)
     }
 
-    /// It was followed without a gap until now.
+    /// Checks that the log was followed without a gap until now.
     fn followed(&self, log: &mut Running) -> Result<()> {
         let last = self.run(&format!("kubectl --context berlin -n {} logs --tail=1 {TICKER}", load::NAMESPACE))?;
         let last: u64 = last.trim().parse().with_context(|| last.clone())?;
@@ -223,7 +225,7 @@ impl Renewal<'_> {
         Ok(())
     }
 
-    /// Watches what the hub says of the API.
+    /// Watches the hub's condition of the API.
     fn watch(&self) -> Result<Running> {
         let path = "jsonpath={.status.conditions[?(@.type==\"Available\")]['status','message']}";
         let path = format!("{path} {{.metadata.annotations.{MARK}}}{{\"\\n\"}}");
@@ -233,7 +235,7 @@ impl Renewal<'_> {
         Ok(api)
     }
 
-    /// It was there all the time.
+    /// Checks that the API was always available.
     fn watched(&self, api: &mut Running) -> Result<()> {
         self.run(&format!("kubectl annotate apiservice {API} --overwrite {MARK}=all"))?;
         loop {
@@ -246,7 +248,7 @@ impl Renewal<'_> {
     }
 }
 
-/// Those of a program that are not ending.
+/// Pods of a program that are not ending.
 fn pods(cluster: &Cluster, namespace: &str, program: &str) -> Result<Vec<Value>> {
     let mut list = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={program}"))?;
     let pods = list["items"].as_array_mut().context("no list")?;
@@ -262,7 +264,7 @@ fn files(cluster: &Cluster, secret: &str) -> Result<Files> {
     data.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
 }
 
-/// Whether a pod has these in a directory of its.
+/// Checks that a pod has these files in one of its directories.
 fn has(caller: Caller, directory: &str, files: &Files) -> Result<()> {
     for (name, content) in files {
         let path = format!("{directory}/{name}");

@@ -1,4 +1,4 @@
-//! What the pages have an operator run who looks into a pod, as it stands.
+//! The pages' commands for an operator who looks into a pod, run unchanged.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::started::blocks;
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const REGISTRATION: &str = include_str!("../../../../docs/registration.md");
 const NAMESPACE: &str = "vela-system";
-/// Sections of the alerts, what the next one is, and words of what their commands print.
+/// Sections of the alerts, the start of the next section, and words in the output of their
+/// commands.
 const SECTIONS: [(&str, &str, &str); 5] = [
     ("### TunnelClusterNotLinked\n", "### ", "berlin"),
     ("### TunnelServerSheds\n", "### ", "berlin"),
@@ -23,12 +24,13 @@ const SECTIONS: [(&str, &str, &str); 5] = [
     ("### ClusterGatewayNotReady\n", "### ", "ok"),
     ("### ClusterGatewayControllersNoLeader\n", "### ", "holderIdentity"),
 ];
-/// For kubelets to write a changed Secret into the pods' files.
+/// Time for kubelets to write a changed Secret into the pods' files.
 const MOUNTED: Duration = Duration::from_mins(3);
-/// Before commands that a test runs, and behind such a block.
+/// The mark before a block of commands that this test runs.
 const LEAD: &str = "/runbook.rs::followed -->\n\n";
 
-/// Of pods that were started again: by the test before, or here when this one runs alone.
+/// Runs the commands on restarted pods: the previous test restarted them, or this one does when it
+/// runs alone.
 pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let operator = readme::operator(testbed)?;
@@ -48,7 +50,7 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     given(&operator)
 }
 
-/// A token in helm's values reaches the agent, which links with it.
+/// Checks that a token in helm's values reaches the agent, which links with it.
 fn given(operator: &Operator<'_>) -> Result<()> {
     let create = section(OPERATIONS, "1. Create a temporary token:\n\n", "\n\n")?;
     let part = section(OPERATIONS, "#### The token in helm's values\n", "#### ")?;
@@ -64,7 +66,8 @@ fn given(operator: &Operator<'_>) -> Result<()> {
     operator.ended("probe berlin", 0).map(drop)
 }
 
-/// What the controllers tell on their pods' loopback interface alone.
+/// Runs the commands for the controllers' report, which is served on their pods' loopback interface
+/// only.
 fn reported(operator: &Operator<'_>) -> Result<()> {
     let part = section(REGISTRATION, "It answers only on its pod's loopback interface", "?format=json")?;
     let block = blocks(part, "sh").next().context("no commands")?;
@@ -77,13 +80,13 @@ fn reported(operator: &Operator<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What they start beside themselves ends with them.
+/// Runs lines; a command that they start in the background ends with them.
 fn run(operator: &Operator<'_>, lines: &str) -> Result<String> {
     let end = if lines.contains(" &\n") { "\nkill $!" } else { "" };
     operator.run(&format!("{}{end}", lines.replace(" &\n", " > forward.log 2>&1 &\n")))
 }
 
-/// A gateway whose program was started again.
+/// The name of a gateway pod whose program was restarted.
 fn restarted(testbed: &Testbed) -> Result<Option<String>> {
     let pods = testbed.hub.get(&format!("pods -n {NAMESPACE} -l app.kubernetes.io/name=cluster-gateway"))?;
     let again = |pod: &&Value| pod["status"]["containerStatuses"][0]["restartCount"] != 0;

@@ -1,5 +1,5 @@
-//! The chart's autoscaler on real pods: a gateway more while clients ask much, by the CPU time that
-//! its processes really use; and clients notice neither that nor its end.
+//! The chart's autoscaler on real pods: under load it adds a gateway, by the CPU time that the
+//! processes really use; clients notice neither the new gateway nor its end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::pods::{GATEWAY, living};
 use crate::readme;
 
 const NAMESPACE: &str = "vela-system";
-/// Of the Deployment, and of its container.
+/// Name of the Deployment and of its container.
 const NAME: &str = "cluster-gateway";
-/// Per cent of the 100m that a gateway requests. It uses some 2m where nobody asks; under load two
-/// have used 52m together, which is more even if three share it.
+/// Per cent of the 100m that a gateway requests. An idle gateway uses about 2m; under load two have
+/// used 52m together, which is more than the target even if three share it.
 const TARGET: u32 = 10;
-/// Thousandths of a CPU: less than that for each pod, and nobody asks for anything.
+/// Thousandths of a CPU: a pod that uses less has no requests.
 const REST: u64 = 7;
-/// For the autoscaler to see what is told, and for a pod to be ready.
+/// Time for the autoscaler to see reported values, and for a pod to be ready.
 const LIMIT: Duration = Duration::from_mins(1);
-/// What is told of a pod is the mean of so many looks, for the kernel counts in steps of 10 ms.
+/// A pod's reported use is the mean of so many looks, because the kernel counts in steps of 10 ms.
 const LOOKS: usize = 8;
-/// Reads after the end of the third gateway, at least.
+/// Least number of reads after the end of the third gateway.
 const SOME: usize = 30;
 
-/// What gateways have used, by pod: each with the time of the look.
+/// CPU time of gateways, by pod: each value with the time of the look.
 #[derive(Default)]
 struct Meter(BTreeMap<String, VecDeque<(Instant, u64)>>);
 
@@ -53,7 +53,7 @@ fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
         usage.tell(NAME, &told.iter().map(|(pod, cpu)| (*pod, cpu.as_str())).collect::<Vec<_>>());
         Ok(used)
     };
-    // What they did for the tests before counts no more.
+    // The use during the tests before no longer counts.
     wait::until("gateways at rest", LIMIT, || {
         let used = tell()?;
         ensure!(used.len() == 2 && used.values().all(|millis| *millis < REST), "{used:?}");
@@ -94,13 +94,13 @@ fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     load::clean(&[&testbed.hub, &testbed.member])
 }
 
-/// Values of the autoscaler: with the same pods otherwise, nothing is rolled out.
+/// Sets values of the autoscaler: the pods' template is unchanged, so nothing is rolled out.
 fn set(operator: &Operator<'_>, values: &str) -> Result<()> {
     let upgrade = format!("helm upgrade {NAME} charts/cluster-gateway -n {NAMESPACE} --reuse-values");
     operator.run(&format!("{upgrade} --set autoscaling.{values}")).map(drop)
 }
 
-/// How many are wanted, and how many are ready.
+/// The desired and the ready number of pods.
 fn replicas(operator: &Operator<'_>) -> Result<Vec<String>> {
     let path = "jsonpath={.spec.replicas} {.status.readyReplicas}";
     let told = operator.run(&format!("kubectl -n {NAMESPACE} get deployment {NAME} -o '{path}'"))?;
@@ -115,7 +115,7 @@ impl Meter {
         let now = Instant::now();
         let mut used = BTreeMap::new();
         for gateway in living(GATEWAY)? {
-            // One that ends meanwhile uses nothing.
+            // A gateway that ends meanwhile uses nothing.
             let (Ok(pod), Ok(millis)) = (gateway.host_name(), gateway.cpu_millis()) else { continue };
             let looks = self.0.entry(pod.clone()).or_default();
             looks.push_back((now, millis));

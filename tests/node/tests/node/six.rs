@@ -1,4 +1,4 @@
-//! A hub and a member with IPv6 alone, in namespaces within ours.
+//! A hub and a member with IPv6 only, in namespaces within this run's.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use node_tests::namespaces;
 use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 
-/// What this executable is told to be that hub and member.
+/// Argument that makes this executable start this hub and member.
 pub(crate) const WORD: &str = "six";
 const LIMIT: Duration = Duration::from_mins(8);
 const LISTED: Duration = Duration::from_mins(1);
@@ -20,7 +20,7 @@ pub(crate) fn nested() -> Result<()> {
     namespaces::nested(WORD)?.limit(LIMIT).run()?.success().map(drop)
 }
 
-/// The process inside.
+/// Entry point of the process inside.
 #[allow(clippy::print_stderr, reason = "the test outside shows it")]
 pub(crate) fn main() -> ExitCode {
     let outcome = Testbed::start(Family::V6).and_then(|mut testbed| {
@@ -38,7 +38,7 @@ pub(crate) fn main() -> ExitCode {
     )
 }
 
-/// Pods of all four programs are ready, and reach each other.
+/// Checks that pods of all four programs are ready, and reach each other.
 fn joined(testbed: &Testbed) -> Result<()> {
     let operator = Operator::new(testbed, &[("berlin", &testbed.hub), ("oslo", &testbed.member)])?;
     let [gateway, server, controllers] =

@@ -1,5 +1,5 @@
-//! Getting started, word for word, as a stranger follows it: from an empty hub to a member's pods
-//! through it.
+//! Getting started, followed unchanged by a new user: from an empty hub to a member's pods through
+//! it.
 
 use anyhow::{Context as _, Result, ensure};
 use node_tests::image::PAUSE;
@@ -19,14 +19,14 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
         ensure!(!told.contains('✗'), "{line}: {told}");
     }
     nothing_refused(testbed, &operator, mark)?;
-    // Again: an upgrade.
+    // A second installation is an upgrade.
     operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
-    // The same by helm itself, which finds nothing to change.
+    // The same with helm itself, which finds nothing to change.
     let pods = || operator.run("kubectl -n vela-system get pods -o name");
     let running = pods()?;
     operator.run(&part(INSTALL, "## With helm", "## Without helm", "sh")?.join("\n"))?;
     ensure!(pods()? == running, "helm replaced pods: {running}{}", pods()?);
-    // The other commands there are for a member behind the tunnel.
+    // The other commands of this section are for a member behind the tunnel.
     let join = part(PAGE, "## 3.", "## 4.", "console")?;
     let join = join.first().context("no command that joins a member")?;
     let joined = operator.run(join)?;
@@ -40,8 +40,8 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
     remove(testbed, &operator, &before)
 }
 
-/// For people without helm: somebody else prints, and kubectl is enough to install, to use and to
-/// remove what is printed.
+/// For users without helm: another person prints the manifests, and kubectl suffices to install,
+/// use and remove them.
 pub(crate) fn printed(testbed: &Testbed) -> Result<()> {
     let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
     let operator = Operator::new(testbed, &[("berlin", &testbed.member)])?;
@@ -70,13 +70,13 @@ fn use_printed(operator: &Operator<'_>, apply: &str) -> Result<()> {
     ))?;
     let pods = operator.run("kubectl clusters get pods berlin -A")?;
     ensure!(pods.contains(" cart "), "{pods}");
-    // Once more: what was made by hand or by a program stays.
+    // A second apply keeps what was made by hand or by a program.
     operator.run(&format!("{apply}\nkubectl clusters get pods berlin"))?;
     operator.run("kubectl --context berlin delete pod cart\nkubectl clusters detach berlin --yes")?;
     operator.run("kubectl delete -f gateway.yaml").map(drop)
 }
 
-/// What the chart's defaults do not grant is not asked for in vain, nor told of.
+/// Checks that the gateway neither asks for nor logs what the chart's defaults do not grant.
 fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> Result<()> {
     let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
     let lower = logs.to_lowercase();
@@ -87,12 +87,12 @@ fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> R
     Ok(())
 }
 
-/// Blocks of a part of a page.
+/// Blocks of one language in a part of a page.
 pub(crate) fn blocks<'a>(part: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
     part.split("```").filter_map(move |block| block.strip_prefix(language)?.strip_prefix('\n'))
 }
 
-/// The commands of a part of a page, said of this place.
+/// The commands in a part of a page, with this testbed's registry.
 pub(crate) fn part(page: &str, from: &str, to: &str, language: &str) -> Result<Vec<String>> {
     let part = section(page, from, to)?;
     let lines = blocks(part, language).flat_map(str::lines).filter_map(|line| match language {

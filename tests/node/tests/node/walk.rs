@@ -1,4 +1,4 @@
-//! The walk of a person from an empty hub to two clusters, through trouble, and back.
+//! The steps of an operator from an empty hub to two clusters, through failures, and back.
 
 use std::time::Duration;
 
@@ -19,22 +19,22 @@ use crate::started::part;
 const README: &str = include_str!("../../../../README.md");
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// The same where a kubelet waits before it starts a pod's program once more.
+/// Time limit where a kubelet waits before it restarts a pod's program.
 const BACK: Duration = Duration::from_mins(4);
 /// Where `join` puts agents and accounts on members.
 const NAMESPACE: &str = "cluster-gateway";
 /// The tunnel-servers' port for metrics.
 const METRICS: u16 = 8095;
-/// The gateways' one.
+/// The gateways' port.
 const SECURE: u16 = 9443;
-/// Of a cluster whose agents are away.
+/// The alert for a cluster whose agents are not linked.
 const UNLINKED: &str = "TunnelClusterNotLinked";
-/// Requests of each client that a change is between, at least.
+/// Least number of reads after the rotation.
 const SOME: usize = 40;
-/// What `helm uninstall` leaves, as the chart's page says.
+/// The namespace that `helm uninstall` leaves, as the chart's page says.
 const KEPT: &str = "vela-system-clusters";
 
-/// A person with a hub, a member that it can dial, `berlin`, and one behind NAT, `oslo`.
+/// An operator with a hub, a member that the hub can dial, `berlin`, and one behind NAT, `oslo`.
 struct Walk<'a> {
     testbed: &'a Testbed,
     berlin: &'a Cluster,
@@ -50,12 +50,12 @@ pub(crate) fn walk(testbed: &Testbed) -> Result<()> {
     let members = [Inventory::of(&testbed.member)?, Inventory::of(berlin)?];
     testbed.hide_member(true)?;
     let walked = walk.through(hub, &members);
-    // The tests after this one can use the member, however it ended.
+    // The tests after this one can use the member, even if this one failed.
     testbed.hide_member(false)?;
     walked
 }
 
-/// One of the README's first commands, said of this place.
+/// One of the README's first commands, with this testbed's registry.
 fn first(number: usize) -> Result<String> {
     let mut commands = part(README, "Two commands install ", "![A terminal", "sh")?;
     ensure!(commands.len() == 3, "{commands:?}");
@@ -80,7 +80,7 @@ impl Walk<'_> {
         self.uninstall(hub)
     }
 
-    /// What a new cluster makes by itself is there.
+    /// Waits for the objects that a new cluster makes by itself, and starts a pod.
     fn settle(&self) -> Result<()> {
         let account =
             || self.operator.run("kubectl --context berlin get serviceaccount/default configmap/kube-root-ca.crt");
@@ -92,15 +92,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// By the README's first commands, of which this is the first; and then for agents too. Then
-    /// nothing more comes on the hub by itself.
+    /// Installs with the first of the README's commands, and then for agents too. After that, the
+    /// hub makes no more objects by itself.
     fn install(&self) -> Result<()> {
         self.operator.run(&first(0)?)?;
         let server = repository("tunnel-server");
         self.operator.run(&format!(
             "kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository={server}"
         ))?;
-        // The hub looks every few seconds at an API that it could not use.
+        // The hub checks an unavailable API again every few seconds.
         wait::until("the hub to use the API", LIMIT, || {
             let checked = self.operator.run("kubectl clusters check")?;
             ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
@@ -119,19 +119,19 @@ impl Walk<'_> {
     fn join(&self) -> Result<()> {
         let joined = self.operator.run(&first(1)?)?;
         ensure!(joined.contains("berlin joined: it answers the gateway"), "{joined}");
-        // The second screen shows her own pods, which run.
+        // The second screen shows the operator's own pods, which run.
         let pods = self.operator.run(&first(2)?)?;
         ensure!(pods.starts_with("CLUSTER") && runs(&pods, "berlin", "cart"), "{pods}");
-        // Nobody can dial the other one. What this leaves, the next one completes.
+        // The hub cannot dial the other member. The next command completes what this one leaves.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
-        // The agent's image is where the hub's are from.
+        // The agent's image comes from the same registry as the hub's.
         let joined = self.operator.run("kubectl clusters join oslo --tunnel --rights view -l env=prod")?;
         ensure!(joined.contains("oslo joined") && joined.contains("serviceaccount:cluster-gateway:oslo"), "{joined}");
         Ok(())
     }
 
-    /// All at a glance.
+    /// Checks that the overviews show everything.
     fn look(&self) -> Result<()> {
         wait::until("both agents", LIMIT, || {
             let listed = self.operator.run("kubectl clusters list")?;
@@ -160,7 +160,7 @@ impl Walk<'_> {
         })
     }
 
-    /// One agent more, for which no node is free.
+    /// Adds an agent for which no node is free.
     fn lack(&self) -> Result<()> {
         let oslo = "kubectl --context oslo";
         let scale = format!("{oslo} -n {NAMESPACE} scale deployment tunnel-agent --replicas");
@@ -178,7 +178,7 @@ impl Walk<'_> {
         wait::until_true("check to miss none", LIMIT, checked)
     }
 
-    /// Its agents end, and everybody says which hop that is.
+    /// Ends its agents, and checks that all reports name the failing hop.
     fn lose(&self, prometheus: &Prometheus) -> Result<()> {
         prometheus.wait_for(UNLINKED, "oslo", false)?;
         let scale = |replicas| {
@@ -192,8 +192,8 @@ impl Walk<'_> {
         prometheus.wait_for(UNLINKED, "oslo", false)
     }
 
-    /// Its agents are killed, and say nothing before they go. A kubelet starts them again at once,
-    /// and then later and later.
+    /// Kills its agents, which report nothing before they end. A kubelet restarts them at once, and
+    /// then after longer and longer pauses.
     fn kill(&self, prometheus: &Prometheus) -> Result<()> {
         let restarts = || {
             let path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}";
@@ -220,9 +220,9 @@ impl Walk<'_> {
         self.operator.ended("check oslo", 0).map(drop)
     }
 
-    /// Everybody says that the agents are away. `again`: what keeps them away.
+    /// Checks that all reports say that the agents are away. `again` keeps them away.
     fn is_told(&self, prometheus: &Prometheus, again: impl Fn() -> Result<()>) -> Result<()> {
-        // While the agents go, one request of a probe may find them and the next may not.
+        // While the agents end, one request of a probe may reach them and the next may not.
         wait::until("the link to be gone", LIMIT, || {
             again()?;
             let probed = self.operator.ended("probe oslo", 1)?;
@@ -260,7 +260,8 @@ impl Walk<'_> {
         })
     }
 
-    /// What a browser is shown, once the cluster was looked at: its events tell that first.
+    /// A page of the dashboard as a browser shows it, once the cluster was checked, which the
+    /// page's events report first.
     fn page(&self, path: &str) -> Result<String> {
         self.operator.run(&format!(
             "rm -f page.address
@@ -273,7 +274,7 @@ impl Walk<'_> {
         ))
     }
 
-    /// Where the metrics of the hub's programs are.
+    /// Addresses of the metrics of the hub's programs.
     fn targets(&self) -> Result<Targets> {
         let of = |name: &str, port: u16| -> Result<Vec<String>> {
             let pods = self.testbed.hub.get(&format!("pods -n vela-system -l app.kubernetes.io/name={name}"))?;
@@ -286,7 +287,7 @@ impl Walk<'_> {
         Ok(Targets { servers: of("tunnel-server", METRICS)?, gateways: of("cluster-gateway", SECURE)?, token })
     }
 
-    /// Under load, without a failed request.
+    /// Rotates credentials under load, without a failed request.
     fn rotate(&self) -> Result<()> {
         let load = Load::start(&self.testbed.hub, &[("berlin", self.berlin), ("oslo", &self.testbed.member)])?;
         let rotated = self.operator.run("kubectl clusters rotate berlin --member-context berlin")?;
@@ -300,8 +301,8 @@ impl Walk<'_> {
         load::clean(&[&self.testbed.hub, &self.testbed.member, self.berlin])
     }
 
-    /// Nothing is left of the clusters: the hub has what it had when it was installed, and the
-    /// members what they had before.
+    /// Checks that nothing is left of the clusters: the hub has the same objects as after its
+    /// installation, and the members the same as before.
     fn detach(&self, installed: &Inventory, [member, direct]: &[Inventory; 2]) -> Result<()> {
         for cluster in ["berlin", "oslo"] {
             let told = self.operator.ended(&format!("detach {cluster} --member-context {cluster} --yes"), 0)?;
@@ -314,7 +315,7 @@ impl Walk<'_> {
         installed.wait_restored(&self.testbed.hub, |_| false).context("of the clusters")
     }
 
-    /// Nothing is left on the hub but what the documentation says.
+    /// Checks that nothing is left on the hub but what the documentation names.
     fn uninstall(&self, hub: &Inventory) -> Result<()> {
         self.operator.run(
             "helm uninstall cluster-gateway -n vela-system
@@ -327,13 +328,13 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a table of pods has one of this name that runs.
+/// Whether a table of pods has a running pod of this name.
 fn runs(pods: &str, cluster: &str, pod: &str) -> bool {
     let is_it = |row: &str| row.starts_with(&format!("{cluster} ")) && row.contains(&format!(" {pod}"));
     pods.lines().any(|row| is_it(row) && row.contains(" 1/1 ") && row.contains(" Running "))
 }
 
-/// How many links of agents the page of a cluster tells of each tunnel-server.
+/// The number of agents' links that the page of a cluster shows for each tunnel-server.
 fn links(page: &str) -> Result<Vec<usize>> {
     let (_, told) = page.split_once("<dt>Links</dt><dd>").with_context(|| format!("no links: {page}"))?;
     let (told, _) = told.split_once("</dd>").context("no end of the links")?;
@@ -341,7 +342,7 @@ fn links(page: &str) -> Result<Vec<usize>> {
     told.split(", ").map(|one| of(one).with_context(|| format!("no tunnel-server's: {told}"))).collect()
 }
 
-/// A namespace and what every namespace has.
+/// Whether the object is a namespace, or one that every namespace has.
 pub(crate) fn namespaces_own(object: &str) -> bool {
     object.starts_with("Namespace ") || object.ends_with(" kube-root-ca.crt") || object.ends_with(" default")
 }
