@@ -1,9 +1,9 @@
-//! Our programs as images have them: built, made to do all that [`harness`] has, and built again by
-//! what was seen of that (profile-guided optimization,
+//! Our programs as images have them: built, trained with everything in [`harness`], and built again
+//! with the recorded profile (profile-guided optimization,
 //! <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
 //!
-//! Everything is kept below the target directory: what has not changed is not built again, and the
-//! same programs are not trained twice.
+//! Everything is kept below the target directory: unchanged code is not built again, and the same
+//! programs are not trained twice.
 
 mod toolchain;
 mod training;
@@ -22,16 +22,16 @@ use hub_tests::scratch::{self, Scratch};
 use self::toolchain::Toolchain;
 pub use self::training::train;
 
-/// Below the target directory.
+/// Directory below the target directory.
 const DIRECTORY: &str = "trained";
-/// What a profile is called, with its content's hash: cargo looks at a flag, not at the file it
-/// names.
+/// Prefix and suffix of a profile's file name, with its content's hash between them: cargo compares
+/// the flag, not the file that it names.
 const PROFILE: (&str, &str) = ("seen-", ".profdata");
-/// Often enough that what is done once, at the start, counts for nothing.
+/// Rounds of training: so many that work at the start counts for nothing.
 const ROUNDS: usize = 10;
 
-/// Where the programs are. The first time takes as long as two builds with the whole program in one
-/// unit.
+/// Builds the programs, and returns their directory. The first time takes as long as two builds
+/// with the whole program in one unit.
 pub fn build() -> Result<PathBuf> {
     let tools = Toolchain::here()?;
     let root = scratch::target().join(DIRECTORY);
@@ -46,7 +46,7 @@ pub fn build() -> Result<PathBuf> {
     tools.build(&root.join("programs"), &format!("-Cprofile-use={}", profile.display()))
 }
 
-/// Runs the programs in `watched`, which say in `raw` what they did. Replaces earlier profiles.
+/// Runs the programs in `watched`, which write their records to `raw`. Replaces earlier profiles.
 fn learn(tools: &Toolchain, root: &Path, raw: &Path, watched: &Path) -> Result<PathBuf> {
     drop(fs::remove_dir_all(raw)); // of earlier programs, if any
     let scratch = Scratch::create()?;

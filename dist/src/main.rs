@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Those that images are made of.
+/// The programs that have an image.
 fn programs() -> impl Iterator<Item = Program> {
     Program::TRAINED.into_iter().chain([Program::Controllers])
 }

@@ -9,20 +9,20 @@ use anyhow::{Context as _, Result, ensure};
 
 use harness::program::{Profile, Program};
 
-/// What rustup calls the tools for profiles.
+/// rustup's name of the tools for profiles.
 const COMPONENT: &str = "llvm-tools";
 
 pub struct Toolchain {
-    /// The machine's own triple.
+    /// Target triple of this machine.
     host: String,
-    /// Of the compiler's own LLVM: others may not know its format.
+    /// Tool of the compiler's own LLVM: another version may not know the profiles' format.
     profdata: PathBuf,
 }
 
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// The one that builds this workspace; its tools are installed if they are missing.
+    /// The toolchain that builds this workspace; its tools are installed if they are missing.
     pub fn here() -> Result<Self> {
         let said = output(Command::new("rustc").arg("-vV"))?;
         let host = said.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc does not name its host")?;
@@ -38,27 +38,27 @@ impl Toolchain {
         Ok(Self { host: host.to_owned(), profdata })
     }
 
-    /// Builds our programs with one more compiler flag; returns where they are.
+    /// Builds our programs with one more compiler flag; returns their directory.
     pub fn build(&self, directory: &Path, flag: &str) -> Result<PathBuf> {
         let mut flags = env::var_os("RUSTFLAGS").unwrap_or_default();
         flags.push(" ");
         flags.push(flag);
         let mut cargo = Program::building(Profile::Shipped);
-        // With the target named, the flag is for our programs alone: what runs during the build is
-        // neither watched nor trained.
+        // With the target named, the flag is for our programs alone: build scripts and macros are
+        // neither recorded nor trained.
         cargo.args(["--target", &self.host]).arg("--target-dir").arg(directory).env("RUSTFLAGS", flags);
         ensure!(cargo.status().context("cannot run cargo")?.success(), "our programs do not build with {flag}");
         Ok(directory.join(&self.host).join(Profile::Shipped.name()))
     }
 
-    /// Makes one profile of all that programs wrote into `raw`.
+    /// Merges all records in `raw` into one profile.
     pub fn merge(&self, raw: &Path, merged: &Path) -> Result<()> {
         let words: [OsString; 4] = ["merge".into(), "--output".into(), merged.into(), raw.into()];
         output(Command::new(&self.profdata).args(words)).map(drop)
     }
 }
 
-/// What `command` prints. From the workspace: there rustup finds which toolchain it wants.
+/// The output of `command`, run in the workspace: there rustup finds the required toolchain.
 fn output(command: &mut Command) -> Result<String> {
     let done = command.current_dir(env!("CARGO_MANIFEST_DIR")).output();
     let done = done.with_context(|| format!("cannot run {}", command.get_program().display()))?;

@@ -1,4 +1,4 @@
-//! Everything that a harness has, done by programs that run as anywhere else.
+//! Runs everything in [`harness`] with programs started as in production.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use harness::usage::Tree;
 use harness::{Floor, Harness, Player, gateway, tunnel};
 
-/// For a program to end after SIGTERM: longer than any of ours drains.
+/// Time for a program to end after SIGTERM: longer than any of ours drains.
 const END: Duration = Duration::from_mins(1);
 
-/// Ended politely, it writes what was seen of it.
+/// A running program. It writes its record only if it ends on SIGTERM.
 struct Trainee {
     process: Process,
     program: PathBuf,

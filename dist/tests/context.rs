@@ -1,7 +1,7 @@
-//! What the Dockerfile builds is made of nothing that its context lacks.
+//! The Dockerfile builds nothing from files that its context lacks.
 //!
-//! `.dockerignore` hides pages and charts, and no docker is here to notice a source that includes
-//! one of them. Cargo tells what each program was made of.
+//! `.dockerignore` hides pages and charts, and no docker runs here that would notice a source that
+//! includes one of them. Cargo's build records list the sources of each program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,14 +11,14 @@ use std::process::Command;
 use harness::program::Program;
 use serde_json::Value;
 
-/// What the Dockerfile runs, beside what that builds.
+/// The program that the Dockerfile runs, besides the programs which that one builds.
 const DIST: &str = "dist";
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("a workspace")
 }
 
-/// The crates of the workspace that a program is built of: its own, and those it depends on.
+/// The workspace's crates in a program: its own, and those it depends on.
 fn crates(metadata: &Value, program: &str) -> BTreeSet<String> {
     let packages = metadata["packages"].as_array().expect("packages");
     let named = |name: &str| packages.iter().find(|package| package["name"] == name).expect("a package");
@@ -37,7 +37,7 @@ fn crates(metadata: &Value, program: &str) -> BTreeSet<String> {
     found
 }
 
-/// The name of a package's target of a kind: the first, or the one of that name.
+/// The name of a package's target of a kind: the first one, or the one named `name`.
 fn target<'a>(package: &'a Value, kind: &str, name: Option<&str>) -> Option<&'a str> {
     let mut targets = package["targets"].as_array()?.iter();
     let found = targets.find(|one| one["kind"][0] == kind && name.is_none_or(|name| one["name"] == name))?;
@@ -53,7 +53,7 @@ fn metadata(root: &Path) -> Value {
 }
 
 /// The compiler's list of a library's sources, if it was built here. Cargo's own list of a whole
-/// program is written only where somebody asks for that program, which tests do not.
+/// program is written only when that program is built by name, which tests do not do.
 fn sources(library: &str) -> Option<String> {
     let executable = std::env::current_exe().expect("this test");
     let mut newest = None;
@@ -63,7 +63,7 @@ fn sources(library: &str) -> Option<String> {
             continue;
         };
         let text = fs::read_to_string(entry.path()).expect("a list");
-        // That of the library itself, not of its tests, which read more.
+        // The line of the library itself, not of its tests, which read more.
         let output = format!("lib{library}-{hash}.rlib: ");
         let Some((_, files)) = text.lines().find_map(|line| line.split_once(&output)) else { continue };
         let built = entry.metadata().and_then(|file| file.modified()).expect("a time");
@@ -74,14 +74,15 @@ fn sources(library: &str) -> Option<String> {
     newest.map(|(_, files)| files)
 }
 
-/// The files among them that are the workspace's own: what a build makes is made there, too.
+/// The workspace's own files among `sources`, without files that a build generates, since docker's
+/// build generates them, too.
 fn files(sources: &str, root: &Path) -> Vec<String> {
     let all = sources.split_whitespace().map(|file| root.join(file).canonicalize().unwrap_or_else(|_| file.into()));
     let own = all.filter_map(|file| Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()));
     own.filter(|file| !file.starts_with("target/")).collect()
 }
 
-/// Whether `.dockerignore` hides the file: by a pattern for it, or for a directory above it.
+/// Whether `.dockerignore` hides the file: with a pattern for it, or for a directory above it.
 fn is_hidden(patterns: &str, file: &str) -> bool {
     let patterns = patterns.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let parts: Vec<&str> = file.split('/').collect();
@@ -127,7 +128,7 @@ fn programs_are_built_of_what_the_context_has() {
         assert!(wrong.is_empty(), "{library} is built of what .dockerignore hides: {wrong:?}");
         read.insert(library);
     }
-    // This crate alone may be built without the programs; never some of them.
+    // This crate may be built without the programs, but not with only some of them.
     let programs = ["gateway", "tunnel_server", "tunnel_agent", "controllers"];
     let built = programs.iter().filter(|program| read.contains(**program)).count();
     assert!(built == 0 || missing.is_empty(), "not built: {missing:?}, of {read:?}");
