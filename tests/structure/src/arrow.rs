@@ -1,14 +1,14 @@
-//! Who takes from whom, and where that is written.
+//! Which name uses which, and where that is written.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One name that `from` takes from `to`.
+/// One use of `to` by `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrow {
     pub from: String,
     pub to: String,
-    /// Below the workspace's directory.
+    /// Path below the workspace's directory.
     pub file: PathBuf,
     /// Counted from 1.
     pub line: usize,

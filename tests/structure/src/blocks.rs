@@ -5,22 +5,22 @@
 //! with `section`, directly below a heading: then it holds for all blocks below that heading which
 //! have none of their own.
 
-/// Languages of fenced blocks that are commands. A block that is only indented has none, and is
-/// commands too: everything else is fenced.
+/// Languages of fenced blocks of commands. A block that is only indented has no language, and
+/// counts as commands too: everything else is fenced.
 const COMMANDS: [&str; 4] = ["sh", "shell", "bash", "console"];
-/// So many words are a place on a page.
+/// Least number of words that identify a place on a page.
 const WORDS: usize = 3;
-/// A heading is more than its sign.
+/// Length of a heading's sign; a quoted heading is longer.
 const SIGN: usize = 4;
-/// A reason is a phrase, not a word.
+/// Length that a reason must exceed: a reason is a phrase, not a word.
 const REASON: usize = 15;
 
-/// Commands of a page.
+/// A block of commands of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Counted from 1.
     pub line: usize,
-    /// `None` of an indented block.
+    /// `None` for an indented block.
     pub language: Option<String>,
     pub text: String,
     pub mark: Option<String>,
@@ -28,14 +28,14 @@ pub struct Block {
     pub above: String,
 }
 
-/// What a mark says.
+/// Content of a mark.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mark<'a> {
     RunBy { file: &'a str, function: &'a str },
     NotRun { reason: &'a str },
 }
 
-/// What is read of a page so far.
+/// State of reading a page.
 #[derive(Default)]
 struct Reader {
     found: Vec<Block>,
@@ -55,7 +55,7 @@ struct Section {
     text: String,
 }
 
-/// The line before, blank ones left out.
+/// Kind of the previous line that is not blank.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Line {
     #[default]
@@ -80,7 +80,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
 // === impl Reader ===
 
 impl Reader {
-    /// `is_free`: no paragraph goes on in this line.
+    /// `is_free`: the line continues no paragraph.
     fn line(&mut self, number: usize, line: &str, is_free: bool) {
         let words = line.trim();
         if let Some(open) = self.open.as_mut().filter(|open| open.language.is_some()) {
@@ -151,14 +151,14 @@ fn add(text: &mut String, line: &str) {
 // === impl Block ===
 
 impl Block {
-    /// The heading right above it, without its sign; empty: there is none.
+    /// The heading directly above the block, without its sign; empty if there is none.
     pub fn heading(&self) -> &str {
         let heading = self.above.lines().rfind(|line| line.starts_with('#')).unwrap_or_default();
         heading.trim_start_matches('#').trim_start()
     }
 
-    /// Its commands, without what they print, notes behind them, and empty lines. One goes on in
-    /// the next line behind a backslash or a pipe.
+    /// The block's commands, without their output, notes behind it, and empty lines. A command
+    /// continues in the next line after a backslash or a pipe.
     pub fn commands(&self) -> Vec<String> {
         let piped: Vec<&str> = self.text.split(" |\n").map(str::trim_start).collect();
         let text = piped.join(" | ").replace("\\\n", " ");
@@ -169,11 +169,11 @@ impl Block {
         }
     }
 
-    /// What its mark says, or what is wrong with it.
+    /// The content of the block's mark, or what is wrong with it.
     ///
     /// # Errors
     ///
-    /// It has no mark, or one that says nothing.
+    /// The block has no mark, or one without content.
     pub fn mark(&self) -> Result<Mark<'_>, String> {
         let mark = self.mark.as_deref().ok_or("no mark: run it in a test, or say why none does")?;
         if let Some(reason) = mark.strip_prefix("not run:") {
@@ -187,8 +187,8 @@ impl Block {
     }
 }
 
-/// The files and directories that a reason names. A file without a directory is where the one
-/// before it is.
+/// The files and directories in a reason. A file without a directory is in that of the previous
+/// one.
 pub fn named(reason: &str) -> Vec<String> {
     let words = reason.split_whitespace().map(|word| word.trim_matches([',', ';', ':', '(', ')', '`']));
     let mut found: Vec<String> = Vec::new();
@@ -204,9 +204,9 @@ pub fn named(reason: &str) -> Vec<String> {
     found
 }
 
-/// Why the test `function` of a `source` does not run `block` of `page`, if it does not: it
-/// has to be there, and to have each command as the page has it, or to read the page and to say
-/// where on it.
+/// The reason why the test `function` of a `source` does not run `block` of `page`, if it does not:
+/// the test must exist, and either contain each command as written on the page, or read the page
+/// and quote the place on it.
 pub fn unrun(source: &str, function: &str, page: &str, block: &Block) -> Option<String> {
     if !source.contains(&format!("fn {function}(")) {
         return Some(format!("there is no test {function}"));
@@ -223,8 +223,8 @@ pub fn unrun(source: &str, function: &str, page: &str, block: &Block) -> Option<
     }
 }
 
-/// Whether `source` quotes something by which the block is found: of a heading, a bold lead, a
-/// mark, or some words of what is above or in it.
+/// Whether `source` quotes a text that locates the block: part of a heading, a bold lead, a mark,
+/// or some words above or in it.
 fn finds(source: &str, block: &Block) -> bool {
     let quotes = source.split('"').map(|quote| quote.replace("\\n", "\n").trim().to_owned());
     let begins = |quote: &str| ["#", "**", "<!--"].iter().any(|sign| quote.starts_with(sign)) && quote.len() > SIGN;

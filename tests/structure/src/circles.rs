@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arrow::Arrow;
 
-/// Names that reach each other, with the arrows between them: the first place of each. A name alone
-/// is no circle.
+/// Names that reach each other, with the first arrow between each two of them. A name alone is no
+/// circle.
 #[derive(Debug)]
 pub struct Circle<'a> {
     pub names: BTreeSet<&'a str>,
@@ -30,7 +30,7 @@ pub fn circles(arrows: &[Arrow]) -> Vec<Circle<'_>> {
     circles
 }
 
-/// To whom arrows lead from each name; an arrow to itself is none.
+/// The names that arrows from each name lead to; an arrow to itself does not count.
 fn neighbours(arrows: &[Arrow]) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in arrows.iter().filter(|arrow| arrow.from != arrow.to) {

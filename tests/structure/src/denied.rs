@@ -1,27 +1,27 @@
-//! What `deny.toml` says of dependencies, as far as it is read here: `cargo deny` itself is a large
+//! The lists in `deny.toml`, as far as these tests use them: `cargo deny` itself is a large
 //! program, and nothing has to be built to find a licence.
 
-/// The quoted words of the list `key` in `text`, comments left out; `name` of a table in it.
+/// The quoted words of the list `key` in `text`, without comments; of tables, only the `name`.
 ///
 /// # Panics
 ///
-/// There is no such list.
+/// If there is no such list.
 pub fn list(text: &str, key: &str) -> Vec<String> {
     entries(text, key).into_iter().filter_map(|words| words.into_iter().next()).collect()
 }
 
-/// The versions of `skip` in `text`, each with its crate.
+/// The versions in the list `skip` of `text`, each with its crate.
 ///
 /// # Panics
 ///
-/// There is no such list, or an entry of another form: a name alone lets any version through.
+/// If there is no such list, or an entry has another form: a name alone would allow any version.
 pub fn skipped(text: &str) -> Vec<(String, String)> {
     let pair = |words: Vec<String>| <[String; 2]>::try_from(words).map(Into::into).expect("a crate and a version");
     entries(text, "skip").into_iter().map(pair).collect()
 }
 
-/// What is wrong with `skipped`, where a lock file has `locked`: of each crate, the newest version
-/// needs no entry, and each older one has to have its own.
+/// Errors in `skipped`, for a lock file with `locked`: the newest version of each crate needs no
+/// entry, and each older one must have its own.
 pub fn unskipped(locked: &[(String, String)], skipped: &[(String, String)]) -> Vec<String> {
     let mut older: Vec<&(String, String)> = Vec::new();
     for one in locked {
@@ -39,7 +39,7 @@ pub fn unskipped(locked: &[(String, String)], skipped: &[(String, String)]) -> V
     without.chain(idle.map(|(name, version)| format!("{name} {version} is not one older version"))).collect()
 }
 
-/// Of a version, to compare.
+/// Numbers of a version, for comparison.
 fn parts(version: &str) -> Vec<u64> {
     version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
 }
@@ -54,8 +54,8 @@ fn entries(text: &str, key: &str) -> Vec<Vec<String>> {
     entries.filter(|words: &Vec<String>| !words.is_empty()).collect()
 }
 
-/// Whether the SPDX expression lets one choose `allowed` licences only (SPDX 2.3, annex D; `/` is
-/// the `OR` of older manifests).
+/// Whether the SPDX expression allows a choice with `allowed` licences only (SPDX 2.3, annex D; `/`
+/// is the `OR` of older manifests).
 pub fn permits(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();

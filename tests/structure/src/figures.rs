@@ -1,19 +1,19 @@
-//! Figures on one page that stand on another, and messages that a page quotes from sources.
+//! Figures on one page that are measured on another, and messages that a page quotes from sources.
 
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens_and_literals};
 
-/// Words: what has fewer is a name.
+/// Least number of words of a sentence: a shorter text is a name.
 const SENTENCE: usize = 4;
 
-/// A figure as it is written, and what it says.
+/// A figure: its text and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     pub text: String,
     pub value: f64,
-    /// Places behind the point.
+    /// Number of decimal places.
     places: usize,
-    /// It is how often one figure is in another.
+    /// Whether the figure says how many times one value is another.
     is_ratio: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn units(text: &str) -> Vec<String> {
     units
 }
 
-/// The anchors of `page` that a text links to, and the text without where its links lead.
+/// The anchors of `page` that a text links to, and the text without the targets of its links.
 pub fn linked(text: &str, page: &str) -> (Vec<String>, String) {
     let (mut anchors, mut rest) = (Vec::new(), String::new());
     for (number, part) in text.split("](").enumerate() {
@@ -67,8 +67,8 @@ pub fn figures(text: &str) -> Vec<Figure> {
     found
 }
 
-/// The figures of `unit` that are in none of the `sections`, rounded as they are written. How many
-/// times one is in another has to follow from two of the unit's own.
+/// The figures of `unit` that are in none of the `sections`, rounded as in the text. A ratio must
+/// follow from two of the unit's own figures.
 pub fn unfounded(unit: &str, sections: &str) -> Vec<String> {
     let (own, there) = (figures(unit), figures(sections));
     let measured: Vec<_> = own.iter().filter(|figure| !figure.is_ratio).collect();
@@ -102,8 +102,8 @@ pub fn quoted(page: &str, head: &str, column: usize) -> Vec<String> {
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
-/// What the string literals of a source say, without those of its tests: each in a line, with `#`
-/// for what is filled in.
+/// The string literals of a source without its tests: each on one line, with `#` for each
+/// placeholder.
 pub fn literals(source: &str) -> String {
     let tokens = tests_out(&tokens_and_literals(source));
     tokens.iter().filter_map(Token::literal).map(|literal| filled(literal) + "\n").collect()
@@ -127,14 +127,15 @@ fn filled(literal: &str) -> String {
     filled + rest
 }
 
-/// Whether `literals` have a quoted text: `…` ends it early, and its numbers may be filled in.
+/// Whether `literals` contain a quoted text: the text may be shortened by `…`, and its numbers may
+/// be placeholders in the source.
 pub fn is_said(literals: &str, quoted: &str) -> bool {
     let text = quoted.trim_end_matches('…').trim_end();
     let filled: Vec<_> = text.split(' ').map(|word| if word.parse::<f64>().is_ok() { "#" } else { word }).collect();
     literals.contains(text) || literals.contains(&filled.join(" "))
 }
 
-/// The sentences among `literals` that quote none of the `messages`, and begin with none of the
+/// The sentences among `literals` that quote none of the `messages`, and start with none of the
 /// `others`.
 pub fn unlisted<'a>(literals: &'a str, messages: &[String], others: &[&str]) -> Vec<&'a str> {
     let is_sentence = |line: &&str| line.split(' ').count() >= SENTENCE;

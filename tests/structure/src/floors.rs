@@ -1,7 +1,7 @@
-//! The floors: who may stand on whom.
+//! The floors: which crate may depend on which.
 
-/// Crates from the top down, a line a floor. A crate stands on crates of lower floors only, its
-/// tests too.
+/// Crates from the top down, a line a floor. A crate depends on crates of lower floors only, and so
+/// do its tests.
 pub const CRATES: &[&[&str]] = &[
     &["demo-real", "node-tests"],
     &["tunnel-tests", "chaos-tests", "demo", "bench", "count", "fuzz"],
@@ -18,7 +18,7 @@ pub const CRATES: &[&[&str]] = &[
     &["kit", "structure-tests"],
 ];
 
-/// Arrows between crates that [`CRATES`] forbids: from, to, why they are there.
+/// Dependencies between crates that [`CRATES`] forbids: from, to, reason.
 pub const CRATE_EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// Crates whose top-level modules may still point up or in circles.
@@ -27,10 +27,10 @@ pub const EXEMPT: &[&str] = &[];
 /// The order of one crate's top-level modules.
 #[derive(Debug)]
 pub struct Rooms {
-    /// As Cargo names the package.
+    /// Cargo's name of the package.
     pub package: &'static str,
-    /// From the top down, a line a floor. Modules of one floor do not know each other. A module
-    /// that is not named may stand anywhere, but nobody reaches up through it.
+    /// From the top down, a line a floor. Modules of one floor do not use each other. A module
+    /// without a floor may be anywhere, but no path may lead upwards through it.
     pub floors: &'static [&'static [&'static str]],
 }
 

@@ -1,13 +1,14 @@
-//! Texts of one line with a hole, where a string was broken without the `\` that joins its lines.
+//! One-line texts with a gap, where a string was broken without the `\` that joins its lines.
 
 use crate::tests_out::tests_out;
 use crate::tokens::tokens_and_literals;
 
-/// So many spaces within a line are the indentation of the source, not what was meant.
+/// So many spaces within a line are the source's indentation, not part of the text.
 const GAP: &str = "    ";
 
-/// Lines of `source`, from 1, on which a string begins that has a gap between two of its words.
-/// Strings of several lines are left out, since they have columns; so is what is for tests only.
+/// Lines of `source`, counted from 1, on which a string starts that has a gap between two of its
+/// words. Strings of several lines are left out, since they have columns; so is code for tests
+/// only.
 pub fn gaps(source: &str) -> Vec<usize> {
     let tokens = tests_out(&tokens_and_literals(source));
     let strings = tokens.iter().filter_map(|token| Some((token.line, token.literal()?)));

@@ -1,9 +1,9 @@
-//! Reads the workspace's own text: which crate stands on which ([`manifests`]), and which module
-//! takes from which of those beside it ([`modules`]). What is allowed is data, in [`floors`].
+//! Reads the workspace's own text: which crate depends on which ([`manifests`]), and which module
+//! uses which of its siblings ([`modules`]). What is allowed is data, in [`floors`].
 //!
-//! The reading is lexical: comments, strings and what is compiled for tests only are left out, and
-//! every path that starts at the crate's root or climbs is an arrow. A macro that builds paths is
-//! not seen through.
+//! The reading is lexical: comments, strings and code for tests only are left out, and every path
+//! that starts at the crate's root or at a module above is an arrow. Paths that a macro builds are
+//! not found.
 
 pub mod arrow;
 pub mod blocks;

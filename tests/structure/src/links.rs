@@ -1,17 +1,17 @@
-//! Links between the workspace's pages: the file is there, and the heading in it.
+//! Links between the workspace's pages: the file must exist, and have the heading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The targets of a page's links that are not elsewhere on the web.
+/// The targets of a page's links, without those elsewhere on the web.
 pub fn links(text: &str) -> Vec<String> {
     let prose = prose(text);
     let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 
-/// The names by which a page's headings are linked to, as GitHub and mdBook make them: in lower
-/// case, without punctuation, words joined by dashes, and numbered when they come again.
+/// The anchors of a page's headings, as GitHub and mdBook make them: in lower case, without
+/// punctuation, words joined by dashes, and numbered when repeated.
 pub fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen = BTreeMap::<String, usize>::new();
     let headings = prose(text);
@@ -27,7 +27,7 @@ pub fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What is wrong with a link on `page`, if something is. `anchors_of` reads a page.
+/// The error of a link on `page`, if it has one. `anchors_of` reads a page.
 pub fn broken(page: &Path, link: &str, anchors_of: impl Fn(&Path) -> Option<BTreeSet<String>>) -> Option<String> {
     let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
     let target: PathBuf = if file.is_empty() { page.to_path_buf() } else { page.with_file_name("").join(file) };
@@ -42,8 +42,9 @@ pub fn broken(page: &Path, link: &str, anchors_of: impl Fn(&Path) -> Option<BTre
     }
 }
 
-/// What mdBook would not show as it stands: links to files that are not in `book`, which it does
-/// not copy; tags, which a browser hides; and includes, which it replaces, in blocks of code too.
+/// Parts of a page that mdBook would not show unchanged: links to files outside `book`, which it
+/// does not copy; tags, which a browser hides; and includes, which it replaces even in blocks of
+/// code.
 pub fn unfit_for_a_book(book: &Path, page: &Path, text: &str) -> Vec<String> {
     let file = |link: &str| link.split('#').next().unwrap_or_default().to_owned();
     let is_outside = |link: &String| {
@@ -61,17 +62,17 @@ pub fn unfit_for_a_book(book: &Path, page: &Path, text: &str) -> Vec<String> {
     unfit
 }
 
-/// A file of the workspace that a page only names, since it is no page of the book.
+/// A file of the workspace that a page only names, since the file is no page of the book.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Named {
     pub file: String,
-    /// In quotation marks behind it.
+    /// The heading in quotation marks after it.
     pub heading: Option<String>,
-    /// In backquotes and parentheses behind it: functions of that file.
+    /// The functions of that file in backquotes, in parentheses after it.
     pub functions: Vec<String>,
 }
 
-/// The files in backquotes, each with what a page says is in it.
+/// The files in backquotes, each with the heading and functions that the page names.
 pub fn named(text: &str) -> Vec<Named> {
     let prose = prose(text);
     let quotes: Vec<&str> = prose.split('`').collect();
@@ -88,8 +89,8 @@ pub fn named(text: &str) -> Vec<Named> {
     (1..quotes.len()).step_by(2).filter_map(of).collect()
 }
 
-/// What is in backquotes in the parentheses that open in the first of `pieces`, which are in and
-/// between backquotes by turns.
+/// The texts in backquotes within the parentheses that open in the first of `pieces`, which are
+/// alternately outside and inside backquotes.
 fn listed(pieces: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for pair in pieces.chunks_exact(2) {
@@ -102,18 +103,18 @@ fn listed(pieces: &[&str]) -> Vec<String> {
     found
 }
 
-/// On one line, with single blanks.
+/// The text on one line, with single blanks.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a `source` has a function that is called so, whoever's it is.
+/// Whether a `source` has a function of this name, of any type.
 pub fn has_function(source: &str, name: &str) -> bool {
     let name = name.rsplit("::").next().unwrap_or(name);
     source.split(&format!("fn {name}")).skip(1).any(|rest| rest.starts_with(['(', '<']))
 }
 
-/// Without blocks of code.
+/// The text without blocks of code.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let lines = text.lines().filter(|line| {

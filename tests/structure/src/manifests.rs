@@ -1,4 +1,4 @@
-//! The arrows between the workspace's crates, as their manifests have them.
+//! The dependencies between the workspace's crates, from their manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use crate::arrow::Arrow;
 #[derive(Debug)]
 pub struct Package {
     pub name: String,
-    /// Below the workspace's directory.
+    /// Path below the workspace's directory.
     pub directory: PathBuf,
-    /// As sources name its library.
+    /// Name of its library in sources.
     pub library: String,
-    /// To other packages of the workspace, for their tests and build scripts too.
+    /// Dependencies on other packages of the workspace, including those of tests and build scripts.
     pub arrows: Vec<Arrow>,
     pub dependencies: Vec<Dependency>,
 }
 
-/// What a manifest depends on.
+/// A dependency in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// As Cargo names the package.
+    /// Cargo's name of the package.
     pub name: String,
-    /// Of the manifest, counted from 1.
+    /// Line in the manifest, counted from 1.
     pub line: usize,
     pub is_for_tests: bool,
 }
@@ -32,7 +32,7 @@ pub struct Dependency {
 ///
 /// # Panics
 ///
-/// A manifest cannot be read or does not say what it must.
+/// If a manifest cannot be read or lacks a necessary entry.
 pub fn packages(workspace: &Path) -> Vec<Package> {
     let mut packages: Vec<Package> = members(workspace).into_iter().map(|member| package(workspace, member)).collect();
     let names: Vec<String> = packages.iter().map(|package| package.name.clone()).collect();

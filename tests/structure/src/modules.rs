@@ -9,22 +9,22 @@ use crate::paths::{Read, read, taken_by_root};
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 
-/// How arrows name the root: what `lib.rs` or `main.rs` itself says.
+/// Name of the root in arrows: the code of `lib.rs` or `main.rs` itself.
 pub const ROOT: &str = "the root";
 
-/// So often a name is brought up from one module to another, at the most.
+/// Most times that a name is re-exported from one module to another.
 const BROUGHT_AT_MOST: usize = 8;
 
-/// A library or a program: what one root file declares.
+/// A library or a program: the modules that one root file declares.
 #[derive(Debug)]
 pub struct Tree {
-    /// Of the root file, below the workspace's directory.
+    /// Path of the root file, below the workspace's directory.
     pub root: PathBuf,
-    /// The root file and those of its modules, without what is for tests, from the root down.
+    /// The root file and those of its modules, without code for tests, from the root down.
     pub files: Vec<PathBuf>,
-    /// Top-level modules, in the order they are declared.
+    /// Top-level modules, in the order of their declarations.
     pub modules: Vec<String>,
-    /// In the order they are written, file by file. None leads from a module to itself.
+    /// In the order of the text, file by file. None leads from a module to itself.
     pub arrows: Vec<Arrow>,
     /// Arrows between the modules of one module, by its path from the root.
     pub below: BTreeMap<String, Vec<Arrow>>,
@@ -34,7 +34,7 @@ pub struct Tree {
 ///
 /// # Panics
 ///
-/// A declared module has no file, or a file cannot be read.
+/// If a declared module has no file, or a file cannot be read.
 pub fn trees(workspace: &Path, package: &Path) -> Vec<Tree> {
     let roots = ["src/lib.rs", "src/main.rs"].map(|root| package.join(root));
     roots.into_iter().filter(|root| workspace.join(root).exists()).map(|root| tree(workspace, root)).collect()
@@ -66,7 +66,7 @@ fn tree(workspace: &Path, root: PathBuf) -> Tree {
 /// The files of a tree.
 struct Files<'a> {
     workspace: &'a Path,
-    /// By the module's path from the root, which itself has none.
+    /// By the module's path from the root; the path of the root itself is empty.
     found: BTreeMap<Vec<String>, (PathBuf, Read)>,
     order: Vec<Vec<String>>,
 }
@@ -86,9 +86,9 @@ impl Files<'_> {
         }
     }
 
-    /// The innermost module that both `module` and what it names are in, and which of its modules
-    /// each is in. An item of the innermost module itself is the root's, or no arrow further down:
-    /// a module and those in it are one thing.
+    /// The innermost module that contains both `module` and the named item, and the child module of
+    /// each in it. An item of that innermost module itself belongs to the root, or, further down,
+    /// makes no arrow: a module and its children are one unit.
     fn between<'m>(&self, module: &'m [String], path: &[String]) -> Option<(&'m [String], String, String)> {
         let path = self.resolved(path);
         let common = module.iter().zip(&path).take_while(|(one, other)| one == other).count();
@@ -98,7 +98,7 @@ impl Files<'_> {
         Some((parent, from.clone(), to.to_owned()))
     }
 
-    /// `path` with what modules bring up from others replaced by its place.
+    /// `path`, with each re-exported name replaced by the place of its definition.
     fn resolved(&self, path: &[String]) -> Vec<String> {
         let mut path = path.to_vec();
         for _ in 0..BROUGHT_AT_MOST {

@@ -1,8 +1,8 @@
-//! Names that types and functions had once and that nobody understood.
+//! Retired names of types and functions, which nobody understood.
 
 use crate::tokens::{Token, tokens};
 
-/// What a type or a function is not called, and what names it instead
+/// Names that a type or a function must not have, and what to use instead
 /// (`docs/architecture.md#words`).
 pub const RETIRED: [(&str, &str); 12] = [
     ("Ear", "an observer"),
@@ -19,8 +19,8 @@ pub const RETIRED: [(&str, &str); 12] = [
     ("knows_nobody", "is_anonymous_refusal"),
 ];
 
-/// The types and functions of `source` with such a name: the line, from 1, the name, and what to
-/// say instead.
+/// The types and functions of `source` with a retired name: the line, counted from 1, the name, and
+/// its replacement.
 pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
     let tokens = tokens(source);
     tokens.windows(2).filter_map(|pair| declared(pair).map(|(name, instead)| (pair[1].line, name, instead))).collect()

@@ -1,21 +1,22 @@
-//! Paths that lead to the crate's root, and what they name there.
+//! Paths that lead to the crate's root, and the items that they name.
 
 use std::collections::BTreeMap;
 
 use crate::tokens::Token;
 
-/// What a file says of the crate it is in.
+/// What a file uses of the crate it is in.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Read {
     /// Modules that have a file of their own: `mod name;`.
     pub modules: Vec<String>,
-    /// What is named in this crate from its root (`crate::`) or from a module above (`super::`).
+    /// Items of this crate that are named from its root (`crate::`) or from a module above
+    /// (`super::`).
     pub names: Vec<Named>,
-    /// What `use` brings here, by the name it has here.
+    /// Paths that `use` imports, by their local names.
     pub brought: BTreeMap<String, Vec<String>>,
 }
 
-/// Something that a file names.
+/// An item that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// From the root down: `super::b::C` in the module `a::d` is `a`, `b`, `C`.
@@ -23,7 +24,7 @@ pub struct Named {
     pub line: usize,
 }
 
-/// Reads the file of `module`, a path from the root down, which itself has none.
+/// Reads the file of `module`, a path from the root down; the path of the root is empty.
 pub fn read(tokens: &[Token], module: &[String]) -> Read {
     let mut read = Read::default();
     let mut inline: Vec<usize> = Vec::new(); // the braces around each `mod name {` we are in
@@ -57,7 +58,7 @@ pub fn read(tokens: &[Token], module: &[String]) -> Read {
     read
 }
 
-/// What the root takes from its modules: `module::…` outside of a `pub use`.
+/// Items that the root uses of its modules: `module::…` outside of a `pub use`.
 pub fn taken_by_root(tokens: &[Token], modules: &[String]) -> Vec<(String, usize)> {
     let mut names = Vec::new();
     let mut exported = false;
@@ -83,31 +84,31 @@ fn follows(tokens: &[Token], here: usize) -> bool {
     word(tokens, here) == ":" && word(tokens, here + 1) == ":"
 }
 
-/// `pub(in crate::a)` names an ancestor and takes nothing.
+/// `pub(in crate::a)` names an ancestor and uses nothing of it.
 fn in_visibility(tokens: &[Token], here: usize) -> bool {
     here > 0 && word(tokens, here - 1) == "in" && here > 1 && word(tokens, here - 2) == "("
 }
 
-/// Whether a path begins at `here`, and goes on.
+/// Whether a path starts at `here`, and has a second part.
 fn begins(tokens: &[Token], here: usize) -> bool {
     follows(tokens, here + 1) && !(here >= 2 && follows(tokens, here - 2))
 }
 
 /// One end of a path, which braces may split.
 struct Leaf {
-    /// What it is called where it is named: its last name, or the one behind `as`.
+    /// Its local name: its last name, or the one after `as`.
     name: String,
     named: Named,
 }
 
-/// Every end of the path that begins at `here`, said in `module`.
+/// Every end of the path that starts at `here`, resolved in `module`.
 fn leaves(tokens: &[Token], here: usize, module: &[String]) -> Vec<Leaf> {
     let mut found = Vec::new();
     leaves_below(tokens, here, module.to_vec(), &mut found);
     found
 }
 
-/// Reads on at `here`, below `path`, and returns where it ends.
+/// Continues at `here`, below `path`, and returns the position of the end.
 fn leaves_below(tokens: &[Token], mut here: usize, mut path: Vec<String>, found: &mut Vec<Leaf>) -> usize {
     let line = tokens.get(here).map_or(0, |token| token.line);
     loop {
@@ -129,7 +130,7 @@ fn leaves_below(tokens: &[Token], mut here: usize, mut path: Vec<String>, found:
     if renamed { here + 3 } else { here + 1 }
 }
 
-/// The branches within the brace at `here`; returns where it is closed.
+/// The branches within the brace at `here`; returns the position of the closing brace.
 fn split(tokens: &[Token], here: usize, path: &[String], found: &mut Vec<Leaf>) -> usize {
     let mut at = here + 1;
     while !matches!(word(tokens, at), "}" | "") {

@@ -1,18 +1,18 @@
-//! The sources of the programs: what an operator runs, and what it is made of.
+//! The sources of the programs that an operator runs, and of their libraries.
 
 use std::path::{Path, PathBuf};
 
 use crate::manifests::packages;
 use crate::modules::trees;
 
-/// Where the programs are; their libraries are in `crates`.
+/// Directories of the programs; their libraries are in `crates`.
 const PROGRAMS: [&str; 5] = ["cli", "controllers", "gateway", "tunnel-agent", "tunnel-server"];
 
-/// The files of programs and libraries, below `workspace`. Those for tests only are not among them.
+/// The files of programs and libraries, below `workspace`, without those for tests only.
 ///
 /// # Panics
 ///
-/// A manifest or a declared module cannot be read.
+/// If a manifest or a declared module cannot be read.
 pub fn files(workspace: &Path) -> Vec<PathBuf> {
     let packages = packages(workspace);
     let is_product = |directory: &Path| {

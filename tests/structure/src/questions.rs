@@ -1,4 +1,4 @@
-//! Names that ask, `is_…` and `has_…`: whoever asks expects that nothing is another way afterwards.
+//! Names that ask, `is_…` and `has_…`: a caller expects that asking changes nothing.
 
 use crate::tokens::{Token, tokens};
 

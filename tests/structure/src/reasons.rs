@@ -1,10 +1,10 @@
-//! Reasons of conditions, as sources have them: what a user finds on an object has to be on a page.
+//! Reasons of conditions in sources: a reason that a user finds on an object must be on a page.
 
-/// Letters that a reason has at least.
+/// Least number of letters in a reason.
 const SHORTEST: usize = 6;
 
-/// The words in quotes of a source that look like a reason or the type of a condition: a capital,
-/// and letters. Its tests, which are at its end, are left out.
+/// The quoted words of a source that look like a reason or the type of a condition: letters and
+/// digits only, starting with a capital. Its tests, which are at its end, are left out.
 pub fn reasons(source: &str) -> Vec<&str> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
     let mut found: Vec<&str> = Vec::new();

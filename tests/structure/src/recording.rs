@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use crate::blocks::blocks;
 
-/// How long it takes, in milliseconds, until it begins again.
+/// Length of the recording in milliseconds, until it starts again.
 const LENGTH: usize = 30_000;
-/// Of these, how long everything is seen at the end.
+/// Part of it at the end in which everything is visible.
 const REST: usize = 6_000;
-/// From a command to what it prints.
+/// Pause from a command to its output.
 const ANSWER: usize = 1_000;
-/// In characters; longer lines are wrapped.
+/// Width in characters; longer lines are wrapped.
 const COLUMNS: usize = 118;
-/// In pixels, for so many characters.
+/// Width in pixels, for a number of characters.
 const PIXELS: (usize, usize) = (29, 4);
 const LINE: usize = 18;
 const MARGIN: usize = 16;
@@ -58,7 +58,7 @@ fn draw(lines: &[Line<'_>]) -> String {
     );
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.text.is_empty()) {
         let (y, at) = (MARGIN + (number + 1) * LINE - LINE / 4, line.at * 1_000 / LENGTH);
-        // Without animation everything is seen.
+        // Without animation everything is visible.
         let appears = format!(
             "<animate attributeName=\"opacity\" calcMode=\"discrete\" values=\"0;1\" keyTimes=\"0;0.{at:03}\" \
              dur=\"{LENGTH}ms\" repeatCount=\"indefinite\"/>"

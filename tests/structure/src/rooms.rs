@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::arrow::Arrow;
 
-/// Ways from one named room to another that is not below it: an arrow, or several through rooms
-/// that have no place in `floors`.
+/// Ways from one crate or module with a floor to another that is not below it: an arrow, or several
+/// through names that have no place in `floors`.
 ///
-/// `floors` is read from the top down. Each forbidden pair is told once, by its shortest way.
+/// `floors` is read from the top down. Each forbidden pair is reported once, by its shortest way.
 pub fn climbs<'a>(floors: &[&[&str]], arrows: &'a [Arrow]) -> Vec<Vec<&'a Arrow>> {
     let floor = |name: &str| floors.iter().position(|floor| floor.contains(&name));
     let mut found = Vec::new();

@@ -3,14 +3,14 @@
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 
-/// Lines of a file, tests and all: more than that is two files.
+/// Most lines of a file, with its tests: a longer one should be two files.
 pub const FILE: usize = 500;
-/// Lines of a file without its tests: less than that is a crumb of its neighbour.
+/// Lines of a file without its tests: a shorter one should be part of its neighbour.
 pub const CRUMB: usize = 40;
-/// Of all files, in percent.
+/// Most files shorter than [`CRUMB`], in percent of all files.
 pub const MOST_CRUMBS: usize = 5;
-/// Lines of a function, from `fn` to its closing brace, but for one in a hundred. The most that any
-/// may have is in `clippy.toml`.
+/// Most lines of a function, from `fn` to its closing brace, except for one function in a hundred.
+/// The limit for all functions is in `clippy.toml`.
 pub const FUNCTION: usize = 40;
 
 /// A function with a body.
@@ -28,13 +28,13 @@ pub fn lines(source: &str) -> usize {
     source[..end].trim_end().lines().count()
 }
 
-/// The functions of `source`, those for tests left out.
+/// The functions of `source`, without those for tests.
 pub fn functions(source: &str) -> Vec<Function> {
     let tokens = tests_out(&tokens(source));
     (0..tokens.len()).filter_map(|at| function(&tokens[at..])).collect()
 }
 
-/// The one that begins with the first of `tokens`.
+/// The function that starts with the first of `tokens`.
 fn function(tokens: &[Token]) -> Option<Function> {
     let [keyword, name, rest @ ..] = tokens else { return None };
     let is_name = name.text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_');

@@ -1,8 +1,8 @@
-//! What is compiled for tests only is no arrow.
+//! Removes code that is compiled for tests only: it makes no arrow.
 
 use crate::tokens::Token;
 
-/// Words an item or a statement starts with. What starts otherwise is a field, a variant or an arm,
+/// Words with which an item or a statement starts. Anything else is a field, a variant or an arm,
 /// and ends at a comma.
 const ITEMS: [&str; 18] = [
     "async",
@@ -25,8 +25,7 @@ const ITEMS: [&str; 18] = [
     "use",
 ];
 
-/// `tokens` without what stands under `#[cfg(test)]`; of a file that starts with `#![cfg(test)]`,
-/// nothing.
+/// `tokens` without code under `#[cfg(test)]`; empty for a file that starts with `#![cfg(test)]`.
 pub fn tests_out(tokens: &[Token]) -> Vec<Token> {
     if at(tokens, 0, &["#", "!", "[", "cfg", "(", "test", ")", "]"]) {
         return Vec::new();
@@ -48,7 +47,7 @@ fn at(tokens: &[Token], here: usize, words: &[&str]) -> bool {
     tokens.len() >= here + words.len() && tokens[here..].iter().zip(words).all(|(token, word)| token.text == *word)
 }
 
-/// The first token after the item, with its attributes, that starts at `here`.
+/// The first token after the item that starts, with its attributes, at `here`.
 fn end_of_item(tokens: &[Token], mut here: usize) -> usize {
     while at(tokens, here, &["#", "["]) {
         here = closed(tokens, here + 1);
@@ -78,8 +77,8 @@ fn end_of_item(tokens: &[Token], mut here: usize) -> usize {
     here
 }
 
-/// After a closing brace: `use a::{b};`, `let c = D { e };`, `if f {} else {}`, `G { h } => …`,
-/// `g: I { .. },`.
+/// Whether the item goes on after a closing brace: `use a::{b};`, `let c = D { e };`, `if f {} else
+/// {}`, `G { h } => …`, `g: I { .. },`.
 fn goes_on(tokens: &[Token], here: usize) -> bool {
     at(tokens, here, &["="])
         || tokens.get(here).is_some_and(|token| matches!(token.text.as_str(), ";" | "," | "else" | "." | "?"))

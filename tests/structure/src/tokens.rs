@@ -1,7 +1,7 @@
 //! Rust's text as words and signs, without comments, and with or without string literals.
 
-/// A word (an identifier, a keyword, a number), one sign, or a string literal: a quote and what it
-/// says.
+/// A word (an identifier, a keyword, a number), one sign, or a string literal: a quote and its
+/// content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
@@ -28,7 +28,7 @@ pub fn tokens_and_literals(source: &str) -> Vec<Token> {
 // === impl Token ===
 
 impl Token {
-    /// What it says, if it is a string literal.
+    /// The content of a string literal.
     pub fn literal(&self) -> Option<&str> {
         self.text.strip_prefix('"')
     }
@@ -117,8 +117,8 @@ impl Reader {
         self.tokens.push(Token { text, line });
     }
 
-    /// Behind a backslash: another sign, or a break, which is left out with what indents the next
-    /// line.
+    /// After a backslash: another sign, or a line break, which is left out along with the next
+    /// line's indentation.
     fn escaped(&mut self, text: &mut String) {
         let Some(sign) = self.peek(0) else { return };
         self.advance();

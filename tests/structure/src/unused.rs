@@ -1,4 +1,4 @@
-//! Dependencies that no source names: they are built, and reviewed, for nothing.
+//! Dependencies that no source names, and that are built and reviewed for nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 use crate::widths::files;
 
-/// Packages of others whose libraries are not called after them.
+/// External packages whose libraries have another name.
 const LIBRARIES: [(&str, &str); 1] = [("rustls-webpki", "webpki")];
 
-/// How far a dependency is used.
+/// Where a dependency is used.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Use {
     Product,
@@ -30,12 +30,12 @@ pub struct Named {
 // === impl Named ===
 
 impl Named {
-    /// By `package`, without packages below its directory; `product` has the files that are not for
-    /// tests.
+    /// The libraries that `package` names, without packages below its directory; `product` has the
+    /// files that are not for tests.
     ///
     /// # Panics
     ///
-    /// A source cannot be read.
+    /// If a source cannot be read.
     pub fn read(workspace: &Path, package: &Package, all: &[Package], product: &[PathBuf]) -> Self {
         let is_below = |one: &&Package| one.name != package.name && one.directory.starts_with(&package.directory);
         let nested: Vec<_> = all.iter().filter(is_below).collect();
@@ -75,7 +75,7 @@ pub fn library(dependency: &Dependency, all: &[Package]) -> String {
     ours.or(other).map_or_else(|| dependency.name.replace('-', "_"), str::to_owned)
 }
 
-/// What paths of `tokens` start with, and what a declaration takes as a whole.
+/// The first names of paths in `tokens`, and names that a declaration imports as a whole.
 fn starts(tokens: &[Token]) -> BTreeSet<String> {
     let text = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map_or("", |token| token.text.as_str());
     let is_start = |at: &usize| {

@@ -1,11 +1,11 @@
-//! Prose that is wider than a reader wants it: comments, and Markdown.
+//! Prose that is wider than a reader can comfortably read: comments, and Markdown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Columns of a line that is nothing but a comment.
+/// Columns of a line with a comment only.
 pub const COMMENT: usize = 100;
-/// Columns of a line of Markdown; code and tables are as wide as they are.
+/// Columns of a line of Markdown; code and tables may be wider.
 pub const MARKDOWN: usize = 120;
 
 /// A line that is too wide.
@@ -16,13 +16,14 @@ pub struct Wide {
     pub columns: usize,
 }
 
-/// Comments of Rust source that are too wide. One behind code on the same line is the formatter's.
+/// Comments of Rust source that are too wide. A comment after code on the same line is left to the
+/// formatter.
 pub fn comments(text: &str) -> Vec<Wide> {
     wide(text.lines().map(|line| line.trim_start().starts_with("//").then_some(line)), COMMENT)
 }
 
-/// Comments of shell, YAML and TOML that are too wide. What is not a comment cannot always be
-/// wrapped: a query, an address, a certificate.
+/// Comments of shell, YAML and TOML that are too wide. Other text cannot always be wrapped: a
+/// query, an address, a certificate.
 pub fn hash_comments(text: &str) -> Vec<Wide> {
     wide(text.lines().map(|line| line.trim_start().starts_with('#').then_some(line)), COMMENT)
 }
@@ -46,11 +47,12 @@ fn wide<'a>(lines: impl Iterator<Item = Option<&'a str>>, most: usize) -> Vec<Wi
     numbered.filter(|line| line.columns > most).collect()
 }
 
-/// Files of these kinds (`rs`, `md`, …) below `workspace`, what is built or hidden left out.
+/// Files with these extensions (`rs`, `md`, …) below `workspace`, without build output and hidden
+/// files.
 ///
 /// # Panics
 ///
-/// A folder cannot be read.
+/// If a directory cannot be read.
 pub fn files(workspace: &Path, kinds: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![workspace.to_path_buf()];

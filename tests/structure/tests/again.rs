@@ -1,5 +1,5 @@
-//! What the merge gate runs once more, and what it does not: by the function of `.ci/run` itself,
-//! on the output of a test that has failed.
+//! What the merge gate runs once more after a failure, and what it does not: tested with the
+//! function of `.ci/run` itself, on the output of a failed test.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use structure_tests::workspace;
 
-/// As the harness ends.
+/// The end of the harness's output.
 const NAMED: &str = "\nfailures:\n    the ledger holds whatever dies\n\ntest result: FAILED. 0 passed; 1 failed\n";
-/// What the gate knows when it comes to that function.
+/// The variables that the gate's function uses.
 const GATE: &str = r#"
 set -euo pipefail
 printf '#!/bin/sh\necho "seed $CHAOS_SEED"\necho "test result: ok. 1 passed"\n' >"$1/program"
@@ -22,8 +22,8 @@ echo "verdicts: $verdicts"
 exit "$code"
 "#;
 
-/// Whether the gate forgives a chaos run that printed `output`, when it passes the next time; and
-/// what it says.
+/// Whether the gate forgives a chaos run that printed `output` and passes the next time; and the
+/// gate's output.
 fn forgiven(name: &str, output: &str) -> (bool, String) {
     let beside = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("again-{name}"));
     let _ = fs::remove_dir_all(&beside);

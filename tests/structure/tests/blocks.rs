@@ -1,4 +1,4 @@
-//! Commands that readers are shown are run by tests, or it is said why not.
+//! Every block of commands for readers is run by a test, or has a reason why not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

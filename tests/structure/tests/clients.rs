@@ -1,5 +1,5 @@
-//! Clients of hubs stay clients: they ask the gateway as everybody does, and know nothing of its
-//! inside.
+//! Clients of hubs stay clients: they call the gateway as any client does, and know nothing of its
+//! internals.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::process::Command;
 use structure_tests::workspace;
 
 const CLIENTS: [&str; 2] = ["cluster-gateway-controllers", "kubectl-clusters"];
-/// What serves requests, and what decides about them.
+/// Packages that serve requests, and those that decide about them.
 const SERVERS: [&str; 6] = ["gateway", "auth", "links", "tunnel", "tunnel-server", "tunnel-agent"];
 
-/// The packages that are built into `program`, through others too. Its tests may use more.
+/// The packages that are built into `program`, directly or through others. Its tests may use more.
 fn built_into(program: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--package", program, "--locked", "--offline", "--prefix", "none", "--format", "{p}"]);

@@ -1,4 +1,4 @@
-//! What is built in is what `deny.toml` allows: licences, banned crates, sources, second versions.
+//! Only what `deny.toml` allows is built: licences, banned crates, sources, second versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,8 @@ fn text(file: &str) -> String {
     fs::read_to_string(workspace().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// Every package that is built on this machine for the programs and their tests, with its licence.
-/// By Cargo's own choice of features, since its lock file also names what no feature asks for.
+/// Every package that is built on this machine for the programs and their tests, with its licence,
+/// for the features that Cargo chooses: its lock file also has packages that no feature needs.
 fn built() -> BTreeMap<String, String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{l}|"]);

@@ -1,4 +1,4 @@
-//! What pages say in figures and quote as messages is what was measured, and what programs say.
+//! Figures on pages are those that were measured, and quoted messages are those of the programs.
 
 use std::fs;
 use std::path::Path;
@@ -10,19 +10,19 @@ use structure_tests::widths::files;
 use structure_tests::workspace;
 
 const PERFORMANCE: &str = "docs/performance.md";
-/// Sections of the README that say what is better here.
+/// Sections of the README about advantages of this gateway.
 const LISTS: [&str; 2] = ["why-this-one", "comparison"];
-/// Tools of tests whose versions the README names.
+/// Test tools whose versions the README names.
 const KUBECTLS: [&str; 2] = ["kubernetes", "kubectl-oldest"];
 
-/// Where the gateway words its own failures.
+/// Sources of the gateway's own error messages.
 const ERRORS: [&str; 4] = [
     "gateway/src/error.rs",
     "gateway/src/error/failure.rs",
     "gateway/src/error/hub.rs",
     "gateway/src/upstream/error.rs",
 ];
-/// What needs no row, and why.
+/// Start of messages that need no row, and the reason.
 const WITHOUT_ROW: [(&str, &str); 11] = [
     ("the request has #", "what it has too much of has a row"),
     ("the request for # has #", "the same"),
@@ -45,7 +45,7 @@ fn read_path(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What the programs and libraries in these folders may say, without their tests.
+/// Literals of the programs and libraries in these folders, without their tests.
 fn said(folders: &[&str]) -> String {
     let root = workspace();
     let is_in = |directory: &Path| folders.iter().any(|folder| directory.starts_with(folder));
@@ -54,7 +54,7 @@ fn said(folders: &[&str]) -> String {
     trees.flat_map(|tree| tree.files).map(|file| literals(&read_path(&root.join(file)))).collect()
 }
 
-/// The versions of kubectl that tests run, as pages write them.
+/// The versions of kubectl that tests run, in the form of the pages.
 fn kubectls() -> String {
     let minor = |tool: &str| {
         let module = read(&format!("tests/hub/tools/{tool}/go.mod"));
@@ -65,7 +65,7 @@ fn kubectls() -> String {
     KUBECTLS.map(minor).join("\n")
 }
 
-/// A figure without a link to where it was measured is a version.
+/// A figure without a link to its measurement is a version.
 #[test]
 fn the_readmes_figures_stand_where_they_link() {
     let (readme, performance, versions) = (read("README.md"), read(PERFORMANCE), kubectls());
@@ -103,7 +103,7 @@ fn each_error_of_the_gateway_has_a_row() {
     assert!(said.lines().count() > 40, "{said}");
 }
 
-/// Where the commands run in tests there are no pods, and so no logs to look through.
+/// Where tests run the commands there are no pods, and so no logs to look through.
 #[test]
 fn what_pages_look_for_in_logs_is_what_programs_log() {
     let said = said(&["gateway", "crates", "tunnel-server", "tunnel-agent", "controllers"]);

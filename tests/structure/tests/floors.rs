@@ -1,5 +1,5 @@
-//! One way down: crates stand on lower crates, and modules of a crate know each other in one
-//! direction.
+//! Dependencies lead downwards only: crates depend on lower crates, and modules of a crate use each
+//! other in one direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -176,7 +176,7 @@ fn the_documentation_says_what_each_library_uses() {
     assert_eq!(said, used);
 }
 
-/// The first drawing of a section: a line a floor, with what it is for behind two spaces.
+/// The first drawing of a section: each line is a floor, followed by two spaces and its purpose.
 fn drawn(document: &str, section: &str) -> Option<Vec<Vec<String>>> {
     let (_, text) = document.split_once(&format!("\n## {section}\n"))?;
     let text = text.split("\n## ").next()?;
@@ -185,7 +185,7 @@ fn drawn(document: &str, section: &str) -> Option<Vec<Vec<String>>> {
     Some(drawing.lines().map(names).collect())
 }
 
-/// A reader that finds nothing would let everything pass.
+/// Checks the reader: one that finds nothing would let everything pass.
 #[test]
 fn the_reader_finds_the_arrows_that_are_there() {
     let packages = all();
@@ -198,6 +198,6 @@ fn the_reader_finds_the_arrows_that_are_there() {
     assert!(arrow.is_some_and(|arrow| arrow.line > 1), "{:?}", tree.arrows);
     let gateway = packages.iter().find(|package| package.name == "gateway").expect("the gateway");
     let below = &modules(gateway)[0].below["upstream"];
-    // By its name in `upstream`, which brings it up from `lost`.
+    // An arrow by its name in `upstream`, which re-exports it from `lost`.
     assert!(below.iter().any(|arrow| arrow.from == "connect" && arrow.to == "lost"), "{below:?}");
 }

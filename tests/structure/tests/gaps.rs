@@ -1,4 +1,4 @@
-//! What programs say has no holes.
+//! The programs' messages have no gaps.
 
 use std::fs;
 

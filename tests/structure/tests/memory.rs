@@ -1,12 +1,12 @@
-//! What the charts give each program of memory, and what it may hold by default: held bytes take up
-//! to 2.8 times as much.
+//! The memory that the charts give each program, and the bytes that it may hold by default: held
+//! bytes take up to 2.8 times as much memory.
 
 use std::fs;
 
 use structure_tests::workspace;
 
-/// A chart's values, where the limit is in them, and the file of the flag's default; without one,
-/// the program takes its share of what it is given.
+/// A chart's values, the path of the memory limit in them, and the file of the flag's default;
+/// without a file, the program takes its share of the memory that it is given.
 const PROGRAMS: &[(&str, &[&str], Option<&str>)] = &[
     ("charts/cluster-gateway/values.yaml", &["resources", "limits", "memory"], None),
     (
@@ -16,9 +16,9 @@ const PROGRAMS: &[(&str, &[&str], Option<&str>)] = &[
     ),
     ("charts/tunnel-agent/values.yaml", &["resources", "limits", "memory"], Some("tunnel-agent/src/args.rs")),
 ];
-/// Where the gateway's share is.
+/// The file of the gateway's share.
 const SHARE: &str = "gateway/src/args/limits.rs";
-/// With how much the gateway is attacked.
+/// The file with the memory of the gateway under attack.
 const ATTACKED: &str = "gateway/tests/memory/main.rs";
 
 fn text(file: &str) -> String {
@@ -50,7 +50,7 @@ fn bytes(quantity: &str) -> u64 {
     number.parse::<u64>().unwrap_or_else(|_| panic!("{quantity}")) * unit
 }
 
-/// What stands between two texts.
+/// The text between two others.
 fn between(text: &str, before: &str, after: &str) -> Option<String> {
     let (_, rest) = text.split_once(before)?;
     rest.split_once(after).map(|(found, _)| found.to_owned())

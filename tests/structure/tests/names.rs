@@ -1,4 +1,4 @@
-//! Old words do not come back.
+//! Retired names do not come back.
 
 use std::fs;
 

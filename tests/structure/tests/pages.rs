@@ -1,4 +1,4 @@
-//! The pages are one book: nothing in it leads nowhere, and nothing is left out.
+//! The pages are one book: none of its links is broken, and no page is left out.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
 }
 
-/// Links from the book to files beside it would lead nowhere in the book: it names these files.
+/// Links from the book to other files would be broken in the book: it only names these files.
 #[test]
 fn files_that_the_book_names_are_there_with_their_headings_and_functions() {
     let root = workspace();

@@ -1,4 +1,4 @@
-//! What is asked for is not changed by the asking.
+//! A method whose name asks changes nothing.
 
 use std::fs;
 

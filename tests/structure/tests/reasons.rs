@@ -1,4 +1,4 @@
-//! Every reason of a condition that delivery and placement tell is on their page.
+//! Every reason of a condition that delivery and placement report is on their page.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use structure_tests::reasons::reasons;
 use structure_tests::workspace;
 
 const PAGE: &str = "docs/delivery.md";
-/// Who tells them, and how many each has at least.
+/// Sources of these reasons, and the least number in each.
 const SOURCES: [(&str, usize); 6] = [
     ("crates/delivery/src/rules.rs", 4),
     ("crates/delivery/src/work/aggregate.rs", 5),
@@ -15,7 +15,7 @@ const SOURCES: [(&str, usize); 6] = [
     ("crates/placement/src/conditions.rs", 8),
     ("crates/register/src/ocm/availability.rs", 3),
 ];
-/// What several begin with, and a status.
+/// A prefix of several reasons, and a status.
 const NO_REASONS: [&str; 2] = ["ConditionRule", "Unknown"];
 
 #[test]

@@ -1,5 +1,5 @@
 //! The terminal in the README shows the screens of getting started, which tests of `kubectl
-//! clusters` compare with what it prints.
+//! clusters` compare with its output.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Files that are read at one go, and functions that are seen at one glance.
+//! Files are short enough to read in one go, and functions to see at a glance.
 
 use std::fs;
 use std::path::PathBuf;

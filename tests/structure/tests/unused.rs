@@ -1,4 +1,4 @@
-//! Every dependency is used, and what only tests use is a dependency of tests.
+//! Every dependency is used, and one that only tests use is a dependency of tests.
 
 use structure_tests::manifests::packages;
 use structure_tests::unused::{Named, Use, library};

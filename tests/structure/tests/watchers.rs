@@ -1,4 +1,4 @@
-//! No watch begins with kube's own pages of 500 objects. Each object may have a mebibyte and a
+//! No watch starts with kube's default pages of 500 objects. Each object may have a mebibyte and a
 //! half, and no program reads more than 128 MiB of an answer.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use structure_tests::{product, workspace};
 
 const BEGINNING: &str = "Config::default()";
-/// One object of one name.
+/// The file whose watch is for a single object by name.
 const ONE: &str = "crates/auth/src/config_map.rs";
 
 #[test]
