@@ -24,7 +24,7 @@ const CLUSTERS: &str = "hostile-clusters";
 const NAME: &str = "hostile-controllers";
 /// Secrets that are refused at the same time.
 const REFUSED: usize = 1_000;
-/// Between two changes of one Secret.
+/// Pause between two changes of one Secret.
 const PACE: Duration = Duration::from_millis(100);
 /// Events per second.
 const EVENTS: u64 = 20;

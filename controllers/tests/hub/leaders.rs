@@ -17,12 +17,12 @@ use crate::fixture::{
 };
 use crate::program::Program;
 
-/// From a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
+/// Time from a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
 /// over.
 const TAKE_OVER: Duration = Duration::from_secs(16);
-/// From the end of a leader that gives its Lease up.
+/// Time from the end of a leader that gives its Lease up.
 const HANDED_ON: Duration = Duration::from_secs(5);
-/// From SIGTERM: it takes one request.
+/// Time from SIGTERM: it takes one request.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 const LEADER: &str = "cluster_gateway_controllers_leader";
 

@@ -21,7 +21,7 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// Starts a replica with these arguments, of which the first is the program's name.
+    /// Starts a replica with these arguments; the first is the program's name.
     pub fn start(testbed: &Testbed, name: &str, arguments: &[String]) -> Result<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
         let process = Process::start(name, program, &arguments[1..], &testbed.directory(name)?)?;

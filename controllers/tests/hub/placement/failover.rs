@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Place, cluster, exactly};
 use crate::fixture::{Running, SOON, apply, print};
 
-/// From a leader's death: its Lease's 15 s, and the time to decide.
+/// Time from a leader's death: its Lease's 15 s, and the time to decide.
 const AFTER_A_KILL: Duration = Duration::from_secs(20);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 const PLACEMENTS: usize = 40;

@@ -28,11 +28,11 @@ use crate::fixture::{SOON, apply, print};
 
 /// Half of them go through the hub, half to the gateway directly.
 const WATCHES: usize = 100;
-/// From a denial to the last byte.
+/// Time from a denial to the last byte.
 const NO_BYTE_AFTER: Duration = Duration::from_secs(1);
 /// Before a denial, each stream had its last byte within this time: it did not end by itself.
 const ALIVE_WITHIN: Duration = Duration::from_secs(1);
-/// From a denial to the end of all streams and links.
+/// Time from a denial to the end of all streams and links.
 const ENDED_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines of a log, and between two changes of the watched object.
 const PACE: Duration = Duration::from_millis(50);

@@ -13,7 +13,7 @@ use crate::fixture::{SOON, apply, print};
 
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 const SECONDS: u64 = 1;
-/// From the agent's report that it is back.
+/// Time from the agent's report that it is back until its taint is gone.
 const CLEAN: Duration = Duration::from_secs(2);
 
 pub fn silence(testbed: &Testbed) -> Result<()> {

@@ -23,9 +23,9 @@ use crate::fixture::{SOON, apply};
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
 const DELIVERY: &str = "cluster.core.oam.dev/delivery";
-/// From a denial to the end of all links.
+/// Time from a denial to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
-/// For an agent to look again, and to come back after refusals.
+/// Time for an agent to look again, and to come back after refusals.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// A tunnel-server that accepts certificates of the hub's CA, and the agent of a cluster.

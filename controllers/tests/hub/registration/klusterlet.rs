@@ -29,9 +29,9 @@ const SECONDS: u64 = 2;
 /// The longest time between two renewals by the agent: the Lease's duration, up to a quarter more
 /// by chance (upstream's `leaseUpdateJitterFactor`), and the request.
 const BEAT: Duration = Duration::from_secs(SECONDS + 1);
-/// From the end of an agent's grace period until the test sees the report.
+/// Time from the end of an agent's grace period until the test sees the report.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-/// From the agent's own report that it is back until nothing contradicts it.
+/// Time from the agent's own report that it is back until nothing contradicts it.
 const CLEAN: Duration = Duration::from_secs(2);
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{FINALIZER, Place, TOLD, condition, config_map, hash, said};
 use crate::fixture::{SOON, definition, print};
 
-/// From a change on a member until the hub reports it: two seconds, less the pause between two
+/// Time from a change on a member until the hub reports it: two seconds, less the pause between two
 /// reads.
 const FACT: Duration = Duration::from_millis(1800);
 

@@ -15,7 +15,7 @@ use crate::rights::rendered;
 
 /// Failed requests to an unreachable member, after which it rests for 16 s and more.
 const TRIES: f64 = 5.0;
-/// From a change of the cluster until the status of its work.
+/// Time from a change of the cluster until the status of its work.
 const WAKES: Duration = Duration::from_secs(8);
 
 pub fn untouched(testbed: &Testbed) -> Result<()> {

@@ -21,7 +21,7 @@ const WORKS_HERE: usize = 100;
 const BEGUN: usize = 20;
 /// A leader's limit of concurrent requests to one member (`--requests-per-cluster`).
 const AT_ONCE: usize = 4;
-/// From a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
+/// Time from a leader's death: 15 s from the last renewal of its Lease, and the requests to take it
 /// over.
 const TAKE_OVER: Duration = Duration::from_secs(16);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
