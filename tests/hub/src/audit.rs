@@ -31,9 +31,9 @@ const READERS: [&str; 10] = [
 pub struct Right {
     /// Empty for the core group.
     pub group: String,
-    /// With its subresource after a slash.
+    /// The resource, with its subresource after a slash.
     pub resource: String,
-    /// As RBAC names it.
+    /// The verb in RBAC's words.
     pub verb: String,
 }
 

@@ -28,7 +28,7 @@ use crate::process::Process;
 use crate::tools::{Tool, Tools};
 use crate::wait;
 
-/// For a control plane to be ready on a busy machine; 5 s is usual on an idle one.
+/// Time for a control plane to become ready on a busy machine; 5 s is usual on an idle one.
 const START_LIMIT: Duration = Duration::from_mins(2);
 
 /// What all programs of a run share.

@@ -32,7 +32,7 @@ pub struct Hub {
     pub server: ApiServer,
     /// Signs the certificate with which the hub calls aggregated API servers.
     pub front_proxy_authority: Authority,
-    /// That certificate.
+    /// Certificate and key with which the hub calls aggregated API servers.
     pub front_proxy: Issued,
     managers: Vec<Process>,
     launcher: Launcher,

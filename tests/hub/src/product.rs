@@ -127,7 +127,7 @@ fn log_to(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The arguments of a gateway at `address`, of which the first is the program's name.
+/// The arguments of a gateway at `address`; the first is the program's name.
 pub fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<String> {
     let kubeconfig = kubeconfig.display();
     vec![

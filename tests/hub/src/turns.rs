@@ -37,7 +37,7 @@ struct Ticket {
 /// A running test, until it is dropped. It belongs to its thread.
 pub(crate) struct Turn(());
 
-/// Until it is dropped, no other test of this binary holds any of these names.
+/// Holds names until it is dropped: no other test of this binary holds any of them meanwhile.
 #[derive(Debug)]
 pub struct Alone {
     turns: Arc<Turns>,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::access::{bearer, client, who_am_i};
 use crate::fixture::{Fixture, test};
 
-/// From kubectl's return to the effect.
+/// Time from kubectl's return to the effect.
 const PROMPT: Duration = Duration::from_secs(1);
 /// The same where nothing is measured.
 const LIMIT: Duration = Duration::from_secs(10);

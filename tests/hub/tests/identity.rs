@@ -23,7 +23,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// After all tests that present the hub's first certificate.
+/// A test that runs after all those that present the hub's first certificate.
 pub(crate) fn last_trial(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "identity::the hub's own authority is replaced amid requests", replaced::replaced)]
 }

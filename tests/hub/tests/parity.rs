@@ -18,7 +18,7 @@ use libtest_mimic::Trial;
 use crate::fixture::{Fixture, test};
 use crate::viewer;
 
-/// From a change on the hub to its effect at the gateway, on a busy machine too.
+/// Time from a change on the hub to its effect at the gateway, on a busy machine too.
 const PROMPT: Duration = Duration::from_secs(5);
 const KIND: &str = "cluster.core.oam.dev/cluster-credential-type";
 const ENDPOINT_TYPE: &str = "cluster.core.oam.dev/cluster-endpoint-type";

@@ -16,7 +16,7 @@ use crate::access::bearer;
 use crate::fixture::{Fixture, test};
 
 const NAMESPACE: &str = "leaving";
-/// As short as possible: wherever the stream is cut, it nearly always ends after a line.
+/// A line as short as possible: wherever the stream is cut, it nearly always ends after a line.
 const LINE: &str = "\n";
 /// Lines of the log: many times what is in flight to a client that reads slowly.
 const LINES: usize = 4_000_000;

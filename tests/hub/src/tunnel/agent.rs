@@ -99,7 +99,7 @@ impl AgentOptions {
         self
     }
 
-    /// Its arguments, of which the first is the program's name.
+    /// Its arguments; the first is the program's name.
     pub fn flags(self) -> Vec<String> {
         self.flags
     }

@@ -33,7 +33,7 @@ const KINDS: [&str; 8] = [
     "placements.cluster.open-cluster-management.io",
 ];
 const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true";
-/// For renderings without a hub to ask.
+/// Values for renderings without a hub to ask.
 const RENDERED: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.crds=always";
 const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
 /// The kind that the controllers install on members, and upstream's file of it.

@@ -25,8 +25,8 @@ const RECHECK: Duration = Duration::from_millis(500);
 /// Time within which a link ends after its permission is revoked, if the server follows the hub's
 /// roles.
 const AT_ONCE: Duration = Duration::from_secs(5);
-/// From a permission's end to the link's: the interval, the cache of the hub's answer (10 s), and
-/// slack for a busy machine.
+/// Time from a permission's end to the link's: the interval, the cache of the hub's answer (10 s),
+/// and slack for a busy machine.
 const REVOKED: Duration = Duration::from_secs(20);
 
 /// A listener for agents that checks permissions more often than usual.
