@@ -5,9 +5,12 @@
 //! contains credentials. `Retry-After` is set only if no part of the request can have reached a
 //! member: client-go repeats *any* request, even a POST, that gets 5xx with it.
 
+mod every;
 mod failure;
 mod hub;
 mod verdict;
+
+use std::fmt;
 
 use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
@@ -22,8 +25,9 @@ use crate::body::ResponseBody;
 use crate::headers;
 use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
-use crate::limits::TooMany;
+use crate::limits::{TooMany, TooManyHeavy};
 
+pub use self::every::EveryFailure;
 pub use self::failure::{Cause, Failure};
 pub use self::verdict::{Forbidden, Refusal, Side};
 
@@ -68,6 +72,8 @@ pub enum Error {
     ClustersUnknown,
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    #[error(transparent)]
+    Heavy(#[from] TooManyHeavy),
     /// The bytes held reached their limit, and this was the largest request of the user that held
     /// the most.
     #[error(
@@ -81,10 +87,23 @@ pub enum Error {
     /// A request to the hub on the caller's behalf failed.
     #[error("{0}")]
     Hub(#[source] Box<HubFailure>, &'static str),
-    /// A refusal in the words of its origin.
-    #[error("{}", .0.message())]
-    Status(Box<Status>),
+    /// A failure of a read of all clusters at once.
+    #[error(transparent)]
+    Every(#[from] EveryFailure),
+    /// What the hub has, or lets the gateway read, is unusable for this request.
+    #[error("{0}")]
+    Unusable(String),
+    /// A write that took too long after its body was read. The field is its timeout, in seconds.
+    #[error("the write did not complete within {0} s: check whether it took effect")]
+    LateWrite(u64),
+    /// A refusal of the caller's input, in the words of its origin.
+    #[error("{0}")]
+    Caller(CallerStatus),
 }
+
+/// A Status that the caller can correct. Only [`Error::of_caller`] makes it.
+#[derive(Debug)]
+pub struct CallerStatus(Box<Status>);
 
 // === impl Error ===
 
@@ -97,6 +116,14 @@ impl Error {
         Self::Hub(Box::new(failure), resource)
     }
 
+    /// A refusal of the caller's input: the verdict is always the caller's side, so failures of
+    /// servers and limits have variants of their own.
+    pub fn of_caller(status: Status) -> Self {
+        let code = status.code();
+        debug_assert!(code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS, "{status:?}");
+        Self::Caller(CallerStatus(Box::new(status)))
+    }
+
     pub fn into_response(self) -> Response<ResponseBody> {
         self.into_response_as(StatusForm::Json)
     }
@@ -106,7 +133,7 @@ impl Error {
         let retry_after = self.verdict().retry_after;
         // Only for our own resources: these never reach a member, and the hub decides about repeats
         // after its own failures.
-        let of_ours = matches!(self, Self::Hub(..) | Self::Status(_));
+        let of_ours = matches!(self, Self::Hub(..));
         let status = self.into_status();
         let seconds = status.details().map_or(0, |details| details.retry_after_seconds);
         let retry_after = retry_after.or((of_ours && seconds > 0).then_some(seconds));
@@ -178,11 +205,21 @@ impl Error {
                 Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, self.to_string())
             }
             Self::TooMany(error) => error.into(),
+            Self::Heavy(error) => error.into(),
             Self::HeldTooMuch => Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, self.to_string()),
             Self::Cluster(failure) => failure.into(),
             Self::Hub(failure, resource) => hub::status(*failure, resource),
-            Self::Status(status) => *status,
+            Self::Every(error) => error.into(),
+            Self::Unusable(text) => Status::internal_error(&text),
+            Self::LateWrite(_) => Status::new(StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, self.to_string()),
+            Self::Caller(CallerStatus(status)) => *status,
         }
+    }
+}
+
+impl fmt::Display for CallerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.message())
     }
 }
 

@@ -26,11 +26,11 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-use self::ask::{Answered, Asking, Outcome};
+use self::ask::{Answered, Asking, Missing, Outcome};
 use self::room::Room;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
-use crate::error::Error;
+use crate::error::{Error, EveryFailure, Side};
 use crate::headers;
 use crate::holding::Account;
 use crate::request_body::RequestBody;
@@ -54,8 +54,7 @@ const LONGEST_WARNED: usize = 1024;
 struct Gathered {
     /// Ordered by name.
     found: Vec<(ClusterName, Answered)>,
-    /// With the reason.
-    missing: Vec<(ClusterName, String)>,
+    missing: Vec<(ClusterName, Missing)>,
 }
 
 /// Responds to `route` with the objects of all members.
@@ -70,7 +69,7 @@ pub async fn serve(
     let form = accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?;
     let head = ask::head(route, request, form)?;
     let until = Instant::now() + ALL_WITHIN;
-    let _permit = connection.gateway().limits.every.enter(permission.user()).map_err(Error::Status)?;
+    let _permit = connection.gateway().limits.every.enter(permission.user())?;
     let snapshot = connection.gateway().clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
@@ -128,22 +127,14 @@ fn asked_for(route: &EveryRoute<'_>, form: Representation) -> Option<Asked> {
     })
 }
 
-fn took_too_long() -> Error {
-    Error::Status(Box::new(Status::new(
-        StatusCode::GATEWAY_TIMEOUT,
-        Reason::Timeout,
-        format!("the reviews of which clusters you may read took longer than {} s", (ALL_WITHIN + LAST).as_secs()),
-    )))
-}
-
 // === impl Gathered ===
 
 impl Gathered {
     /// The member chooses the text, and there may be thousands of members.
-    fn misses(&mut self, name: ClusterName, mut why: String) {
-        why.truncate(why.floor_char_boundary(LONGEST_WARNED));
-        why.shrink_to_fit();
-        self.missing.push((name, why));
+    fn misses(&mut self, name: ClusterName, mut it: Missing) {
+        it.why.truncate(it.why.floor_char_boundary(LONGEST_WARNED));
+        it.why.shrink_to_fit();
+        self.missing.push((name, it));
     }
 
     async fn answer(mut self, asked: Option<Asked>) -> Result<Response<ResponseBody>, Error> {
@@ -161,7 +152,7 @@ impl Gathered {
         for (cluster, answer) in std::mem::take(&mut self.found) {
             match Head::read(&answer.body, asked) {
                 Ok(head) => lists.push((cluster, head, answer.body)),
-                Err(why) => self.misses(cluster, why.to_string()),
+                Err(why) => self.misses(cluster, Missing::of_member(why.to_string())),
             }
             // A large response occupies its core for some time, so other tasks must run in between.
             yield_now().await;
@@ -172,7 +163,7 @@ impl Gathered {
         let mut merged = Merged::new(head, lists.iter().map(|(.., body)| body.len()).sum());
         for (cluster, head, body) in lists {
             if let Err(why) = merged.add(cluster.as_str(), &head, &body) {
-                self.misses(cluster, why.to_string());
+                self.misses(cluster, Missing::of_member(why.to_string()));
             }
             yield_now().await;
         }
@@ -182,11 +173,11 @@ impl Gathered {
     /// The response of the only member that has the object.
     fn only(&mut self) -> Result<(Bytes, HeaderValue), Error> {
         match self.found.len() {
-            0 => Err(Error::Status(Box::new(Status::new(
+            0 => Err(Error::of_caller(Status::new(
                 StatusCode::NOT_FOUND,
                 Reason::NotFound,
                 format!("no cluster that could be asked has this object{}", self.unasked()),
-            )))),
+            ))),
             1 => Ok(self.found.pop().map_or_else(
                 || (Bytes::new(), json()),
                 |(cluster, it)| {
@@ -202,19 +193,28 @@ impl Gathered {
                 let details =
                     Details { kind: CLUSTERS.into(), group: api::karmada::GROUP.into(), ..Details::default() };
                 let status = Status::new(StatusCode::CONFLICT, Reason::Conflict, message).with_details(details);
-                Err(Error::Status(Box::new(status)))
+                Err(Error::of_caller(status))
             }
         }
     }
 
     fn nobody(&self) -> Error {
-        let message = format!("no cluster answered{}", self.unasked());
-        Error::Status(Box::new(Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)))
+        EveryFailure::NoneAnswered { side: self.side(), missing: self.unasked() }.into()
+    }
+
+    /// The side where all missing members failed. Members if there are several, or if the caller's
+    /// request did not fit, because others may have failed in another way.
+    fn side(&self) -> Side {
+        let mut sides = self.missing.iter().map(|(_, it)| it.side);
+        match sides.next() {
+            Some(side) if side != Side::Caller && sides.all(|other| other == side) => side,
+            _ => Side::Member,
+        }
     }
 
     /// The missing clusters, for an error.
     fn unasked(&self) -> String {
-        let named = self.missing.iter().take(MOST_NAMED).map(|(name, why)| format!("{name} ({why})"));
+        let named = self.missing.iter().take(MOST_NAMED).map(|(name, it)| format!("{name} ({})", it.why));
         let named: Vec<_> = named.collect();
         if named.is_empty() { String::new() } else { format!("; missing: {}", named.join(", ")) }
     }
@@ -222,7 +222,8 @@ impl Gathered {
     fn warn(&mut self, headers: &mut HeaderMap) {
         self.missing.sort_by(|(one, _), (other, _)| one.cmp(other));
         let more = self.missing.len().saturating_sub(MOST_NAMED);
-        let named = self.missing.iter().take(MOST_NAMED).map(|(name, why)| format!("cluster {name} is missing: {why}"));
+        let missing = self.missing.iter().take(MOST_NAMED);
+        let named = missing.map(|(name, it)| format!("cluster {name} is missing: {}", it.why));
         let rest = (more > 0).then(|| format!("{more} more clusters are missing"));
         for text in named.chain(rest) {
             headers::warn(headers, &text, LONGEST_WARNED);

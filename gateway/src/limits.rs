@@ -26,7 +26,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-pub use self::heavy::HeavyPermits;
+pub use self::heavy::{HeavyPermits, TooManyHeavy};
 pub use self::loads::Loads;
 use crate::hub::{Cause, Collection, HubFailure, WatchPermit, Watches};
 

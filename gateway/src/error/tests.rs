@@ -2,14 +2,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use api::access::Verb;
+use auth::User;
 use exec_credential::ExecError;
 use http_body_util::BodyExt;
+use prometheus_client::metrics::counter::Counter;
 
 use super::*;
 use crate::clusters::NotIssued;
 use crate::headers::size::Unfit;
 use crate::hub::{self, Collection};
-use crate::limits::{Kind, Whose};
+use crate::limits::{HeavyPermits, Kind, Whose};
 use crate::upstream::{ConnectError, SendError};
 
 fn name() -> ClusterName {
@@ -39,6 +41,11 @@ fn not_issued() -> NotIssued {
 
 fn of_hub(verb: Verb, cause: hub::Cause) -> Error {
     Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
+}
+
+fn too_many_heavy() -> Error {
+    let permits = HeavyPermits::new("feasts", 0, 1, [Counter::default(), Counter::default()]);
+    permits.enter(&User::default()).expect_err("full").into()
 }
 
 pub(super) fn every_kind() -> Vec<Error> {
@@ -90,7 +97,14 @@ pub(super) fn every_kind() -> Vec<Error> {
         of_hub(Verb::Watch, hub::Cause::Unreachable("connection refused".into())),
         of_hub(Verb::Update, hub::Cause::Unreachable("connection refused".into())),
         of_hub(Verb::Get, hub::Cause::Timeout),
-        Error::Status(Box::new(of_hub(Verb::Update, hub::Cause::Busy).into_status())),
+        of_hub(Verb::Update, hub::Cause::Busy),
+        too_many_heavy(),
+        EveryFailure::LateReviews(60).into(),
+        EveryFailure::NoneAnswered { side: Side::Member, missing: "; missing: berlin (away)".into() }.into(),
+        EveryFailure::NoneAnswered { side: Side::Tunnel, missing: String::new() }.into(),
+        Error::Unusable("the Secret cannot be read".into()),
+        Error::LateWrite(60),
+        Error::of_caller(Status::object_not_found("clusters", "berlin")),
     ]
 }
 

@@ -127,12 +127,14 @@ impl Error {
             | Self::NotAcceptable
             | Self::List(_)
             | Self::NoSuchObject(_)
-            | Self::Status(_) => Verdict::quietly(Side::Caller),
+            | Self::Caller(_) => Verdict::quietly(Side::Caller),
             Self::Hub(failure, _) => of_hub(failure),
             Self::ClustersUnknown => Verdict::operational(Side::Hub).again(),
-            Self::TooMany(_) => Verdict::quietly(Side::Gateway).again(),
+            Self::TooMany(_) | Self::Heavy(_) => Verdict::quietly(Side::Gateway).again(),
             // The request's body may have been read.
             Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
+            Self::Every(failure) => Verdict::operational(failure.side()),
+            Self::Unusable(_) | Self::LateWrite(_) => Verdict::operational(Side::Hub),
             Self::Cluster(failure) => of_cluster(&failure.cause).2,
         }
     }
@@ -212,6 +214,24 @@ mod tests {
             let verdict = error.verdict();
             assert!(verdict.side != Side::Caller || verdict.retry_after.is_none(), "{error:?}");
         }
+    }
+
+    #[test]
+    fn only_the_callers_failures_have_codes_of_its_own_mistakes() {
+        for error in every_kind() {
+            let (text, side) = (format!("{error:?}"), error.verdict().side);
+            let code = error.into_status().code();
+            let is_mistake = code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS;
+            assert!(side != Side::Caller || is_mistake, "{code}: {text}");
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "ServiceUnavailable")]
+    fn a_servers_failure_is_no_refusal_of_the_callers_input() {
+        let away = Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, "away");
+        drop(Error::of_caller(away));
     }
 
     #[test]

@@ -18,11 +18,11 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::room::Room;
-use super::{LAST, WITHIN, json, took_too_long};
+use super::{ALL_WITHIN, LAST, WITHIN, json};
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, EveryFailure, Side};
 use crate::holding::Account;
 use crate::limits::Kind;
 use crate::metrics::InFlight;
@@ -58,10 +58,17 @@ pub enum Outcome {
     /// The member has no such object, or the caller may not know of it.
     Nothing,
     /// The member gave no usable response, with the reason.
-    Missing(String),
+    Missing(Missing),
     /// It is unknown whether the caller may know of the member, so the response must not mention
     /// it.
     Unreviewed(Error),
+}
+
+/// Why a member is missing.
+pub struct Missing {
+    pub why: String,
+    /// Where it failed.
+    pub side: Side,
 }
 
 /// A member's response with 200.
@@ -165,28 +172,25 @@ impl Asking<'_> {
             Ok(Ok(Some(permission))) => permission,
             Ok(Ok(None)) => return Outcome::Nothing,
             Ok(Err(error)) => return Outcome::Unreviewed(error),
-            Err(_) => return Outcome::Unreviewed(took_too_long()),
+            Err(_) => return Outcome::Unreviewed(EveryFailure::LateReviews((ALL_WITHIN + LAST).as_secs()).into()),
         };
         let Some(within) = deadline(self.until) else {
-            return Outcome::Missing("there was no time left to ask it".to_owned());
+            return Outcome::missing("there was no time left to ask it");
         };
         let mut sent = Sent { started: None, code: None, is_given_up: &self.is_given_up };
         match timeout_at(within, Box::pin(self.asked(&route, permission, &mut sent))).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => {
+                let side = error.verdict().side;
                 let status = error.into_status();
                 sent.code = Some(status.code());
-                Outcome::Missing(status.message().to_owned())
+                Outcome::Missing(Missing { why: status.message().to_owned(), side })
             }
             Err(_) => {
                 sent.code = Some(StatusCode::GATEWAY_TIMEOUT);
                 let is_last = within == self.until;
                 let late = || format!("it did not answer within {} s", WITHIN.as_secs());
-                Outcome::Missing(if is_last {
-                    "it did not answer in the time that was left".to_owned()
-                } else {
-                    late()
-                })
+                Outcome::missing(if is_last { "it did not answer in the time that was left".to_owned() } else { late() })
             }
         }
     }
@@ -261,19 +265,35 @@ impl Asking<'_> {
         match head.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND => return Outcome::Nothing,
-            code => return Outcome::Missing(format!("it answered {code}")),
+            code => return Outcome::missing(format!("it answered {code}")),
         }
         let (mut bytes, mut share) = (BytesMut::new(), self.room.share());
         while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return Outcome::Missing("its answer was cut off".to_owned()) };
+            let Ok(frame) = frame else { return Outcome::missing("its answer was cut off") };
             let Ok(data) = frame.into_data() else { continue };
             if !share.take(data.len()) {
-                return Outcome::Missing("its answer is too large beside the others'".to_owned());
+                return Outcome::missing("its answer is too large beside the others'");
             }
             bytes.extend_from_slice(&data);
         }
         let content_type = head.headers.get(CONTENT_TYPE).cloned().unwrap_or_else(json);
         Outcome::Found(Answered { body: bytes.freeze(), content_type })
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn missing(why: impl Into<String>) -> Self {
+        Self::Missing(Missing::of_member(why.into()))
+    }
+}
+
+// === impl Missing ===
+
+impl Missing {
+    pub fn of_member(why: String) -> Self {
+        Self { why, side: Side::Member }
     }
 }
 

@@ -30,6 +30,15 @@ pub struct HeavyPermits {
 /// The share of all permits that the ServiceAccounts of one namespace may have: one in this many.
 const NAMESPACE: usize = 4;
 
+/// A limit on expensive requests is reached.
+#[derive(Debug, thiserror::Error)]
+#[error("too many {what} {whose}in flight (limit {most}); retry shortly")]
+pub struct TooManyHeavy {
+    what: &'static str,
+    whose: &'static str,
+    most: usize,
+}
+
 /// One permit, until it is dropped.
 #[derive(Debug)]
 pub struct HeavyPermit {
@@ -48,8 +57,8 @@ impl HeavyPermits {
         Self { all, users, most, most_of_user, most_of_namespace, what, rejected }
     }
 
-    /// Returns a permit for `user`, or 429.
-    pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
+    /// Returns a permit for `user`.
+    pub fn enter(&self, user: &User) -> Result<HeavyPermit, TooManyHeavy> {
         let (name, owner) = (&*user.name, user.owner());
         let of_user = self.of(name, "of one user ", self.most_of_user)?;
         // One account takes no more than a user does, so that it cannot take its namespace's whole
@@ -57,14 +66,13 @@ impl HeavyPermits {
         let of_namespace = (owner != name)
             .then(|| self.of(owner, "of one namespace's ServiceAccounts ", self.most_of_namespace))
             .transpose()?;
-        let all =
-            Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
+        let all = Permit::of(&self.all, self.most).ok_or_else(|| self.full("", self.most, &self.rejected[0]))?;
         Ok(HeavyPermit { _all: all, _of_user: of_user, _of_namespace: of_namespace })
     }
 
-    fn of(&self, name: &str, whose: &str, most: usize) -> Result<LoadPermit, Box<Status>> {
+    fn of(&self, name: &str, whose: &'static str, most: usize) -> Result<LoadPermit, TooManyHeavy> {
         let permit = Permit::within(self.users.of(name), Load::count(Kind::Short), most);
-        permit.ok_or_else(|| Box::new(self.full(whose, most, &self.rejected[1])))
+        permit.ok_or_else(|| self.full(whose, most, &self.rejected[1]))
     }
 
     #[cfg(test)]
@@ -72,11 +80,18 @@ impl HeavyPermits {
         self.all.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn full(&self, whose: &str, most: usize, rejected: &Counter) -> Status {
+    fn full(&self, whose: &'static str, most: usize, rejected: &Counter) -> TooManyHeavy {
         rejected.inc();
-        let message = format!("too many {} {whose}in flight (limit {most}); retry shortly", self.what);
+        TooManyHeavy { what: self.what, whose, most }
+    }
+}
+
+// === impl TooManyHeavy ===
+
+impl From<TooManyHeavy> for Status {
+    fn from(error: TooManyHeavy) -> Self {
         let details = Details { retry_after_seconds: 1, ..Details::default() };
-        Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
+        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
     }
 }
 
@@ -94,7 +109,7 @@ mod tests {
         let account = |number: usize| user(&format!("system:serviceaccount:tenant:account-{number}"));
         let taken: Vec<_> = (0..16).filter_map(|number| permits.enter(&account(number)).ok()).collect();
         assert_eq!(taken.len(), 4);
-        let full = permits.enter(&account(16)).expect_err("full").message().to_owned();
+        let full = permits.enter(&account(16)).expect_err("full").to_string();
         assert_eq!(full, "too many feasts of one namespace's ServiceAccounts in flight (limit 4); retry shortly");
         assert!(permits.enter(&user("system:serviceaccount:other:account")).is_ok(), "another namespace's");
         assert!(permits.enter(&user("alice")).is_ok());
@@ -108,8 +123,10 @@ mod tests {
         let rejected = [Counter::default(), Counter::default()];
         let permits = HeavyPermits::new("feasts", 3, 2, rejected.clone());
         let (alice, bob) = (user("alice"), user("bob"));
-        let refusal =
-            |user| permits.enter(user).map_err(|status| (status.code().as_u16(), status.message().to_owned()));
+        let refusal = |user| {
+            let refused = permits.enter(user).map_err(Status::from);
+            refused.map_err(|status| (status.code().as_u16(), status.message().to_owned()))
+        };
         let mut taken = vec![refusal(&alice).expect("a permit"), refusal(&alice).expect("a permit")];
         let full = "too many feasts of one user in flight (limit 2); retry shortly";
         assert_eq!(refusal(&alice).expect_err("full"), (429, full.to_owned()));

@@ -108,5 +108,5 @@ fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error>
 }
 
 fn refused(status: Status) -> Error {
-    Error::Status(Box::new(status))
+    Error::of_caller(status)
 }

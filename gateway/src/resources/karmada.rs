@@ -77,14 +77,10 @@ pub async fn serve(
         strictness: Strictness::of(request.uri().query())?,
         form: form_of(Shape::Object, &request)?,
     };
-    let _permit = gateway.limits.writes.enter(permission.user()).map_err(Error::Status)?;
+    let _permit = gateway.limits.writes.enter(permission.user())?;
     match timeout(WITHIN, write.done(route, request)).await {
         Ok(done) => done,
-        Err(_) => Err(refused(Status::new(
-            StatusCode::GATEWAY_TIMEOUT,
-            Reason::Timeout,
-            format!("the write did not complete within {} s: check whether it took effect", WITHIN.as_secs()),
-        ))),
+        Err(_) => Err(Error::LateWrite(WITHIN.as_secs())),
     }
 }
 
@@ -299,7 +295,7 @@ fn status(error: Refused) -> Error {
 }
 
 fn refused(status: Status) -> Error {
-    Error::Status(Box::new(status))
+    Error::of_caller(status)
 }
 
 // === impl Strictness ===

@@ -95,7 +95,7 @@ impl Kind for KarmadaClusters {
     }
 
     fn absent(name: &ClusterName) -> Error {
-        Error::Status(Box::new(Status::object_not_found(CLUSTERS, name.as_str())))
+        Error::of_caller(Status::object_not_found(CLUSTERS, name.as_str()))
     }
 
     fn subject(&self) -> Subject {

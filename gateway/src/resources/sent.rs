@@ -101,7 +101,7 @@ impl Failed {
     fn of(self, resource: &'static str) -> Error {
         match self {
             Self::CutOff => Error::BadRequest("the body was cut off"),
-            Self::TooLarge(limit) => Error::Status(Box::new(Status::too_large(limit))),
+            Self::TooLarge(limit) => Error::of_caller(Status::too_large(limit)),
             Self::Busy(failure) => Error::hub(failure, resource),
         }
     }

@@ -9,7 +9,6 @@ use api::list_options::{ListOptions, WatchOptions};
 use api::managed_cluster::ManagedCluster;
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
-use api::status::Status;
 use api::virtual_cluster::{InvalidVirtualCluster, LOCAL, RESOURCE, VirtualCluster};
 use auth::Permission;
 use bytes::Bytes;
@@ -70,10 +69,7 @@ async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluste
         Some(Err(error)) => Some(invalid.unwrap_or(error)),
         None => invalid,
     };
-    Err(invalid.map_or_else(
-        || not_found(name),
-        |error| Error::Status(Box::new(Status::internal_error(&format!("cluster {name}: {error}")))),
-    ))
+    Err(invalid.map_or_else(|| not_found(name), |error| Error::Unusable(format!("cluster {name}: {error}"))))
 }
 
 /// An object of the hub, if it exists and the gateway may read it.

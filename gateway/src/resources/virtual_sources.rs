@@ -102,7 +102,7 @@ pub fn sorted(clusters: impl IntoIterator<Item = VirtualCluster>) -> Vec<Virtual
 
 /// The failure for an object that does not exist.
 pub fn not_found(name: &ClusterName) -> Error {
-    Error::Status(Box::new(Status::object_not_found(RESOURCE, name.as_str())))
+    Error::of_caller(Status::object_not_found(RESOURCE, name.as_str()))
 }
 
 /// Parses the hub's response.

@@ -13,14 +13,13 @@ use api::karmada::{API_VERSION, KIND};
 use api::karmada_cluster::change::{Refused, Wanted};
 use api::karmada_cluster::cluster::Cluster;
 use api::secret::{ClusterSecret, ClusterSpec};
-use api::status::Status;
 use auth::User;
 use register::naming::InvalidClusterName;
 use register::reading::{Reading, SecretObject, SecretReference};
 use register::{Rules, karmada};
 use serde_json::json;
 
-use super::{hub as failed, refused, status};
+use super::{hub as failed, status};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::needs::RequestNeeds;
@@ -113,15 +112,14 @@ async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Resu
         Ok(json) => json,
         Err(failure) if failure.code() == Some(404) => return Ok(None),
         Err(failure) if failure.code() == Some(403) => {
-            return Err(refused(Status::internal_error(&format!(
+            return Err(Error::Unusable(format!(
                 "the hub does not let the gateway get secrets in the namespace {namespace}: grant its ServiceAccount \
                  get on secrets there (chart: dialects.karmada.register)"
-            ))));
+            )));
         }
         Err(failure) => return Err(failed(failure)),
     };
-    let value =
-        serde_json::from_slice(&json).map_err(|_| refused(Status::internal_error("the hub's JSON cannot be read")))?;
+    let value = serde_json::from_slice(&json).map_err(|_| Error::Unusable("the hub's JSON cannot be read".into()))?;
     let read = SecretObject::read(&value);
     read.map(Some).map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))
 }

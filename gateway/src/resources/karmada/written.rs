@@ -8,12 +8,11 @@ use api::karmada_cluster::change::{Refused, Wanted};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{CREDENTIAL_TYPE_LABEL, ClusterSecret, DATA_KEYS, ENDPOINT_TYPE_LABEL};
 use api::selector::label::is_value;
-use api::status::Status;
 use register::labels::{MOST, taken};
 use serde_json::{Map, Value, json};
 
 use super::registration::SOURCE_LABEL;
-use super::{refused, status};
+use super::status;
 use crate::clusters::View;
 use crate::error::Error;
 
@@ -138,5 +137,5 @@ fn map(value: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 fn unreadable() -> Error {
-    refused(Status::internal_error("the Secret cannot be read"))
+    Error::Unusable("the Secret cannot be read".into())
 }

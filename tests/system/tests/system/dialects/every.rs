@@ -75,6 +75,14 @@ impl Fleet {
     async fn get(&self, rest: &str) -> Answer {
         self.call("GET", rest, &[]).await
     }
+
+    /// `answer`, the only failure, names `hop`, and counts there.
+    async fn failed_at(&self, answer: &Answer, hop: &str) {
+        assert_eq!(answer.json()["details"]["causes"][0]["reason"], hop, "{}", answer.text());
+        let counted = format!("cluster_gateway_failures_total{{side=\"{}\"}} 1", hop.to_lowercase());
+        let mut admin = self.testbed.aggregator_as_admin(&self.hub, Http::H2).await;
+        admin.until(WAIT, "/metrics", |answer| answer.text().lines().any(|line| line == counted)).await;
+    }
 }
 
 /// `name@cluster` of each item.
@@ -145,6 +153,7 @@ async fn members_that_do_not_answer_are_named() {
     let answer = nobody.get(PODS).await;
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("missing: berlin"), "{}", answer.text());
+    nobody.failed_at(&answer, "Member").await;
 }
 
 #[tokio::test]
@@ -373,6 +382,7 @@ async fn one_user_has_two_of_them_at_once() {
     };
     assert_eq!(third.status, 429, "{}", third.text());
     assert_eq!(third.header("retry-after"), Some("1"));
+    fleet.failed_at(&third, "Gateway").await;
     // Those two have left: that counts for the member as with any other request.
     drop((first, second));
     let counted = |answer: &Answer| {

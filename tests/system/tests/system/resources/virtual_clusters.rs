@@ -82,7 +82,9 @@ async fn what_is_no_cluster_is_left_out_or_says_why() {
         assert_eq!(message, format!("virtualclusters.cluster.core.oam.dev \"{name}\" not found"));
     }
     for (name, text) in [("bare", "no client config"), ("invalid", "endpoint")] {
-        let message = fixture.get(&format!("{PATH}/{name}")).await.status_message(500, "InternalError");
+        let answer = fixture.get(&format!("{PATH}/{name}")).await;
+        assert_eq!(answer.json()["details"]["causes"][0]["reason"], "Hub", "the caller cannot mend it");
+        let message = answer.status_message(500, "InternalError");
         assert!(message.contains(name) && message.contains(text), "{message}");
     }
     // Where one of the two is in order, that one is shown.
