@@ -11,7 +11,7 @@ use net::process;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    process::exit_code("cluster-gateway-controllers", run())
+    process::main("cluster-gateway-controllers", run)
 }
 
 fn run() -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use net::process;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    process::exit_code("cluster-gateway", run())
+    process::main("cluster-gateway", run)
 }
 
 fn run() -> anyhow::Result<()> {
@@ -21,6 +21,5 @@ fn run() -> anyhow::Result<()> {
     }
     let config = Config::try_from(args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Gateway::run(&config, logs)
 }

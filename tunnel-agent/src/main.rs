@@ -11,12 +11,11 @@ use tunnel_agent::args::{self, Config};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    process::exit_code("tunnel-agent", run())
+    process::main("tunnel-agent", run)
 }
 
 fn run() -> anyhow::Result<()> {
     let config = Config::new(&args::parse(), |name| std::env::var(name).ok())?;
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Agent::run(config)
 }

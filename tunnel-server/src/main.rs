@@ -11,12 +11,11 @@ use tunnel_server::args::{self, Config};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    process::exit_code("tunnel-server", run())
+    process::main("tunnel-server", run)
 }
 
 fn run() -> anyhow::Result<()> {
     let config = Config::new(args::parse(), hub::client::is_in_pod())?;
     telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Server::run(&config)
 }

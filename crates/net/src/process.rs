@@ -48,9 +48,14 @@ pub fn raise_open_files() -> Option<u64> {
     }
 }
 
-/// The exit code of `main`. Prints an error to standard error after the program's name, with its
-/// causes if `{:#}` shows them.
-pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
+/// The whole `main` of a program: raises the limit of open files, and prints an error of `run` to
+/// standard error after the program's name, with its causes if `{:#}` shows them.
+pub fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
+    raise_open_files();
+    exit_code(program, run())
+}
+
+fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     #[expect(clippy::print_stderr, reason = "logs may not be set up, and the operator must see why nothing starts")]
     {
@@ -77,6 +82,7 @@ where
     // Before anything else is started: a signal during the start must neither be lost nor end the
     // process at once.
     let signals = watch_signals(runtime)?;
+    tracing::debug!(limit = ?getrlimit(Resource::Nofile).current, "open files");
     let program = start()?;
     until_signalled(runtime, signals, last)?;
     stop(program)
@@ -163,9 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn the_soft_limit_of_open_files_becomes_the_hard_one() {
+    fn every_program_raises_the_soft_limit_of_open_files_to_the_hard_one() {
         let hard = getrlimit(Resource::Nofile).maximum;
+        let usual = Some(hard.map_or(1_024, |hard| hard.min(1_024)));
+        setrlimit(Resource::Nofile, Rlimit { current: usual, maximum: hard }).unwrap();
+        let mut seen = usual;
+        main("test", || {
+            seen = getrlimit(Resource::Nofile).current;
+            Ok::<_, String>(())
+        });
+        assert_eq!(seen, hard);
         assert_eq!(raise_open_files(), hard);
-        assert_eq!(getrlimit(Resource::Nofile).current, hard);
     }
 }

@@ -21,7 +21,7 @@ pub fn requested(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCo
     }
     let arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Some(process::exit_code(&name, run(&name, arguments)))
+    Some(process::main(&name, || run(&name, arguments)))
 }
 
 /// As the `main` of each.
@@ -30,20 +30,17 @@ fn run(name: &str, arguments: Vec<OsString>) -> Result<()> {
         "cluster-gateway" => {
             let config = gateway::args::Config::try_from(gateway::args::parse_from(arguments)?)?;
             let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
-            process::raise_open_files();
             Gateway::run(&config, logs)
         }
         "tunnel-server" => {
             let config = tunnel_server::args::Config::new(tunnel_server::args::parse_from(arguments)?, false)?;
             telemetry::logs::start(&config.log_level, config.log_format)?;
-            process::raise_open_files();
             Ok(Server::run(&config)?)
         }
         "tunnel-agent" => {
             let arguments = tunnel_agent::args::parse_from(arguments)?;
             let config = tunnel_agent::args::Config::new(&arguments, |_| None)?;
             telemetry::logs::start(&config.log_level, config.log_format)?;
-            process::raise_open_files();
             Ok(Agent::run(config)?)
         }
         other => bail!("{other:?} is none of the programs"),

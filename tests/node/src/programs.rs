@@ -23,10 +23,10 @@ pub fn requested() -> Option<ExitCode> {
     let name = std::env::args_os().next()?;
     match Path::new(&name).file_name()?.to_str()? {
         CLI => Some(kubectl_clusters::run()),
-        "cluster-gateway" | "apiserver" | "patch" => Some(process::exit_code("cluster-gateway", gateway())),
-        "tunnel-server" => Some(process::exit_code("tunnel-server", server())),
-        "tunnel-agent" => Some(process::exit_code("tunnel-agent", agent())),
-        "cluster-gateway-controllers" => Some(process::exit_code("cluster-gateway-controllers", controllers())),
+        "cluster-gateway" | "apiserver" | "patch" => Some(process::main("cluster-gateway", gateway)),
+        "tunnel-server" => Some(process::main("tunnel-server", server)),
+        "tunnel-agent" => Some(process::main("tunnel-agent", agent)),
+        "cluster-gateway-controllers" => Some(process::main("cluster-gateway-controllers", controllers)),
         _ => None,
     }
 }
@@ -39,21 +39,18 @@ fn gateway() -> Result<()> {
     }
     let config = gateway::args::Config::try_from(gateway::args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
-    process::raise_open_files();
     Gateway::run(&config, logs)
 }
 
 fn server() -> Result<()> {
     let config = tunnel_server::args::Config::new(tunnel_server::args::parse(), hub::client::is_in_pod())?;
     telemetry::logs::start(&config.log_level, config.log_format)?;
-    process::raise_open_files();
     Server::run(&config)
 }
 
 fn agent() -> Result<()> {
     let config = tunnel_agent::args::Config::new(&tunnel_agent::args::parse(), |name| std::env::var(name).ok())?;
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
-    process::raise_open_files();
     Agent::run(config)
 }
 
