@@ -314,8 +314,8 @@ impl Part {
             self.keep(work, target, slot, mode, memory).await
         };
         let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
-        // A pass without requests says nothing about the member.
-        if !is_away && target.member.answers() != answers && target.is_back() {
+        // A pass in which nothing was asked says nothing of the member.
+        if !is_away && target.member.answers() != answers && target.answered() {
             self.wake_in(work.cluster());
         }
         done

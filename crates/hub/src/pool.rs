@@ -131,7 +131,7 @@ impl Pool {
 
     async fn send(self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
         let again = repeatable(&request);
-        if self.http1.is_for(again.is_some()) {
+        if self.http1.takes(again.is_some()) {
             return self.send_http1(request).await;
         }
         let (client, stream) = self.lane().ok_or(FULL)?;

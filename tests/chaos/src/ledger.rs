@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::told::Told;
+use crate::told::Conclusion;
 
 /// One object that a caller asked for.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Entry {
     /// The caller and its way.
     pub by: String,
     /// What the caller was told, a request each.
-    pub told: Vec<Told>,
+    pub told: Vec<Conclusion>,
     /// What went on when it was told that.
     pub weather: Vec<String>,
 }
@@ -38,21 +38,21 @@ impl Entry {
             wrong.push(format!("it exists {} times", objects.len()));
         }
         for (number, told) in self.told.iter().enumerate() {
-            let may_be_there = self.told[..number].iter().any(|told| !matches!(told, Told::NotDone(_)));
+            let may_be_there = self.told[..number].iter().any(|told| !matches!(told, Conclusion::NotDone(_)));
             match told {
-                Told::Created(_) if objects.is_empty() => wrong.push("told 201, and it does not exist".into()),
-                Told::Created(Some(uid)) if objects.iter().all(|object| object.uid != *uid) => {
+                Conclusion::Created(_) if objects.is_empty() => wrong.push("told 201, and it does not exist".into()),
+                Conclusion::Created(Some(uid)) if objects.iter().all(|object| object.uid != *uid) => {
                     wrong.push(format!("told 201 with uid {uid}, and what exists is another object"));
                 }
-                Told::Exists if !may_be_there => {
+                Conclusion::Exists if !may_be_there => {
                     wrong.push("told 409 by the first request that may have been done".into());
                 }
-                Told::Exists if objects.is_empty() => wrong.push("told 409, and it does not exist".into()),
-                Told::Untrue(what) => wrong.push(format!("told {what}")),
+                Conclusion::Exists if objects.is_empty() => wrong.push("told 409, and it does not exist".into()),
+                Conclusion::Untrue(what) => wrong.push(format!("told {what}")),
                 _ => {}
             }
         }
-        if self.told.iter().all(|told| matches!(told, Told::NotDone(_))) && !objects.is_empty() {
+        if self.told.iter().all(|told| matches!(told, Conclusion::NotDone(_))) && !objects.is_empty() {
             wrong.push("told that nothing was done, and it exists".into());
         }
         wrong
@@ -88,7 +88,7 @@ pub fn settle(entries: &[Entry], objects: &[Object]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn entry(told: &[Told]) -> Entry {
+    fn entry(told: &[Conclusion]) -> Entry {
         let weather = told.iter().map(|_| "calm".to_owned()).collect();
         Entry { id: 1, name: Some("a".into()), by: "writer".into(), told: told.to_vec(), weather }
     }
@@ -97,24 +97,24 @@ mod tests {
         Object { id: 1, name: "a".into(), uid: uid.into() }
     }
 
-    fn created() -> Told {
-        Told::Created(Some("u".into()))
+    fn created() -> Conclusion {
+        Conclusion::Created(Some("u".into()))
     }
 
-    fn wrong(told: &[Told], objects: &[Object]) -> String {
+    fn wrong(told: &[Conclusion], objects: &[Object]) -> String {
         settle(&[entry(told)], objects).join("\n")
     }
 
     #[test]
     fn promises_that_are_kept_are_right() {
-        let (not, unknown) = (Told::NotDone("refused".into()), Told::Unknown("cut".into()));
+        let (not, unknown) = (Conclusion::NotDone("refused".into()), Conclusion::Unknown("cut".into()));
         for (told, objects) in [
             (vec![created()], vec![object("u")]),
-            (vec![Told::Created(None)], vec![object("u")]),
+            (vec![Conclusion::Created(None)], vec![object("u")]),
             (vec![not.clone()], vec![]),
             (vec![unknown.clone()], vec![]),
             (vec![unknown.clone()], vec![object("u")]),
-            (vec![unknown.clone(), Told::Exists], vec![object("u")]),
+            (vec![unknown.clone(), Conclusion::Exists], vec![object("u")]),
             (vec![unknown.clone(), not.clone()], vec![object("u")]),
             (vec![unknown, created()], vec![object("u")]),
             (vec![not, created()], vec![object("u")]),
@@ -127,19 +127,19 @@ mod tests {
     fn what_was_told_as_done_and_is_gone_is_found() {
         assert!(wrong(&[created()], &[]).contains("told 201, and it does not exist"));
         assert!(wrong(&[created()], &[object("v")]).contains("another object"));
-        assert!(wrong(&[Told::Unknown(String::new()), Told::Exists], &[]).contains("told 409, and it does not"));
+        assert!(wrong(&[Conclusion::Unknown(String::new()), Conclusion::Exists], &[]).contains("told 409, and it does not"));
     }
 
     #[test]
     fn what_was_done_twice_is_found() {
         assert!(wrong(&[created()], &[object("u"), object("v")]).contains("exists 2 times"));
-        assert!(wrong(&[Told::Exists], &[object("u")]).contains("told 409 by the first"));
+        assert!(wrong(&[Conclusion::Exists], &[object("u")]).contains("told 409 by the first"));
     }
 
     #[test]
     fn what_was_told_as_not_done_and_is_there_is_found() {
-        assert!(wrong(&[Told::NotDone(String::new())], &[object("u")]).contains("nothing was done"));
-        assert!(wrong(&[Told::Untrue("404".into())], &[]).contains("told 404"));
+        assert!(wrong(&[Conclusion::NotDone(String::new())], &[object("u")]).contains("nothing was done"));
+        assert!(wrong(&[Conclusion::Untrue("404".into())], &[]).contains("told 404"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The conclusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Conclusion {
     /// 201, and the object's uid if the whole answer came.
     Created(Option<String>),
     /// 409: something of that name was there before.
@@ -33,9 +33,9 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-// === impl Told ===
+// === impl Conclusion ===
 
-impl Told {
+impl Conclusion {
     /// Of an answer to a POST.
     pub fn by(answer: &Answer) -> Self {
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -104,15 +104,15 @@ mod tests {
     }
 
     fn certain(answer: &Answer) -> bool {
-        matches!(Told::by(answer), Told::NotDone(_))
+        matches!(Conclusion::by(answer), Conclusion::NotDone(_))
     }
 
     #[test]
     fn a_creation_tells_which_object() {
-        assert_eq!(Told::by(&answer(201, r#"{"metadata":{"uid":"u"}}"#)), Told::Created(Some("u".into())));
-        assert_eq!(Told::by(&answer(201, "")), Told::Created(None));
-        assert_eq!(Told::by(&answer(409, r#"{"reason":"AlreadyExists"}"#)), Told::Exists);
-        assert!(matches!(Told::by(&answer(409, r#"{"reason":"Conflict"}"#)), Told::Unknown(_)));
+        assert_eq!(Conclusion::by(&answer(201, r#"{"metadata":{"uid":"u"}}"#)), Conclusion::Created(Some("u".into())));
+        assert_eq!(Conclusion::by(&answer(201, "")), Conclusion::Created(None));
+        assert_eq!(Conclusion::by(&answer(409, r#"{"reason":"AlreadyExists"}"#)), Conclusion::Exists);
+        assert!(matches!(Conclusion::by(&answer(409, r#"{"reason":"Conflict"}"#)), Conclusion::Unknown(_)));
     }
 
     #[test]
@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn nobody_may_hear_that_a_registered_cluster_is_not_there() {
         let absent = answer(404, r#"{"message":"no such cluster near"}"#);
-        assert!(matches!(Told::by(&absent), Told::Untrue(_)));
+        assert!(matches!(Conclusion::by(&absent), Conclusion::Untrue(_)));
     }
 }

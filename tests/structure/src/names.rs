@@ -4,7 +4,7 @@ use crate::tokens::{Token, tokens};
 
 /// Names that a type or a function must not have, and what to use instead
 /// (`docs/architecture.md#words`).
-pub const RETIRED: [(&str, &str); 12] = [
+pub const RETIRED: [(&str, &str); 15] = [
     ("Ear", "an observer"),
     ("Ground", "a fixture"),
     ("Heard", "an observer"),
@@ -13,8 +13,11 @@ pub const RETIRED: [(&str, &str); 12] = [
     ("Pulse", "an observed Lease"),
     ("Rig", "a testbed, a fixture or a harness"),
     ("Stethoscope", "an observer"),
+    ("Told", "what it holds, such as a conclusion"),
     ("Unasked", "an unexpected informational response"),
+    ("Way", "a dialer"),
     ("Wishes", "query hints"),
+    ("is_stranger", "is_unauthenticated"),
     ("is_untold_whose", "is_before_authentication"),
     ("knows_nobody", "is_anonymous_refusal"),
 ];

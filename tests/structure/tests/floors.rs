@@ -107,6 +107,11 @@ fn rooms_point_down() {
                 ));
             }
         }
+        for module in trees.iter().flat_map(|tree| &tree.modules) {
+            if !rooms.floors.iter().copied().flatten().any(|room| room == module) {
+                wrong.push(format!("`{module}` of `{}` has no floor in `floors::ROOMS`", package.name));
+            }
+        }
         for way in trees.iter().flat_map(|tree| climbs(rooms.floors, &tree.arrows)) {
             let way: Vec<String> = way.iter().map(ToString::to_string).collect();
             wrong.push(format!("{}\n  a room imports from lower floors only (`floors::ROOMS`)", way.join("\n")));

@@ -61,8 +61,8 @@ pub fn words(identity: &Identity) -> String {
     format!("{resource}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Whether a leaving cluster has been tried for long enough. `since` is when that began.
-fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
+/// Sets `since`, when a cluster began to leave. Returns whether it has been tried for long enough.
+fn begin_or_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
     if !is_leaving {
         *since = None;
         return false;
@@ -217,7 +217,7 @@ impl Part {
     /// been gone, or being deleted, for [`LEFT`], and returns whether it did.
     pub(super) async fn goes_without(&self, work: &mut Work, memory: &mut Memory) -> Result<bool, Failure> {
         let is_leaving = self.is_leaving(work);
-        if !is_due(&mut memory.left, is_leaving, Instant::now()) {
+        if !begin_or_due(&mut memory.left, is_leaving, Instant::now()) {
             return Ok(false);
         }
         let (cluster, name) = (work.cluster(), work.name());
@@ -298,14 +298,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_cluster_that_leaves_is_tried_for_a_while_and_one_that_is_back_begins_anew() {
         let mut since = None;
-        assert!(!is_due(&mut since, true, Instant::now()));
+        assert!(!begin_or_due(&mut since, true, Instant::now()));
         tokio::time::advance(LEFT / 2).await;
-        assert!(!is_due(&mut since, false, Instant::now()), "it is there again");
-        assert!(!is_due(&mut since, true, Instant::now()));
+        assert!(!begin_or_due(&mut since, false, Instant::now()), "it is there again");
+        assert!(!begin_or_due(&mut since, true, Instant::now()));
         tokio::time::advance(LEFT / 2).await;
-        assert!(!is_due(&mut since, true, Instant::now()), "for half of the time");
+        assert!(!begin_or_due(&mut since, true, Instant::now()), "for half of the time");
         tokio::time::advance(LEFT / 2).await;
-        assert!(is_due(&mut since, true, Instant::now()));
+        assert!(begin_or_due(&mut since, true, Instant::now()));
     }
 
     #[test]

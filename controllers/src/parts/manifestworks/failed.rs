@@ -37,7 +37,7 @@ impl Part {
         let failures = memory.failures;
         memory.failures = failures.saturating_add(1);
         if let Some(at_least) = failure.away() {
-            let (after, is_news) = target.is_away(at_least, &failure.to_string());
+            let (after, is_news) = target.failed(at_least, &failure.to_string());
             if is_news {
                 tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
             } else {

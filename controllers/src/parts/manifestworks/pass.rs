@@ -55,13 +55,13 @@ pub struct Pass<'a> {
     pub is_complete: bool,
 }
 
-/// A manifest, the known state of its object, and its reported status.
-type Chosen<'m> = (&'m Manifest, Remembered, Told);
+/// A manifest, what is known of its object, and what was told of it.
+type Chosen<'m> = (&'m Manifest, Remembered, LastStatus);
 
 /// The reported status of a manifest.
 #[derive(Debug, Clone, Copy)]
-struct Told {
-    /// It was applied, at this generation.
+struct LastStatus {
+    /// At this generation.
     was_applied: bool,
     /// Its object is no longer applied.
     is_complete: bool,
@@ -254,7 +254,7 @@ impl Pass<'_> {
         let mut chosen = Vec::new();
         for manifest in rank {
             let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
-            let told = Told {
+            let told = LastStatus {
                 was_applied: known.is_some_and(|known| was_applied(known, generation)),
                 is_complete: self.is_complete || known.is_some_and(|known| is_complete(&known.conditions)),
             };
@@ -284,7 +284,7 @@ impl Pass<'_> {
         setting: Setting<'_>,
         manifest: &Manifest,
         before: Remembered,
-        told: Told,
+        told: LastStatus,
         evaluator: Arc<Mutex<Evaluator>>,
     ) -> Result<Looked, Failure> {
         let _step = self.slot.step()?;

@@ -36,7 +36,7 @@ impl Pass<'_> {
         if has_room || !was_unwatched {
             target.sights.watch(self.work.name(), has_room);
         }
-        if !has_room && target.is_first_unwatched() {
+        if !has_room && target.mark_unwatched() {
             self.part.tell(self.work, Reason::WorkNotWatched, self.not_watched());
         }
         has_room

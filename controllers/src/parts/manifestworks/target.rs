@@ -248,12 +248,12 @@ impl Target {
     }
 
     /// Not all of its works are kept. Returns whether that is new.
-    pub fn is_first_beyond(&self) -> bool {
+    pub fn mark_beyond(&self) -> bool {
         !self.is_told.swap(true, Ordering::Relaxed)
     }
 
-    /// The objects of some of its works are not watched. Returns whether that is new.
-    pub fn is_first_unwatched(&self) -> bool {
+    /// The objects of not all of its works are watched. Returns whether that is new.
+    pub fn mark_unwatched(&self) -> bool {
         !self.is_told_unwatched.swap(true, Ordering::Relaxed)
     }
 
@@ -293,9 +293,9 @@ impl Target {
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// The member did not answer, or asked to be left alone for `at_least` this long. Returns the
-    /// time until the next attempt, and whether the cause is new. Concurrent failures count once.
-    pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
+    /// It did not answer, or asked to be left alone for `at_least` so long. Returns after how long
+    /// it is tried again, and whether the cause is new. Failures at the same time count once.
+    pub fn failed(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
         let is_news = away.cause != cause;
         if is_news {
@@ -315,9 +315,9 @@ impl Target {
         (away.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), is_news)
     }
 
-    /// The member answered. Returns whether that is news. It is not while the member asked to be
-    /// left alone, because requests in flight are still answered then.
-    pub fn is_back(&self) -> bool {
+    /// It answered. Returns whether that is new. It is not while it asked to be left alone:
+    /// requests that were under way then are answered, too.
+    pub fn answered(&self) -> bool {
         let mut away = self.away.lock();
         self.asked.until().is_none() && std::mem::take(&mut *away).failures > 0
     }
@@ -334,10 +334,10 @@ impl Target {
         true
     }
 
-    /// The member answered another request. Returns whether this makes the next attempt earlier: at
-    /// once, or a moment after the last such attempt, because many other requests may be answered
-    /// while works are not. While it asked to be left alone, it does not.
-    pub fn has_answered(&self) -> bool {
+    /// It answered another request. Returns whether it is tried sooner because of that: at once, or
+    /// a moment after the last such try, since many others may get answers while works do not.
+    /// While it asked to be left alone, it is not.
+    pub fn answered_another(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
         let at = away.answered.map_or(now, |last| now.max(last + BETWEEN_ANSWERS));
         if self.asked.until().is_some_and(|asked| at < asked) || away.until.is_none_or(|until| until <= at) {

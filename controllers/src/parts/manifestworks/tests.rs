@@ -162,7 +162,7 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     let mut ending = hub::work();
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     writer.apply_watcher_event(&Event::Apply(told(&ending)));
-    part.target("c1").unwrap().is_away(Duration::from_secs(9), "down");
+    part.target("c1").unwrap().failed(Duration::from_secs(9), "down");
     part.reconcile(&old).await;
     assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
 }
@@ -175,10 +175,10 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
     writer.apply_watcher_event(&Event::Apply(told(&hub::work())));
     let target = part.target("c1").unwrap();
     for _ in 0..9 {
-        let (after, _) = target.is_away(Duration::ZERO, "down");
+        let (after, _) = target.failed(Duration::ZERO, "down");
         tokio::time::advance(after).await;
     }
-    target.is_away(Duration::ZERO, "down");
+    target.failed(Duration::ZERO, "down");
     assert!(target.rest() > Some(Duration::from_secs(20)));
     part.answered.push("", "c1");
     part.answered.push("", "another");
@@ -206,7 +206,7 @@ async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     let writes = hub.writes();
     let is_applied = writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks"));
     assert!(is_applied, "{writes:?}");
-    assert!(!part.target("c1").unwrap().is_first_beyond(), "and that was told");
+    assert!(!part.target("c1").unwrap().mark_beyond(), "and that was told");
 }
 
 /// Otherwise an author of many heavy works would have all of them read, and none of others

@@ -101,7 +101,7 @@ pub async fn clusters(part: &Part) {
 pub async fn answers(part: &Part) {
     loop {
         let (_, cluster) = part.answered.next().await;
-        if part.targets.known(&cluster).is_some_and(|target| target.has_answered()) {
+        if part.targets.known(&cluster).is_some_and(|target| target.answered_another()) {
             part.wake_in(&cluster);
         }
     }

@@ -51,7 +51,7 @@ impl Part {
             object
         };
         let work = Work::read(&object);
-        if !is_kept && target.is_first_beyond() {
+        if !is_kept && target.mark_beyond() {
             self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));
         }
         Ok((work, taken))

@@ -48,7 +48,7 @@ pub enum Fault {
     Reset,
 }
 
-type Told = Result<Frame<Bytes>, io::Error>;
+type EventFrame = Result<Frame<Bytes>, io::Error>;
 
 #[derive(Clone, Default)]
 pub struct Hub(Arc<Mutex<State>>);
@@ -59,14 +59,14 @@ struct State {
     version: u64,
     /// Version, namespace, and the watch event.
     history: Vec<(u64, String, Value)>,
-    watches: Vec<(String, mpsc::UnboundedSender<Told>)>,
+    watches: Vec<(String, mpsc::UnboundedSender<EventFrame>)>,
     faults: HashMap<(Call, &'static str), VecDeque<Fault>>,
     asked: Vec<(Call, String, Instant)>,
 }
 
 enum Answer {
     Whole(u16, Value),
-    Told(mpsc::UnboundedReceiver<Told>),
+    Events(mpsc::UnboundedReceiver<EventFrame>),
     Reset,
 }
 
@@ -97,7 +97,7 @@ impl Hub {
                 let whole = |value: Value| Full::new(Bytes::from(value.to_string()));
                 let (code, body): (u16, UnsyncBoxBody<Bytes, io::Error>) = match answered {
                     Answer::Whole(code, value) => (code, whole(value).map_err(|never| match never {}).boxed_unsync()),
-                    Answer::Told(events) => {
+                    Answer::Events(events) => {
                         let events = stream::unfold(events, async |mut told| Some((told.recv().await?, told)));
                         (200, StreamBody::new(events).boxed_unsync())
                     }
@@ -211,7 +211,7 @@ impl State {
         let name = name.unwrap_or_default();
         match call {
             Call::List | Call::Page => Answer::Whole(200, self.list(namespace, parameter("continue"))),
-            Call::Watch => Answer::Told(self.watch(namespace, parameter("resourceVersion"))),
+            Call::Watch => Answer::Events(self.watch(namespace, parameter("resourceVersion"))),
             Call::Read => match self.objects.get(&(namespace.to_owned(), name.to_owned())) {
                 Some(object) => Answer::Whole(200, object.clone()),
                 None => Answer::Whole(404, status(404, None)),
@@ -231,7 +231,7 @@ impl State {
             "metadata": {"resourceVersion": self.version.to_string(), "continue": next}})
     }
 
-    fn watch(&mut self, namespace: &str, from: Option<&str>) -> mpsc::UnboundedReceiver<Told> {
+    fn watch(&mut self, namespace: &str, from: Option<&str>) -> mpsc::UnboundedReceiver<EventFrame> {
         let from: u64 = from.and_then(|from| from.parse().ok()).unwrap_or_default();
         let (watch, told) = mpsc::unbounded_channel();
         for (version, of, event) in &self.history {

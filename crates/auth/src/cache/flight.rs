@@ -50,14 +50,15 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
             {
                 return self.land(loaded);
             }
-            if self.is_abandoned() {
+            if self.forget_if_abandoned() {
                 return;
             }
         }
     }
 
-    /// Callers join under the same lock, so none can join a call that was found abandoned.
-    fn is_abandoned(&self) -> bool {
+    /// Forgets the call if it has no callers left. Returns whether it did. Callers join under the
+    /// same lock, so none can join a call that was found abandoned.
+    fn forget_if_abandoned(&self) -> bool {
         let mut entries = self.entries.lock();
         if self.outcome.receiver_count() > 0 {
             return false;

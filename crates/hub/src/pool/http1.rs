@@ -52,8 +52,9 @@ impl Http1 {
     }
 
     /// Whether a request uses HTTP/1.1. After the time is over, one request that can be sent again
-    /// tries HTTP/2. The others stay on HTTP/1.1 until the result is known.
-    pub fn is_for(&self, can_be_sent_again: bool) -> bool {
+    /// tries HTTP/2, and the time begins anew. The others stay on HTTP/1.1 until the result is
+    /// known.
+    pub fn takes(&self, can_be_sent_again: bool) -> bool {
         let (mut until, now) = (self.until.lock(), Instant::now());
         match *until {
             Some(over) if over <= now && can_be_sent_again => {

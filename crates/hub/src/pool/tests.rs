@@ -98,11 +98,11 @@ async fn http2_is_tried_again_by_a_request_that_can_be_sent_once_more() {
     let server = FakeMember::start(MemberOptions::default()).await;
     let kubeconfig = kube::Config::new(server.url().parse().unwrap());
     let http1 = Pool::new(&kubeconfig).unwrap().http1;
-    assert!(!http1.is_for(true) && http1.begins() && !http1.begins());
-    assert!(http1.is_for(true) && http1.is_for(false));
+    assert!(!http1.takes(true) && http1.begins() && !http1.begins());
+    assert!(http1.takes(true) && http1.takes(false));
     tokio::time::advance(Duration::from_mins(10)).await;
-    assert!(http1.is_for(false), "it would fail");
-    assert!(!http1.is_for(true) && http1.is_for(true), "one is enough to find out");
+    assert!(http1.takes(false), "it would fail");
+    assert!(!http1.takes(true) && http1.takes(true), "one is enough to find out");
     http1.ends();
-    assert!(!http1.is_for(true) && !http1.is_for(false));
+    assert!(!http1.takes(true) && !http1.takes(false));
 }

@@ -66,7 +66,7 @@ impl Core {
 
     /// Keeps the counts of a cluster that has streams or dials left, and forgets those that have
     /// ended, so that there are never more counts than streams and dials.
-    fn has_no_links(&self, name: &ClusterName, counts: &Arc<Counts>) {
+    fn keep_counts(&self, name: &ClusterName, counts: &Arc<Counts>) {
         let mut former = self.former.lock();
         former.retain(|_, counts| counts.upgrade().is_some_and(|counts| counts.is_in_use()));
         if counts.is_in_use() {
@@ -122,7 +122,7 @@ impl Drop for Linked {
                 Arc::make_mut(&mut cluster.links).retain(|held| held.id != self.held.id);
                 self.core.metrics.link_removed(name, cluster.links.is_empty());
                 if cluster.links.is_empty() {
-                    self.core.has_no_links(name, &cluster.counts);
+                    self.core.keep_counts(name, &cluster.counts);
                     clusters.remove(name);
                     self.core.seen.lock().remember(name.clone());
                 }

@@ -17,17 +17,17 @@ const MUCH: usize = 640 << 10;
 
 /// The numbers that an observer got.
 #[derive(Debug, Default)]
-struct Told(parking_lot::Mutex<Vec<usize>>);
+struct Observed(parking_lot::Mutex<Vec<usize>>);
 
-impl UnreadObserver for Told {
+impl UnreadObserver for Observed {
     fn unread(&self, bytes: usize) {
         self.0.lock().push(bytes);
     }
 }
 
-// === impl Told ===
+// === impl Observed ===
 
-impl Told {
+impl Observed {
     fn last(&self) -> usize {
         self.0.lock().last().copied().unwrap_or_default()
     }
@@ -168,12 +168,12 @@ async fn short_frames_that_come_before_the_answer_are_held_as_bytes() {
     assert_eq!((early.len(), early.ends_with(b"xend")), (FRAMES + 3, true));
 }
 
-/// The ends of a stream, the near one observed.
-async fn observed() -> (Pair, Stream, Stream, Arc<Told>) {
+/// The ends of a stream, the nearer of which is observed.
+async fn observed() -> (Pair, Stream, Stream, Arc<Observed>) {
     let mut pair = Pair::new().await;
     let (near, far) = pair.open().await;
-    let told = Arc::<Told>::default();
-    (pair, near.observed_by(Arc::<Told>::clone(&told)), far, told)
+    let told = Arc::<Observed>::default();
+    (pair, near.observed_by(Arc::<Observed>::clone(&told)), far, told)
 }
 
 /// The link's driver reports, as in a gateway whose client has stalled.

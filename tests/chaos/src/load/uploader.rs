@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{AGAIN, Route, Shared};
 use crate::caller::Failure;
 use crate::dice::Dice;
-use crate::told::Told;
+use crate::told::Conclusion;
 
 /// Between two uploads.
 const PACE: Duration = Duration::from_secs(4);
@@ -35,15 +35,15 @@ pub(super) async fn run(shared: &Shared, route: &Route, direct: &Route) {
         let body = Bytes::from(kind.document(&name, &hash, &text).to_string());
         shared.report.counts.uploads.add();
         let told = match route.caller.whole(Method::POST, &route.path(kind.plural()), body).await {
-            Ok(answer) => Told::by(&answer),
-            Err(Failure::NotSent(why)) => Told::NotDone(why),
-            Err(Failure::Broken(why)) => Told::Unknown(why),
+            Ok(answer) => Conclusion::by(&answer),
+            Err(Failure::NotSent(why)) => Conclusion::NotDone(why),
+            Err(Failure::Broken(why)) => Conclusion::Unknown(why),
         };
-        failures = if matches!(told, Told::Created(_)) { 0 } else { failures + 1 };
+        failures = if matches!(told, Conclusion::Created(_)) { 0 } else { failures + 1 };
         let path = direct.path(&format!("{}/{name}", kind.plural()));
         match read_back(direct, kind, &path).await {
             Ok(found) => {
-                if matches!(told, Told::Created(_)) && found.is_some() {
+                if matches!(told, Conclusion::Created(_)) && found.is_some() {
                     shared.report.counts.uploads_read_back.add();
                 }
                 let _ = check(&told, found.as_ref(), &hash).map_err(|what| {
@@ -59,14 +59,14 @@ pub(super) async fn run(shared: &Shared, route: &Route, direct: &Route) {
 }
 
 /// Compares what was told with the hashes that were found: that of the text, and the one beside it.
-fn check(told: &Told, found: Option<&(String, String)>, hash: &str) -> Result<(), String> {
+fn check(told: &Conclusion, found: Option<&(String, String)>, hash: &str) -> Result<(), String> {
     match (told, found) {
         (_, Some((text, beside))) if text != hash || beside != hash => {
             Err(format!("told {told:?}; its text has the hash {text}, {beside} is beside it, {hash} was sent"))
         }
-        (Told::Created(_), None) => Err(format!("told {told:?}, and it does not exist")),
-        (Told::NotDone(_), Some(_)) => Err(format!("told {told:?}, and it exists")),
-        (Told::Exists | Told::Untrue(_), _) => Err(format!("told {told:?}")),
+        (Conclusion::Created(_), None) => Err(format!("told {told:?}, and it does not exist")),
+        (Conclusion::NotDone(_), Some(_)) => Err(format!("told {told:?}, and it exists")),
+        (Conclusion::Exists | Conclusion::Untrue(_), _) => Err(format!("told {told:?}")),
         _ => Ok(()),
     }
 }
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn what_reads_back_otherwise_is_found() {
-        let (created, not, unknown) = (Told::Created(None), Told::NotDone(String::new()), Told::Unknown(String::new()));
+        let (created, not, unknown) = (Conclusion::Created(None), Conclusion::NotDone(String::new()), Conclusion::Unknown(String::new()));
         let found = |text: &str, beside: &str| Some((text.to_owned(), beside.to_owned()));
-        let check = |told: &Told, found: Option<(String, String)>| check(told, found.as_ref(), "a");
+        let check = |told: &Conclusion, found: Option<(String, String)>| check(told, found.as_ref(), "a");
         assert_eq!(check(&created, found("a", "a")), Ok(()));
         assert_eq!(check(&unknown, found("a", "a")), Ok(()));
         assert_eq!(check(&unknown, None), Ok(()));

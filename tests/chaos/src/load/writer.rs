@@ -12,7 +12,7 @@ use super::{AGAIN, Route, Shared, document};
 use crate::caller::Failure;
 use crate::dice::Dice;
 use crate::ledger::Entry;
-use crate::told::Told;
+use crate::told::Conclusion;
 
 /// Objects that each asks for at once when the weather changes, so that much is under way when a
 /// process goes.
@@ -48,8 +48,8 @@ async fn object(shared: &Shared, route: &Route, dice: &mut Dice) -> bool {
     let mut entry = Entry { id, name, by, told: Vec::new(), weather: Vec::new() };
     let is_there = loop {
         let told = ask(shared, route, &entry).await;
-        let again = matches!(told, Told::Unknown(_)) && entry.name.is_some() && dice.once_in(2);
-        let is_there = matches!(told, Told::Created(_) | Told::Exists);
+        let again = matches!(told, Conclusion::Unknown(_)) && entry.name.is_some() && dice.once_in(2);
+        let is_there = matches!(told, Conclusion::Created(_) | Conclusion::Exists);
         entry.told.push(told);
         entry.weather.push(shared.report.weather.now().what);
         if !again || entry.told.len() == TRIES {
@@ -62,20 +62,20 @@ async fn object(shared: &Shared, route: &Route, dice: &mut Dice) -> bool {
     is_there
 }
 
-async fn ask(shared: &Shared, route: &Route, entry: &Entry) -> Told {
+async fn ask(shared: &Shared, route: &Route, entry: &Entry) -> Conclusion {
     let body = Bytes::from(document(entry).to_string());
     let counts = &shared.report.counts;
     counts.written.add();
     let told = match route.caller.whole(Method::POST, &route.path("configmaps"), body).await {
-        Ok(answer) => Told::by(&answer),
-        Err(Failure::NotSent(why)) => Told::NotDone(why),
-        Err(Failure::Broken(why)) => Told::Unknown(why),
+        Ok(answer) => Conclusion::by(&answer),
+        Err(Failure::NotSent(why)) => Conclusion::NotDone(why),
+        Err(Failure::Broken(why)) => Conclusion::Unknown(why),
     };
     match &told {
-        Told::Created(_) => counts.created.add(),
-        Told::Exists => counts.existed.add(),
-        Told::NotDone(_) => counts.not_done.add(),
-        Told::Unknown(_) | Told::Untrue(_) => counts.unknown.add(),
+        Conclusion::Created(_) => counts.created.add(),
+        Conclusion::Exists => counts.existed.add(),
+        Conclusion::NotDone(_) => counts.not_done.add(),
+        Conclusion::Unknown(_) | Conclusion::Untrue(_) => counts.unknown.add(),
     }
     told
 }

@@ -136,14 +136,14 @@ async fn nothing_is_written_to_a_cluster_that_is_left() {
 #[tokio::test(start_paused = true)]
 async fn those_that_fail_at_once_count_once_and_who_calls_often_is_not_heard_often() {
     let target = target(&[]);
-    let (first, is_news) = target.is_away(Duration::ZERO, "down");
+    let (first, is_news) = target.failed(Duration::ZERO, "down");
     assert!(is_news);
     for _ in 0..3 {
-        assert_eq!(target.is_away(Duration::ZERO, "down"), (first, false));
+        assert_eq!(target.failed(Duration::ZERO, "down"), (first, false));
     }
     assert_eq!(target.away.lock().failures, 1);
     assert!(target.try_now() && target.rest().is_none());
-    target.is_away(Duration::ZERO, "down");
+    target.failed(Duration::ZERO, "down");
     assert!(!target.try_now() && target.rest().is_some());
     tokio::time::advance(BETWEEN_TRIES).await;
     assert!(target.try_now());
@@ -152,35 +152,35 @@ async fn those_that_fail_at_once_count_once_and_who_calls_often_is_not_heard_oft
 #[tokio::test(start_paused = true)]
 async fn who_answers_others_is_tried_soon_and_not_each_time() {
     let target = target(&[]);
-    assert!(!target.has_answered(), "it does not rest");
+    assert!(!target.answered_another(), "it does not rest");
     for _ in 0..9 {
-        let (after, _) = target.is_away(Duration::ZERO, "down");
+        let (after, _) = target.failed(Duration::ZERO, "down");
         tokio::time::advance(after).await;
     }
-    target.is_away(Duration::ZERO, "down");
-    assert!(target.has_answered() && target.rest().is_none());
-    // In vain, while others are answered.
-    target.is_away(Duration::ZERO, "down");
-    assert!(target.has_answered() && target.rest() == Some(BETWEEN_ANSWERS));
-    assert!(!target.has_answered(), "it is tried as soon already");
-    target.is_away(Duration::from_secs(40), "too many requests");
-    assert!(!target.has_answered() && target.rest() > Some(Duration::from_secs(30)));
+    target.failed(Duration::ZERO, "down");
+    assert!(target.answered_another() && target.rest().is_none());
+    // In vain; and others are answered meanwhile.
+    target.failed(Duration::ZERO, "down");
+    assert!(target.answered_another() && target.rest() == Some(BETWEEN_ANSWERS));
+    assert!(!target.answered_another(), "it is tried as soon already");
+    target.failed(Duration::from_secs(40), "too many requests");
+    assert!(!target.answered_another() && target.rest() > Some(Duration::from_secs(30)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
     let (target, asked) = (target(&[]), Duration::from_secs(40));
-    target.is_away(Duration::ZERO, "down");
-    assert_eq!(target.is_away(asked, "too many requests").0, asked, "it rests already, for less");
-    assert_eq!(target.is_away(Duration::ZERO, "down").0, asked);
+    target.failed(Duration::ZERO, "down");
+    assert_eq!(target.failed(asked, "too many requests").0, asked, "it rests already, for less");
+    assert_eq!(target.failed(Duration::ZERO, "down").0, asked);
     assert!(!target.try_now() && target.rest() == Some(asked), "a label of the cluster is no answer of it");
     tokio::time::advance(asked).await;
     assert!(target.rest().is_none() && target.try_now());
     let year = Duration::from_hours(24 * 365);
-    assert_eq!(target.is_away(year, "too many requests").0, LONGEST);
-    assert!(!target.is_back() && target.rest() == Some(LONGEST), "that was under way");
+    assert_eq!(target.failed(year, "too many requests").0, LONGEST);
+    assert!(!target.answered() && target.rest() == Some(LONGEST), "that was under way");
     tokio::time::advance(LONGEST).await;
-    assert!(target.is_back() && target.rest().is_none(), "it answers");
+    assert!(target.answered() && target.rest().is_none(), "it answers");
 }
 
 #[tokio::test]

@@ -221,7 +221,7 @@ async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time
     let room = REMEMBERED.of_one / OBJECT;
     assert!((room / 2..=room).contains(&remembered), "{remembered}");
     let unwatched = part.metrics.delivery.unwatched_works();
-    assert!(unwatched > 0 && !part.target("c1").unwrap().is_first_unwatched(), "{unwatched}, and it was told");
+    assert!(unwatched > 0 && !part.target("c1").unwrap().mark_unwatched(), "{unwatched}, and it was told");
     assert_eq!(count(WORKS - 1), 0);
     assert_ne!(last, Action::await_change(), "it is looked at again");
     // Room that others release goes to works that had none.

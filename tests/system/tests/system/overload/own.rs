@@ -31,7 +31,7 @@ const EVENT: usize = 120 << 10;
 
 /// Sends requests of `user` one by one, each when the hub was asked `call` about the one before and
 /// did not answer, until one of them ends, which is returned with how many wait.
-async fn waiting_for(hub: &FakeHub, call: Call, client: &H2Connection, user: impl Fn(usize) -> User) -> Told {
+async fn waiting_for(hub: &FakeHub, call: Call, client: &H2Connection, user: impl Fn(usize) -> User) -> Outcome {
     let (padding, mut answers) = ("X".repeat(HEAD), JoinSet::new());
     for number in 0..WAITING {
         let asked = hub.calls(call);
@@ -50,7 +50,7 @@ async fn waiting_for(hub: &FakeHub, call: Call, client: &H2Connection, user: imp
     panic!("all of them wait");
 }
 
-type Told = (Result<H2Response, h2::Error>, usize);
+type Outcome = (Result<H2Response, h2::Error>, usize);
 /// The header line that says who sends a request.
 type User = (&'static str, String);
 
