@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use net::permit;
 use opentelemetry::Context;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -35,8 +36,7 @@ pub struct Queue {
 impl Waiting {
     /// A place for one more, if there is one.
     fn enter(&self) -> bool {
-        let more = |waiting| (waiting < MOST_SPANS).then_some(waiting + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        permit::raise(&self.0, MOST_SPANS)
     }
 
     pub fn leave(&self, spans: usize) {
