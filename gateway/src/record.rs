@@ -6,7 +6,6 @@
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
 mod access;
-mod body;
 
 use std::sync::Arc;
 
@@ -14,13 +13,14 @@ use api::cluster_name::ClusterName;
 use api::route::Dialect;
 use auth::{Identity, Permission};
 use http::{HeaderMap, Request, StatusCode};
+use net::permit::Carried;
 use tokio::time::Instant;
 use traces::{Span, Trace};
 
 use self::access::AccessLine;
 pub use self::access::Failed;
-pub use self::body::RecordedBody;
 use crate::audit::Draft;
+use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::error::{Refusal, Side};
 use crate::limits::{Kind, Limits, LoadPermit, TooMany};
@@ -36,6 +36,10 @@ pub struct Record(Box<Open>);
 
 /// A request whose user is known.
 pub struct Identified<'a>(&'a mut Open);
+
+/// The body of every response while it is sent, with the record that ends with it. `None` if an
+/// upgraded connection has the record.
+pub type RecordedBody = Carried<ResponseBody, Option<Record>>;
 
 /// A request that is allowed, and holds one of its user's permits.
 pub struct Admitted<'a>(&'a mut Open);

@@ -5,22 +5,20 @@ mod connect;
 mod http1;
 
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Client;
 use kube::client::Body;
-use net::permit::Permit;
+use net::permit::{Carried, Permit};
 use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
@@ -63,10 +61,7 @@ struct Lane {
 }
 
 /// The body of a response, counted as a stream until it is dropped.
-struct Streamed {
-    body: Incoming,
-    _stream: Permit<AtomicUsize>,
-}
+type Streamed = Carried<Incoming, Permit<AtomicUsize>>;
 
 /// Like [`client`](super::client::client), for many concurrent streams: up to 100 on each of 1,000
 /// connections. Further streams are refused. `server: None` is the hub. A stream that is not read
@@ -138,7 +133,7 @@ impl Pool {
         match client.request(request).await {
             Ok(response) => {
                 self.http1.ends();
-                Ok(response.map(|body| Streamed { body, _stream: stream }))
+                Ok(response.map(|body| Streamed::new(body, stream)))
             }
             Err(error) if NoHttp2::is_why(&error) => {
                 if self.http1.begins() {
@@ -152,7 +147,7 @@ impl Pool {
 
     async fn send_http1(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
         let (response, stream) = self.http1.send(request).await?;
-        Ok(response.map(|body| Streamed { body, _stream: stream }))
+        Ok(response.map(|body| Streamed::new(body, stream)))
     }
 }
 
@@ -168,25 +163,6 @@ impl Service<Request<Body>> for Pool {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         self.clone().send(request).boxed()
-    }
-}
-
-// === impl Streamed ===
-
-impl HttpBody for Streamed {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

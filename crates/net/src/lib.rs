@@ -1,9 +1,10 @@
-//! Sockets, TLS that reloads while running, drain and byte pumps. Of HTTP it only has ALPN names
-//! and the `CONNECT` of proxies, and nothing of Kubernetes.
+//! Sockets, TLS that reloads while running, drain and byte pumps. Of HTTP it only has ALPN
+//! names, the `CONNECT` of proxies and a wrapper of bodies, and nothing of Kubernetes.
 
 pub mod accept;
 pub mod backoff;
 pub mod budget;
+pub mod carried;
 pub mod dial;
 pub mod drain;
 pub mod flight;

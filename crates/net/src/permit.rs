@@ -4,13 +4,24 @@
 //! count decides where it is stored.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use http_body::{Body, Frame, SizeHint};
 
 /// Counted in `of`, and given back when dropped.
 pub struct Permit<C> {
     of: Arc<C>,
     count: fn(&C) -> &AtomicUsize,
+}
+
+/// A body, unchanged, that carries a permit, a record or the like until it is dropped.
+#[derive(Debug)]
+pub struct Carried<B, T> {
+    body: B,
+    _carries: T,
 }
 
 /// Counts one more unless that exceeds `most`. The caller gives it back in its own way.
@@ -53,9 +64,60 @@ impl<C> fmt::Debug for Permit<C> {
     }
 }
 
+// === impl Carried ===
+
+impl<B, T> Carried<B, T> {
+    pub fn new(body: B, carries: T) -> Self {
+        Self { body, _carries: carries }
+    }
+}
+
+impl<B: Body + Unpin, T: Unpin> Body for Carried<B, T> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
+    use bytes::Bytes;
+
     use super::*;
+
+    struct Once(Option<Bytes>);
+
+    impl Body for Once {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_none()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
+        }
+    }
 
     #[test]
     fn what_is_dropped_is_there_for_the_next_and_what_is_refused_counts_nothing() {
@@ -68,6 +130,19 @@ mod tests {
         drop((second, third));
         assert_eq!(count.load(Ordering::Relaxed), 1);
         drop(fourth);
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_a_body_carries_stays_until_the_body_is_dropped() {
+        let count = Arc::<AtomicUsize>::default();
+        let mut body = Carried::new(Once(Some(Bytes::from("ab"))), Permit::of(&count, 1));
+        assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(2)));
+        let mut cx = Context::from_waker(Waker::noop());
+        let frame = Pin::new(&mut body).poll_frame(&mut cx);
+        assert!(matches!(frame, Poll::Ready(Some(Ok(frame))) if frame.data_ref() == Some(&Bytes::from("ab"))));
+        assert!(body.is_end_stream() && count.load(Ordering::Relaxed) == 1);
+        drop(body);
         assert_eq!(count.load(Ordering::Relaxed), 0);
     }
 }
