@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::Settings;
 use crate::activity::Activity;
 use crate::signals::Signal;
+use crate::turn::Turns;
 
 /// Polled by a driver next to its connection.
 pub(crate) struct Keepalive {
@@ -76,8 +77,30 @@ impl Keepalive {
         }
     }
 
-    /// Ready when the driver must do something. Poll it after each poll of the connection, which
-    /// records what was received.
+    /// Ready when the connection is to be polled again, or when it has been silent for too long,
+    /// with that time. Stream windows are announced by `announce`.
+    pub fn tend(
+        &mut self,
+        cx: &mut Context<'_>,
+        turns: &Turns,
+        announce: impl FnOnce(u32) -> Result<(), h2::Error>,
+    ) -> Poll<Result<(), Duration>> {
+        match self.poll(cx) {
+            Poll::Ready(KeepaliveAction::Silent(silence)) => Poll::Ready(Err(silence)),
+            Poll::Ready(KeepaliveAction::Window(window)) => {
+                // Refused while an earlier change is not acknowledged; the next sample asks again.
+                let _ = announce(window);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => {
+                turns.end_one();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Ready when the driver has to do something. To be polled whenever the connection is: what was
+    /// heard is seen there first.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
         if self.window.wants_sample(self.activity.bytes()) || self.activity.signals.take(Signal::Probe) {
             self.ask();

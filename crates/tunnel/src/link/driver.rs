@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{LinkError, Phase, broken};
 use crate::activity::Activity;
-use crate::keepalive::{Keepalive, KeepaliveAction};
+use crate::keepalive::Keepalive;
 use crate::leaving::Leaving;
 use crate::signals::Signal;
 use crate::stream::UnattendedStreams;
@@ -108,16 +108,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
                 self.sender = None;
                 self.end.0.leaving();
             }
-            match self.keepalive.poll(cx) {
-                Poll::Ready(KeepaliveAction::Silent(silence)) => return Poll::Ready(LinkError::Silent(silence)),
-                // Refused while an earlier change is not acknowledged; the next sample asks again.
-                Poll::Ready(KeepaliveAction::Window(window)) => {
-                    let _ = self.connection.set_initial_window_size(window);
-                }
-                Poll::Pending => {
-                    self.turns.end_one();
-                    return Poll::Pending;
-                }
+            let announce = |window| self.connection.set_initial_window_size(window);
+            if let Err(silence) = ready!(self.keepalive.tend(cx, &self.turns, announce)) {
+                return Poll::Ready(LinkError::Silent(silence));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Moves the frames of a served connection, accepts its streams and checks that its peer is alive.
 
 use std::future::poll_fn;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::incoming::{Incoming, status};
 use super::{LinkError, Serving, broken};
-use crate::keepalive::{Keepalive, KeepaliveAction};
+use crate::keepalive::Keepalive;
 use crate::leaving::LEAVING;
 use crate::link::LEAVE;
 use crate::refusal::HOP;
@@ -68,17 +68,8 @@ where
                 Poll::Ready(accepted) => return Poll::Ready(accepted.transpose().map_err(broken)),
                 Poll::Pending => {}
             }
-            match self.keepalive.poll(cx) {
-                Poll::Ready(KeepaliveAction::Silent(silence)) => return Poll::Ready(Err(LinkError::Silent(silence))),
-                // Refused while an earlier change is not acknowledged; the next sample asks again.
-                Poll::Ready(KeepaliveAction::Window(window)) => {
-                    let _ = self.connection.set_initial_window_size(window);
-                }
-                Poll::Pending => {
-                    self.turns.end_one();
-                    return Poll::Pending;
-                }
-            }
+            let announce = |window| self.connection.set_initial_window_size(window);
+            ready!(self.keepalive.tend(cx, &self.turns, announce)).map_err(LinkError::Silent)?;
         }
     }
 
