@@ -94,15 +94,10 @@ impl<S: Socket> Bridge<S> {
         if !self.inward.ended() || self.outward.done() {
             return Ok(());
         }
-        match self.stream.poll_reset(cx) {
-            Poll::Ready(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.outward.discard(&self.account);
-                cx.waker().wake_by_ref();
-                Ok(())
-            }
-            Poll::Ready(error) => Err(error),
-            Poll::Pending => Ok(()),
+        if self.stream.takes_no_more(cx)? {
+            self.outward.discard(&self.account);
         }
+        Ok(())
     }
 }
 

@@ -206,15 +206,8 @@ impl Direction {
         if !self.inbox.ended || *other_done {
             return Ok(());
         }
-        match source.poll_reset(cx) {
-            Poll::Ready(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                *other_done = true;
-                cx.waker().wake_by_ref();
-                Ok(())
-            }
-            Poll::Ready(error) => Err(error),
-            Poll::Pending => Ok(()),
-        }
+        *other_done = source.takes_no_more(cx)?;
+        Ok(())
     }
 }
 

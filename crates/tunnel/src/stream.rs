@@ -190,7 +190,20 @@ impl Stream {
         }
     }
 
-    /// For a stream that is closed: no task will be woken.
+    /// Whether the peer takes no more of what is sent: for a task as with [`Stream::poll_reset`],
+    /// which is then woken once more. An error: the stream is lost.
+    pub fn takes_no_more(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        match self.poll_reset(cx) {
+            Poll::Ready(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                cx.waker().wake_by_ref();
+                Ok(true)
+            }
+            Poll::Ready(error) => Err(error),
+            Poll::Pending => Ok(false),
+        }
+    }
+
+    /// Of a stream that is closed: nothing will be woken.
     fn why_closed(&mut self, cx: &mut Context<'_>) -> io::Error {
         match self.poll_reset(cx) {
             Poll::Ready(error) => error,
