@@ -1,24 +1,11 @@
 //! Limits the length of responses: kube reads each as a whole, however long it is.
 
-use std::task::{Context, Poll};
-
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
 use http_body_util::Limited;
 use kube::Client;
-use kube::client::Body;
-use tower::Service;
+use tower::service_fn;
 
 use crate::failure::LONGEST_ERROR;
-use crate::sender::{Sender, Streamed};
-
-/// A service that limits the bytes of responses.
-#[derive(Clone)]
-struct Bounded {
-    sender: Sender,
-    most: usize,
-}
+use crate::sender::Sender;
 
 /// Wraps `client` like [`Sender::bounded`].
 pub fn bounded(client: Client, most: usize) -> Client {
@@ -33,38 +20,25 @@ impl Sender {
     /// count too: a long one must begin again.
     #[must_use]
     pub fn bounded(self, most: usize) -> Self {
-        Self::new(Bounded { sender: self, most })
-    }
-}
-
-impl Service<Request<Body>> for Bounded {
-    type Response = Response<Limited<Streamed>>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, kube::Error>>;
-
-    /// Always ready: the inner service waits for its own room when it gets a request.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { sender, most } = self.clone();
-        async move {
-            let response = sender.send(request).await?;
-            let is_error = response.status().is_client_error() || response.status().is_server_error();
-            let most = if is_error { most.min(LONGEST_ERROR) } else { most };
-            Ok(response.map(|body| Limited::new(body, most)))
-        }
-        .boxed()
+        Self::new(service_fn(move |request| {
+            let sender = self.clone();
+            async move {
+                let response = sender.send(request).await?;
+                let is_error = response.status().is_client_error() || response.status().is_server_error();
+                let most = if is_error { most.min(LONGEST_ERROR) } else { most };
+                Ok::<_, kube::Error>(response.map(|body| Limited::new(body, most)))
+            }
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::Namespace;
     use kube::api::Api;
-    use tower::service_fn;
+    use kube::client::Body;
 
     use super::*;
 

@@ -77,7 +77,7 @@ impl Fleet {
 
     /// Like [`Fleet::client`], without kube's queue, for requests built by hand.
     pub fn sender(&self, cluster: &ClusterName) -> Sender {
-        Sender::new(Through::new(self.hub.clone(), cluster))
+        Through::new(self.hub.clone(), cluster).sender()
     }
 
     /// Runs `run` with a client for each of `clusters`: see [`each`].

@@ -1,26 +1,13 @@
 //! Limits the rate of requests, which would otherwise be as fast as the server answers.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
-use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
-use tower::Service;
+use tower::service_fn;
 
-use crate::sender::{Sender, Streamed};
-
-/// A service whose requests wait before they are sent.
-#[derive(Clone)]
-struct Paced {
-    sender: Sender,
-    every: Duration,
-    next: Arc<Mutex<Instant>>,
-}
+use crate::sender::Sender;
 
 // === impl Sender ===
 
@@ -32,30 +19,16 @@ impl Sender {
     #[must_use]
     pub fn paced(self, every: Duration) -> Self {
         let next = Arc::new(Mutex::new(Instant::now()));
-        Self::new(Paced { sender: self, every, next })
-    }
-}
-
-impl Service<Request<Body>> for Paced {
-    type Response = Response<Streamed>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Streamed>, kube::Error>>;
-
-    /// Always ready: the inner service waits for its own room when it gets a request.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { sender, every, next } = self.clone();
-        async move {
-            let mut next = next.lock().await;
-            sleep_until(*next).await;
-            *next = Instant::now() + every;
-            drop(next);
-            sender.send(request).await
-        }
-        .boxed()
+        Self::new(service_fn(move |request| {
+            let (sender, next) = (self.clone(), Arc::clone(&next));
+            async move {
+                let mut next = next.lock().await;
+                sleep_until(*next).await;
+                *next = Instant::now() + every;
+                drop(next);
+                sender.send(request).await
+            }
+        }))
     }
 }
 
@@ -64,11 +37,12 @@ mod tests {
     use std::pin::pin;
 
     use futures_util::StreamExt as _;
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::Namespace;
     use kube::api::Api;
+    use kube::client::Body;
     use kube::runtime::watcher::{Config, watcher};
     use parking_lot::Mutex;
-    use tower::service_fn;
 
     use super::*;
 

@@ -4,19 +4,17 @@
 mod lines;
 
 use std::convert::Infallible;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use http::response::Parts;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Either, Full};
 use kube::client::Body;
 use tokio::time::{Instant, timeout, timeout_at};
-use tower::{BoxError, Service};
+use tower::{BoxError, service_fn};
 
 use self::lines::lines;
 use crate::sender::{Sender, Streamed};
@@ -74,24 +72,12 @@ impl Sender {
     /// within it. A long line waits for room, and ends the watch.
     #[must_use]
     pub fn roomed<R: Room>(self, room: R, within: Duration) -> Self {
-        Self::new(Roomed { sender: self, room, within })
-    }
-}
-
-impl<R: Room> Service<Request<Body>> for Roomed<R> {
-    type Response = Response<Either<Streamed, Kept>>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    /// Always ready: the inner service waits for its own room when it gets a request.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let this = self.clone();
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        async move { if is_watch { this.watch(request).await } else { this.whole(request).await } }.boxed()
+        let roomed = Roomed { sender: self, room, within };
+        Self::new(service_fn(move |request: Request<Body>| {
+            let this = roomed.clone();
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            async move { if is_watch { this.watch(request).await } else { this.whole(request).await } }
+        }))
     }
 }
 
