@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube::config::{AuthInfo, Kubeconfig};
+use kube::config::AuthInfo;
 use net::follow;
 use net::tls::end::{End, InUse};
+
+use super::client::current_user;
 
 /// The client certificate of a kubeconfig, as of when this value was made. Clients read it once at
 /// the start, and present that one until the process ends.
@@ -20,12 +22,7 @@ impl ClientCertificate {
     /// if it is inline. `None` if there is none, or if it cannot be read: creating the client
     /// reports why.
     pub fn of(kubeconfig: &Path) -> Option<Self> {
-        let read = Kubeconfig::read_from(kubeconfig).ok()?;
-        let current = read.current_context.as_deref()?;
-        let context = read.contexts.iter().find(|context| context.name == current)?;
-        let user = context.context.as_ref()?.user.as_deref()?;
-        let user = read.auth_infos.iter().find(|info| info.name == user)?.auth_info.as_ref()?;
-        let (file, pem) = certificate(kubeconfig, user)?;
+        let (file, pem) = certificate(kubeconfig, &current_user(kubeconfig)?)?;
         End::in_pem(&file, &pem).map(Self)
     }
 }

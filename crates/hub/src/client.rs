@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
-use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, Context, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use net::follow;
 use net::tls::keypair;
@@ -248,6 +248,28 @@ async fn from_file(path: &Path) -> Result<Config, HubClientError> {
     let told = |error: KubeconfigError| HubClientError::Kubeconfig { path: path.to_owned(), what: mistake(&error) };
     let kubeconfig = Kubeconfig::read_from(path).map_err(told)?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(told)
+}
+
+/// The name and the content of the current context's cluster. `None` if there is no such file, or
+/// no such cluster in it.
+pub(super) fn current_cluster(path: &Path) -> Option<(String, Cluster)> {
+    let (read, context) = current(path)?;
+    let cluster = read.clusters.into_iter().find(|known| known.name == context.cluster)?.cluster?;
+    Some((context.cluster, cluster))
+}
+
+/// The current context's user, likewise.
+pub(super) fn current_user(path: &Path) -> Option<AuthInfo> {
+    let (read, context) = current(path)?;
+    let user = context.user?;
+    read.auth_infos.into_iter().find(|info| info.name == user)?.auth_info
+}
+
+fn current(path: &Path) -> Option<(Kubeconfig, Context)> {
+    let read = Kubeconfig::read_from(path).ok()?;
+    let current = read.current_context.as_deref()?;
+    let context = read.contexts.iter().find(|context| context.name == current)?.context.clone()?;
+    Some((read, context))
 }
 
 /// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, and these lines hold

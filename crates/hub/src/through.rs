@@ -18,7 +18,6 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::{Body, ConfigExt as _};
-use kube::config::{Cluster, Kubeconfig};
 use kube::{Client, Config};
 use net::opened::Opened;
 use net::transport::Transport;
@@ -26,7 +25,7 @@ use tower::util::option_layer;
 use tower::{BoxError, Layer as _, Service, ServiceExt};
 
 use super::bounded::Bounded;
-use super::client::{HubClientError, config, with_cryptography};
+use super::client::{HubClientError, config, current_cluster, with_cryptography};
 
 /// Opens connections.
 pub type Dial = Arc<dyn Fn(DialTarget) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
@@ -99,15 +98,6 @@ pub fn wording(kubeconfig: &Path) -> Option<(Wording, Option<String>)> {
     let ca = cluster.certificate_authority_data.and_then(|data| STANDARD.decode(data).ok());
     let wording = Wording { name, server: cluster.server.filter(has_no_user), ca: ca.filter(|ca| !ca.is_empty()) };
     Some((wording, cluster.proxy_url.filter(|url| !url.is_empty())))
-}
-
-fn current_cluster(kubeconfig: &Path) -> Option<(String, Cluster)> {
-    let read = Kubeconfig::read_from(kubeconfig).ok()?;
-    let current = read.current_context.as_deref()?;
-    let context = read.contexts.iter().find(|context| context.name == current)?;
-    let name = context.context.as_ref()?.cluster.clone();
-    let cluster = read.clusters.into_iter().find(|known| known.name == name)?.cluster?;
-    Some((name, cluster))
 }
 
 // === impl Connector ===
