@@ -45,9 +45,7 @@ pub fn read(cluster: &Value, secret: Option<&SecretObject>, rules: &Rules) -> Re
 }
 
 fn registered(cluster: &Value, secret: Option<&SecretObject>, rules: &Rules) -> Result<ClusterSecret, Reading> {
-    let object = Object::read(cluster)?;
-    object.check(GROUP, KIND, VERSIONS)?;
-    object.whole()?;
+    let object = Object::whole_of(cluster, GROUP, KIND, VERSIONS)?;
     if object.annotations.contains_key(PAUSED) || flag(cluster, "spec.paused")? {
         return Err(Reading::Paused);
     }

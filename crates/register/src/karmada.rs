@@ -64,9 +64,7 @@ pub fn read(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Readin
 }
 
 fn registered(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Result<ClusterSecret, Reading> {
-    let object = Object::read(cluster)?;
-    object.check(GROUP, KIND, VERSIONS)?;
-    object.whole()?;
+    let object = Object::whole_of(cluster, GROUP, KIND, VERSIONS)?;
     let find = |reference: Reference| {
         let found = reference.read(cluster)?;
         found.map(|found| parts::find(reference.field, &found, secrets, object.is_deleting)).transpose()

@@ -44,9 +44,7 @@ pub fn read(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Readin
 }
 
 fn registered(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Result<ClusterSecret, Reading> {
-    let object = Object::read(cluster)?;
-    object.check(GROUP, KIND, VERSIONS)?;
-    object.whole()?;
+    let object = Object::whole_of(cluster, GROUP, KIND, VERSIONS)?;
     let secret = parts::find(SECRET, &reference(&object, cluster)?, secrets, object.is_deleting)?;
     let credential = parts::token(SECRET, secret)?.ok_or(Refused::NoKey(TOKEN_KEY))?;
     let url = parts::address(ENDPOINT, required(cluster, ENDPOINT)?, rules)?;

@@ -54,6 +54,19 @@ impl Object {
         })
     }
 
+    /// Reads a whole object of `group`'s `kind` in one of `versions`.
+    pub(crate) fn whole_of(
+        object: &Value,
+        group: &str,
+        kind: &str,
+        versions: &'static [&'static str],
+    ) -> Result<Self, Refused> {
+        let object = Self::read(object)?;
+        object.check(group, kind, versions)?;
+        object.whole()?;
+        Ok(object)
+    }
+
     /// `group/Kind/namespace/name`; the core group and the namespace of cluster-scoped objects are
     /// empty.
     pub fn reference(&self) -> String {
