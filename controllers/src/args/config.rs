@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::secret::Endpoint;
 use clap::ValueEnum as _;
 use register::Rules;
 use register::cluster_profile::Providers;
-use register::endpoints::Endpoints;
+use register::endpoints::{self, Endpoints};
 use register::naming::Template;
 use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
@@ -333,14 +332,9 @@ fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
             Err(_) => wrong.push(format!("--deny-endpoints={text} is not a network: write for example 10.0.0.0/8")),
         }
     }
-    let mut own = Vec::new();
+    let gateway = args.hub.gateway_url.iter().map(|url| ("--gateway-url", url));
     let more = args.rules.own_endpoints.iter().map(|url| ("--own-endpoints", url));
-    for (flag, url) in args.hub.gateway_url.iter().map(|url| ("--gateway-url", url)).chain(more) {
-        match Endpoint::parse(url, false) {
-            Ok(endpoint) => own.push(endpoint),
-            Err(error) => wrong.push(format!("{flag}: {error}")),
-        }
-    }
+    let own = endpoints::own(gateway.chain(more), wrong);
     Rules {
         exec_commands: args.rules.exec_commands.clone(),
         exec_env: args.rules.exec_env.clone(),

@@ -43,6 +43,18 @@ pub struct Rules {
     pub endpoints: Endpoints,
 }
 
+/// Parses the URLs of the gateway's own servers, each with the flag that gave it. What is no URL is
+/// told to `wrong`.
+pub fn own<'a>(
+    given: impl IntoIterator<Item = (&'static str, &'a String)>,
+    wrong: &mut Vec<String>,
+) -> Vec<Endpoint> {
+    let parse = |(flag, url): (_, &String)| {
+        Endpoint::parse(url, false).map_err(|error| wrong.push(format!("{flag}: {error}"))).ok()
+    };
+    given.into_iter().filter_map(parse).collect()
+}
+
 // === impl Rules ===
 
 impl Rules {

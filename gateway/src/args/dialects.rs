@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use api::route::{KarmadaMode, Served};
 use api::secret::Endpoint;
 use clap::{Args as Group, ValueEnum};
+use register::endpoints;
 use register::naming::Template;
 
 use crate::clusters::karmada_upstream::Options;
@@ -120,14 +121,7 @@ impl Dialects {
 
     /// Where no new cluster may be.
     pub(super) fn own_endpoints(&self, wrong: &mut Vec<String>) -> Vec<Endpoint> {
-        let mut own = Vec::new();
-        for url in &self.own_endpoints {
-            match Endpoint::parse(url, false) {
-                Ok(endpoint) => own.push(endpoint),
-                Err(error) => wrong.push(format!("--own-endpoints: {error}")),
-            }
-        }
-        own
+        endpoints::own(self.own_endpoints.iter().map(|url| ("--own-endpoints", url)), wrong)
     }
 
     /// What the operator should know about what was given.
