@@ -20,7 +20,7 @@ use http::{Request, Response};
 
 use super::kinds::{Gateways, Kind};
 use super::translate::Clusters;
-use super::watch::{self, Flow};
+use super::watch::{self, Flow, Watch as _};
 use super::weight::{self, Weight};
 use super::{form, memory, ok, version_query};
 use crate::body::ResponseBody;

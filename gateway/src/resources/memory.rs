@@ -13,6 +13,7 @@ use http::{Request, Response};
 use super::kinds::{Kind, Subject};
 use super::memory_watch::MemoryWatch;
 use super::virtual_sources::{not_found, sorted};
+use super::watch::Watch as _;
 use super::weight::Weight;
 use super::{ok, watch};
 use crate::body::ResponseBody;

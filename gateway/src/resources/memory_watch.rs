@@ -18,12 +18,11 @@ use api::served::{Form, ObjectMeta};
 use api::virtual_cluster::VirtualCluster;
 use api::watch_event::{Change, EventWriter};
 use bytes::Bytes;
-use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::kinds::{Gateways, KarmadaClusters, Kind, Subject};
-use super::watch::{self, Events, Queued};
+use super::watch::{self, Queued, Watch};
 use super::weight::{ENTRY, Weight};
 use crate::clusters::{Cluster as Registered, Clusters, Snapshot};
 use crate::error::Error;
@@ -63,6 +62,21 @@ enum Next {
 }
 
 // === impl MemoryWatch ===
+
+impl Watch for MemoryWatch {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.lines.pop() {
+                return Some(line);
+            }
+            match self.wait().await {
+                Next::Changed => self.catch_up(),
+                Next::Bookmark => self.bookmark(false),
+                Next::Over => return None,
+            }
+        }
+    }
+}
 
 impl MemoryWatch {
     /// `weight` counts the seen clusters and the waiting lines.
@@ -113,23 +127,6 @@ impl MemoryWatch {
             watch.bookmark(true);
         }
         Ok(watch)
-    }
-
-    pub fn stream(self) -> Events {
-        Box::pin(unfold(self, |mut watch| async move { watch.next().await.map(|line| (line, watch)) }))
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(line) = self.lines.pop() {
-                return Some(line);
-            }
-            match self.wait().await {
-                Next::Changed => self.catch_up(),
-                Next::Bookmark => self.bookmark(false),
-                Next::Over => return None,
-            }
-        }
     }
 
     async fn wait(&mut self) -> Next {

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use super::virtual_sources::{Sources, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
+use super::watch::Watch as _;
 use super::weight;
 use super::{form, memory, ok, version_query, watch};
 use crate::body::ResponseBody;

@@ -13,7 +13,6 @@ use api::virtual_cluster::RESOURCE;
 use api::watch_event::{self, EventWriter};
 use auth::Permission;
 use bytes::Bytes;
-use futures_util::stream::unfold;
 use http::Request;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
@@ -22,7 +21,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::in_order::InOrder;
 use super::virtual_sources::Sources;
 use super::virtual_tracker::{Known, Source, Tracker};
-use super::watch::{self, Events, Step};
+use super::watch::{self, Step, Watch};
 use super::weight::{self, Weight};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};
 use crate::error::Error;
@@ -62,6 +61,41 @@ enum Next {
 }
 
 // === impl VirtualWatch ===
+
+impl Watch for VirtualWatch {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Some(line);
+            }
+            if self.over {
+                return None;
+            }
+            let step = match self.wait().await {
+                Next::Line(source, line) => {
+                    self.receive(source, line);
+                    Step::Nothing
+                }
+                Next::Turn(source, Line::Whole(line)) => self.tracker.line(source, &line),
+                Next::Turn(_, Line::TooLong) => Step::Last(watch::too_long()),
+                Next::Turn(Source::Managed, Line::End) if kind_is_gone(self.hub.clone()).await => {
+                    Step::Last(list_anew())
+                }
+                Next::KindsChanged if self.kinds.current().kind().is_some() != self.managed.is_some() => {
+                    Step::Last(list_anew())
+                }
+                Next::KindsChanged | Next::Settled => Step::Nothing,
+                // One stream was too slow for the other: a watch that continues from any sent
+                // version could miss events.
+                Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
+                Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
+            };
+            if let Some(line) = step.line(&mut self.over) {
+                return Some(line);
+            }
+        }
+    }
+}
 
 impl VirtualWatch {
     pub async fn begin(
@@ -114,43 +148,6 @@ impl VirtualWatch {
             over: false,
             weight,
         })
-    }
-
-    pub fn stream(self) -> Events {
-        Box::pin(unfold(self, |mut watch| async move { watch.next().await.map(|line| (line, watch)) }))
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(line) = self.lines.pop_front() {
-                return Some(line);
-            }
-            if self.over {
-                return None;
-            }
-            let step = match self.wait().await {
-                Next::Line(source, line) => {
-                    self.receive(source, line);
-                    Step::Nothing
-                }
-                Next::Turn(source, Line::Whole(line)) => self.tracker.line(source, &line),
-                Next::Turn(_, Line::TooLong) => Step::Last(watch::too_long()),
-                Next::Turn(Source::Managed, Line::End) if kind_is_gone(self.hub.clone()).await => {
-                    Step::Last(list_anew())
-                }
-                Next::KindsChanged if self.kinds.current().kind().is_some() != self.managed.is_some() => {
-                    Step::Last(list_anew())
-                }
-                Next::KindsChanged | Next::Settled => Step::Nothing,
-                // One stream was too slow for the other: a watch that continues from any sent
-                // version could miss events.
-                Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
-                Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
-            };
-            if let Some(line) = step.line(&mut self.over) {
-                return Some(line);
-            }
-        }
     }
 
     fn receive(&mut self, source: Source, line: Line) {

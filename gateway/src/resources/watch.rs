@@ -79,6 +79,15 @@ pub struct Queued {
 /// Lines for a watcher.
 pub type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
+/// A watch that produces lines until its end.
+pub trait Watch: Sized + Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+
+    fn stream(self) -> Events {
+        Box::pin(unfold(self, |mut watch| async move { watch.next().await.map(|line| (line, watch)) }))
+    }
+}
+
 /// The response to a watch.
 pub fn response(gateway: &RequestNeeds, method: &Method, events: Events) -> Response<ResponseBody> {
     let body = match *method {
@@ -108,11 +117,9 @@ impl<T: Translate> Flow<T> {
     pub fn new(watching: Watching, translator: T, lifetime: Duration, weight: Weight) -> Self {
         Self { watching, translator, until: Instant::now() + lifetime + GRACE, over: false, weight }
     }
+}
 
-    pub fn stream(self) -> Events {
-        Box::pin(unfold(self, |mut flow| async move { flow.next().await.map(|line| (line, flow)) }))
-    }
-
+impl<T: Translate> Watch for Flow<T> {
     async fn next(&mut self) -> Option<Bytes> {
         while !self.over {
             self.weight.set(self.watching.lines.held());
