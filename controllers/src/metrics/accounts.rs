@@ -1,18 +1,17 @@
 //! Metrics of the `ManagedServiceAccounts` that this program fills: those of Open Cluster
 //! Management's own add-on are not counted.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 use super::PREFIX;
-use super::tally::Tally;
+use super::tally::{State, States};
 use crate::wakes::Key;
 
 /// Clones share their values.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
-    states: Tally<Key, OfState>,
+    states: States<AccountState>,
     tokens: Counter,
 }
 
@@ -27,14 +26,9 @@ pub enum AccountState {
     Failed,
 }
 
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfState {
-    state: &'static str,
-}
-
 // === impl AccountState ===
 
-impl AccountState {
+impl State for AccountState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Filled => "filled",
@@ -68,7 +62,7 @@ impl Accounts {
 
     /// Sets the state of an account.
     pub fn settle(&self, key: &Key, state: AccountState) {
-        self.states.put(key.clone(), &OfState { state: state.as_str() });
+        self.states.settle(key.clone(), state);
     }
 
     pub fn forget(&self, key: &Key) {

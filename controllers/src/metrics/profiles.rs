@@ -6,14 +6,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use register::outcome::Outcome;
 
-use super::tally::Tally;
+use super::tally::{State, States};
 use super::{Operation, PREFIX};
 use crate::wakes::Key;
 
 /// Profiles by state, and counters. Clones share their values.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
-    states: Tally<Key, OfState>,
+    states: States<ProfileState>,
     writes: Family<OfOperation, Counter>,
     probes: Family<OfOutcome, Counter>,
 }
@@ -28,11 +28,6 @@ pub enum ProfileState {
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfState {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfOperation {
     operation: &'static str,
 }
@@ -44,7 +39,7 @@ struct OfOutcome {
 
 // === impl ProfileState ===
 
-impl ProfileState {
+impl State for ProfileState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -68,7 +63,7 @@ impl Profiles {
 
     /// Sets the state of a profile. Returns true if it changed.
     pub fn settle(&self, namespace: &str, name: &str, state: ProfileState) -> bool {
-        self.states.put((namespace.to_owned(), name.to_owned()), &OfState { state: state.as_str() })
+        self.states.settle((namespace.to_owned(), name.to_owned()), state)
     }
 
     pub fn forget(&self, namespace: &str, name: &str) {
@@ -103,16 +98,16 @@ mod tests {
     fn each_profile_counts_once_as_what_became_of_it() {
         let mut registry = Registry::default();
         let profiles = Profiles::register(&mut registry);
-        let count = |state: &'static str| profiles.states.family().get_or_create(&OfState { state }).get();
+        let count = |state| profiles.states.count(state);
         assert!(profiles.settle("n", "a", ProfileState::Failed) && profiles.settle("n", "b", ProfileState::Taken));
         assert!(!profiles.settle("n", "b", ProfileState::Taken), "no news");
         assert!(profiles.settle("n", "a", ProfileState::Published));
-        assert_eq!((count("published"), count("taken"), count("failed")), (1, 1, 0));
+        assert_eq!((count(ProfileState::Published), count(ProfileState::Taken), count(ProfileState::Failed)), (1, 1, 0));
         profiles.forget("n", "b");
         profiles.forget("n", "never seen");
-        assert_eq!(count("taken"), 0);
+        assert_eq!(count(ProfileState::Taken), 0);
         profiles.clear();
         profiles.settle("n", "a", ProfileState::Published);
-        assert_eq!(count("published"), 1);
+        assert_eq!(count(ProfileState::Published), 1);
     }
 }

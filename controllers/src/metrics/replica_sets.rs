@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use super::Operation;
-use super::tally::Tally;
+use super::tally::{State, States};
 use crate::wakes::Key;
 
 const PREFIX: &str = "cluster_gateway_replica_sets";
@@ -14,7 +14,7 @@ const PREFIX: &str = "cluster_gateway_replica_sets";
 /// Clones share their values.
 #[derive(Debug, Clone)]
 pub struct ReplicaSets {
-    states: Tally<Key, OfSetState>,
+    states: States<SetState>,
     writes: Family<OfSetWrite, Counter>,
 }
 
@@ -39,21 +39,29 @@ pub enum SetObject {
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfSetState {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfSetWrite {
     object: &'static str,
     operation: &'static str,
+}
+
+// === impl SetState ===
+
+impl State for SetState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Progressing => "progressing",
+            Self::Stopped => "stopped",
+            Self::Invalid => "invalid",
+        }
+    }
 }
 
 // === impl ReplicaSets ===
 
 impl ReplicaSets {
     pub fn register(registry: &mut Registry) -> Self {
-        let sets = Self { states: Tally::default(), writes: Family::default() };
+        let sets = Self { states: States::default(), writes: Family::default() };
         let name = |name: &str| format!("{PREFIX}_{name}");
         registry.register(name("sets"), "ManifestWorkReplicaSets, by the state of their rollout", sets.states.family());
         registry.register(
@@ -65,13 +73,7 @@ impl ReplicaSets {
     }
 
     pub fn settle(&self, key: &Key, state: SetState) {
-        let state = match state {
-            SetState::Complete => "complete",
-            SetState::Progressing => "progressing",
-            SetState::Stopped => "stopped",
-            SetState::Invalid => "invalid",
-        };
-        self.states.put(key.clone(), &OfSetState { state });
+        self.states.settle(key.clone(), state);
     }
 
     pub fn wrote(&self, object: SetObject, operation: Operation) {

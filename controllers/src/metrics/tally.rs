@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,11 +11,70 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::wakes::Key;
+
 /// Clones share their values.
 #[derive(Debug)]
 pub struct Tally<K, G> {
     groups: Arc<Mutex<HashMap<K, G>>>,
     count: Family<G, Gauge>,
+}
+
+/// What becomes of objects of one kind.
+pub trait State: Copy {
+    fn as_str(self) -> &'static str;
+}
+
+/// Objects by what became of them. Clones count together.
+#[derive(Debug)]
+pub struct States<S> {
+    tally: Tally<Key, OfState>,
+    of: PhantomData<fn(S)>,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OfState {
+    state: &'static str,
+}
+
+// === impl States ===
+
+impl<S> Clone for States<S> {
+    fn clone(&self) -> Self {
+        Self { tally: self.tally.clone(), of: PhantomData }
+    }
+}
+
+impl<S> Default for States<S> {
+    fn default() -> Self {
+        Self { tally: Tally::default(), of: PhantomData }
+    }
+}
+
+impl<S: State> States<S> {
+    /// What is registered.
+    pub fn family(&self) -> Family<OfState, Gauge> {
+        self.tally.family()
+    }
+
+    /// Says what became of one. True if that is news.
+    pub fn settle(&self, key: Key, state: S) -> bool {
+        self.tally.put(key, &OfState { state: state.as_str() })
+    }
+
+    pub fn forget(&self, key: &Key) {
+        self.tally.forget(key);
+    }
+
+    /// Another replica counts, or none.
+    pub fn clear(&self) {
+        self.tally.clear();
+    }
+
+    #[cfg(test)]
+    pub fn count(&self, state: S) -> i64 {
+        self.family().get_or_create(&OfState { state: state.as_str() }).get()
+    }
 }
 
 // === impl Tally ===
