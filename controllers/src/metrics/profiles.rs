@@ -8,7 +8,6 @@ use register::outcome::Outcome;
 
 use super::tally::{State, States};
 use super::{Operation, PREFIX};
-use crate::wakes::Key;
 
 /// Profiles by state, and counters. Clones share their values.
 #[derive(Debug, Clone, Default)]

@@ -185,17 +185,11 @@ impl Seen {
 impl Worker for Judge {
     const KIND: &'static str = "ManagedCluster";
 
-    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send {
-        self.reconcile(object)
-    }
-
     fn tries(&self) -> &Tries {
         &self.tries
     }
-}
 
-impl Judge {
-    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+    async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let (name, cluster) = (object.name_any(), value(object));
         if !large::is_judged(object) {
             // Its last answers must not hold up the loss of others.
@@ -227,7 +221,9 @@ impl Judge {
         }
         Ok(Action::requeue(seen.left()))
     }
+}
 
+impl Judge {
     /// The action where an agent's report decides; None: the member's answers decide.
     async fn others_word(&self, name: &str, cluster: &Value) -> Result<Option<Action>, CallError> {
         if owner(cluster, false) == Owner::Answers {

@@ -53,17 +53,11 @@ pub struct Clusters {
 impl Worker for Clusters {
     const KIND: &'static str = "ManagedCluster";
 
-    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send {
-        self.reconcile(object)
-    }
-
     fn tries(&self) -> &Tries {
         &self.tries
     }
-}
 
-impl Clusters {
-    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+    async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let (name, cluster) = (object.name_any(), value(object));
         let uid = object.uid().unwrap_or_default();
         let rights = Cluster { name: &name, uid: &uid };
@@ -118,7 +112,9 @@ impl Clusters {
             }
         }
     }
+}
 
+impl Clusters {
     /// Carries out an acceptance. Costs no call if everything exists.
     async fn accept(&self, cluster: &Cluster<'_>) -> Result<(), Refused> {
         let missing = self.rights.missing(cluster)?;

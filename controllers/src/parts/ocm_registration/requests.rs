@@ -78,17 +78,11 @@ enum Outcome {
 impl Worker for Requests {
     const KIND: &'static str = "CertificateSigningRequest";
 
-    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send {
-        self.reconcile(object)
-    }
-
     fn tries(&self) -> &Tries {
         &self.tries
     }
-}
 
-impl Requests {
-    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+    async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let name = object.name_any();
         let Some(request) = found(self.hub.read(self.api.get(&name)).await)? else { return Ok(Action::await_change()) };
         if is_decided(&request) {
@@ -108,7 +102,9 @@ impl Requests {
         }
         Ok(action)
     }
+}
 
+impl Requests {
     async fn judge(&self, request: CertificateSigningRequest) -> Result<Outcome, CallError> {
         let recognized = match recognize(&request) {
             Ok(recognized) => recognized,

@@ -124,7 +124,7 @@ fn cluster(name: &str) -> DynamicObject {
 async fn look(judge: &Judge, names: &[&str]) {
     tokio::time::advance(PERIOD).await;
     for name in names.iter().chain(names) {
-        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        judge.work(&cluster(name)).await.expect("it is looked at");
     }
 }
 
@@ -180,14 +180,14 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
     world.lock().refuses = 2;
     tokio::time::advance(PERIOD).await;
     for name in &ALL[1..3] {
-        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        judge.work(&cluster(name)).await.expect("it is looked at");
     }
     let tries = 1..=2;
     for _ in tries {
-        judge.reconcile(&cluster("a")).await.expect_err("the hub refuses it");
+        judge.work(&cluster("a")).await.expect_err("the hub refuses it");
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    judge.reconcile(&cluster("a")).await.expect("it is looked at");
+    judge.work(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
     // It was reported: an older object must not cause the same report again.
     assert!(!judge.known.seen.lock()["a"].is_unwritten);
@@ -272,11 +272,11 @@ async fn one_that_is_held_counts_so_until_it_answers_and_keeps_its_taints() {
     }
     let mut by_hand = cluster("a");
     by_hand.data["spec"]["taints"] = json!([{"key": taints::UNREACHABLE, "effect": "NoSelect"}]);
-    judge.reconcile(&by_hand).await.expect("it is looked at");
+    judge.work(&by_hand).await.expect("it is looked at");
     assert!(paths(&world).is_empty() && !judge.metrics.availability.put("a", Judged::Held), "it is held");
     world.lock().away.clear();
     tokio::time::advance(PERIOD).await;
-    judge.reconcile(&by_hand).await.expect("it is looked at");
+    judge.work(&by_hand).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a"], "it answers: no taint is right");
     assert!(!judge.metrics.availability.put("a", Judged::Available));
 }
@@ -288,7 +288,7 @@ async fn without_a_condition_of_ours_nothing_is_tainted() {
     let reason = condition::LEASE_UPDATE_STOPPED;
     let silent = json!([{"type": condition::AVAILABLE, "status": "Unknown", "reason": reason}]);
     for (conditions, counted) in [(json!([]), Judged::Unknown), (silent, Judged::Unreachable)] {
-        judge.reconcile(&said("a", &conditions)).await.expect("it is looked at");
+        judge.work(&said("a", &conditions)).await.expect("it is looked at");
         assert!(paths(&world).is_empty(), "{:?}", paths(&world));
         assert!(!judge.metrics.availability.put("a", counted), "it is counted as {counted:?}");
     }
@@ -298,7 +298,7 @@ async fn without_a_condition_of_ours_nothing_is_tainted() {
 async fn beside_registration_the_condition_alone_is_written_and_no_lease_is_read() {
     let (mut judge, world) = judge();
     judge.is_beside_registration = true;
-    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    judge.work(&agents("a")).await.expect("it is looked at");
     assert!(judge.known.seen.lock().is_empty(), "an agent speaks");
     look(&judge, &ALL).await;
     world.lock().away.push("a");
@@ -316,14 +316,14 @@ async fn an_agents_word_stands_while_it_renews_its_lease_and_no_longer() {
     for renewed in renewals {
         world.lock().renewed = Some(renewed);
         tokio::time::advance(2 * PERIOD).await;
-        judge.reconcile(&agents("a")).await.expect("it is looked at");
+        judge.work(&agents("a")).await.expect("it is looked at");
     }
     assert!(judge.known.seen.lock().is_empty() && paths(&world).is_empty(), "it renews");
     tokio::time::advance(PERIOD).await;
-    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    judge.work(&agents("a")).await.expect("it is looked at");
     assert_eq!(world.lock().leases.len(), 2, "once in a grace");
     tokio::time::advance(PERIOD).await;
-    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    judge.work(&agents("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status"], "it fell silent, and its member answers");
     assert_eq!(world.lock().written[0].1["status"]["conditions"][0]["reason"], "MemberAnswers");
 }
@@ -333,7 +333,7 @@ async fn where_the_agent_and_its_lease_are_gone_a_dead_member_is_lost() {
     let (judge, world) = judge();
     world.lock().away.push("a");
     for _ in 0..6 {
-        judge.reconcile(&agents("a")).await.expect("it is looked at");
+        judge.work(&agents("a")).await.expect("it is looked at");
         tokio::time::advance(PERIOD).await;
     }
     assert_eq!(world.lock().written[0].1["status"]["conditions"][0]["reason"], "MemberUnreachable");
@@ -344,7 +344,7 @@ async fn those_that_are_away_take_turns() {
     let (judge, world) = judge();
     for name in MANY {
         world.lock().away.push(name);
-        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        judge.work(&cluster(name)).await.expect("it is looked at");
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     tokio::time::advance(2 * PERIOD).await;
@@ -352,10 +352,10 @@ async fn those_that_are_away_take_turns() {
     let mut order = MANY;
     order.sort_by_key(|name| due(name));
     let last = order.last().expect("many");
-    judge.reconcile(&cluster(last)).await.expect("it waits");
+    judge.work(&cluster(last)).await.expect("it waits");
     assert!(due(last) <= Instant::now(), "others have waited longer");
     for name in order {
-        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        judge.work(&cluster(name)).await.expect("it is looked at");
         assert!(due(name) > Instant::now(), "it is its turn");
     }
 }
@@ -367,7 +367,7 @@ async fn those_that_let_it_wait_hold_a_place_for_a_second_and_then_leave_room_fo
     let judge = &judge;
     let looked_at = |name: &'static str| async move {
         let began = Instant::now();
-        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        judge.work(&cluster(name)).await.expect("it is looked at");
         began.elapsed()
     };
     let first = futures_util::future::join_all(MANY.map(looked_at)).await;
@@ -383,12 +383,12 @@ async fn a_shorter_period_counts_at_once() {
     let mut cluster = cluster("a");
     cluster.data["spec"]["leaseDurationSeconds"] = 60.into();
     let asked = || judge.known.seen.lock()["a"].asked;
-    judge.reconcile(&cluster).await.expect("it is looked at");
+    judge.work(&cluster).await.expect("it is looked at");
     let first = asked();
     tokio::time::advance(2 * PERIOD).await;
-    judge.reconcile(&cluster).await.expect("it is looked at");
+    judge.work(&cluster).await.expect("it is looked at");
     assert_eq!(asked(), first, "it is not due");
     cluster.data["spec"]["leaseDurationSeconds"] = 10.into();
-    judge.reconcile(&cluster).await.expect("it is looked at");
+    judge.work(&cluster).await.expect("it is looked at");
     assert!(asked() > first, "it is probed after the minute that the cluster had before");
 }
