@@ -1,5 +1,5 @@
-//! The README's sections on installing, on clusters that cannot be reached and on workloads, run
-//! unchanged. The tests after this one use the resulting installation.
+//! The README's sections on installing and on workloads, and that of the agent's chart on helm
+//! alone, word for word. What they make is what the tests after this one use.
 
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use node_tests::testbed::Testbed;
 use crate::started::blocks;
 
 const README: &str = include_str!("../../../../README.md");
+/// The page of the agent's chart.
+const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time for pods of a workload to run, or to end.
 const RUN: &str = "--timeout=120s";
@@ -44,11 +46,11 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
     let operator = operator(testbed)?;
     let install = section(README, "## Install", "## Clusters you cannot reach")?;
-    let tunnel = section(README, "## Clusters you cannot reach", "## A workload on the best")?;
+    let tunnel = section(AGENT, "## With helm alone", "## Extra arguments")?;
     follow_install(testbed, &operator, &here(testbed, install)).context("Install")?;
     testbed.hide_member(true)?;
     ensure!(pods(testbed, &operator).is_err(), "the member can be reached without a tunnel");
-    follow_tunnel(testbed, &operator, &here(testbed, tunnel)).context("Clusters you cannot reach")?;
+    follow_tunnel(testbed, &operator, &here(testbed, tunnel)).context("With helm alone")?;
     let fleet = section(README, "## A workload on the best clusters", "## Without a hub")?;
     follow_fleet(testbed, &operator, &here(testbed, fleet)).context("A workload on the best clusters")?;
     Ok(Installed { before })

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::screens::Screens;
 use hub_tests::wait;
 use node_tests::cluster::Cluster;
-use node_tests::image::{PAUSE, repository};
+use node_tests::image::PAUSE;
 use node_tests::inventory::Inventory;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
@@ -62,6 +62,13 @@ fn first(number: usize) -> Result<String> {
     Ok(commands.swap_remove(number))
 }
 
+/// One of those for a cluster that cannot be reached.
+fn unreachable(number: usize) -> Result<String> {
+    let mut commands = part(README, "Three commands enable ", "[The tunnel's page]", "sh")?;
+    ensure!(commands.len() == 3, "{commands:?}");
+    Ok(commands.swap_remove(number))
+}
+
 // === impl Walk ===
 
 impl Walk<'_> {
@@ -96,11 +103,8 @@ impl Walk<'_> {
     /// hub makes no more objects by itself.
     fn install(&self) -> Result<()> {
         self.operator.run(&first(0)?)?;
-        let server = repository("tunnel-server");
-        self.operator.run(&format!(
-            "kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository={server}"
-        ))?;
-        // The hub checks an unavailable API again every few seconds.
+        self.operator.run(&unreachable(0)?)?;
+        // The hub looks every few seconds at an API that it could not use.
         wait::until("the hub to use the API", LIMIT, || {
             let checked = self.operator.run("kubectl clusters check")?;
             ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
@@ -125,9 +129,11 @@ impl Walk<'_> {
         // The hub cannot dial the other member. The next command completes what this one leaves.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
-        // The agent's image comes from the same registry as the hub's.
-        let joined = self.operator.run("kubectl clusters join oslo --tunnel --rights view -l env=prod")?;
+        // The agent's image is where the hub's are from.
+        let joined = self.operator.run(&unreachable(1)?)?;
         ensure!(joined.contains("oslo joined") && joined.contains("serviceaccount:cluster-gateway:oslo"), "{joined}");
+        let pods = self.operator.run(&unreachable(2)?)?;
+        ensure!(pods.starts_with("CLUSTER") && pods.contains(" tunnel-agent-"), "{pods}");
         Ok(())
     }
 
