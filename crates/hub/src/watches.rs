@@ -1,10 +1,9 @@
 //! Permits for watches of the hub. Each reader has a limit, because one reader with all permits
 //! would stop the informers of every other reader.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use net::shares::{Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most watches open at the hub, each with its own connection. Further ones are refused: clients
@@ -17,14 +16,14 @@ pub const MOST_OF_ONE: usize = MOST / 8;
 #[derive(Clone, Debug)]
 pub struct Watches {
     all: Arc<Semaphore>,
-    /// Number of open watches by reader. A reader with none has no entry.
-    readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
+    /// Open watches by reader.
+    readers: Shares<Box<str>>,
 }
 
 /// A permit for one watch, released on drop.
 pub struct Permit {
     _all: OwnedSemaphorePermit,
-    _share: Option<Share>,
+    _share: Option<Share<Box<str>>>,
 }
 
 /// Why no permit was given.
@@ -36,56 +35,26 @@ pub enum Full {
     ForReader,
 }
 
-/// One permit's share of its reader's limit.
-struct Share {
-    readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
-    reader: Box<str>,
-}
-
 // === impl Watches ===
 
 impl Watches {
     pub fn of(most: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(most)), readers: Arc::default() }
+        Self { all: Arc::new(Semaphore::new(most)), readers: Shares::default() }
     }
 
     /// A permit for a watch by `reader`. `None` is the gateway itself, which has no limit of its
     /// own: its design bounds the number of its watches.
     pub fn enter(&self, reader: Option<&str>) -> Result<Permit, Full> {
-        let share = reader.map(|reader| self.share(reader)).transpose()?;
+        let enter = |reader: &str| self.readers.enter(reader.into(), MOST_OF_ONE).ok_or(Full::ForReader);
+        let share = reader.map(enter).transpose()?;
         let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::ForAll)?;
         Ok(Permit { _all: all, _share: share })
-    }
-
-    fn share(&self, reader: &str) -> Result<Share, Full> {
-        let mut readers = self.readers.lock();
-        let count = readers.entry(reader.into()).or_default();
-        // A reader without an entry is below the limit, so a refusal leaves no empty entry.
-        if *count >= MOST_OF_ONE {
-            return Err(Full::ForReader);
-        }
-        *count += 1;
-        Ok(Share { readers: Arc::clone(&self.readers), reader: reader.into() })
     }
 }
 
 impl Default for Watches {
     fn default() -> Self {
         Self::of(MOST)
-    }
-}
-
-// === impl Share ===
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut readers = self.readers.lock();
-        if let Some(count) = readers.get_mut(&self.reader) {
-            *count -= 1;
-            if *count == 0 {
-                readers.remove(&self.reader);
-            }
-        }
     }
 }
 
@@ -104,7 +73,7 @@ mod tests {
         open.push(watches.enter(Some("alice")).expect("room again"));
         drop(open);
         // A reader without watches has no entry.
-        assert_eq!(watches.readers.lock().len(), 1);
+        assert_eq!(watches.readers.keys(), 1);
     }
 
     #[test]
@@ -113,6 +82,6 @@ mod tests {
         let _open = [watches.enter(Some("alice")), watches.enter(None)].map(|permit| permit.expect("room"));
         assert!(matches!(watches.enter(Some("bob")), Err(Full::ForAll)));
         assert!(matches!(watches.enter(None), Err(Full::ForAll)));
-        assert_eq!(watches.readers.lock().len(), 1, "a refusal is not counted");
+        assert_eq!(watches.readers.keys(), 1, "a refusal is not counted");
     }
 }

@@ -45,7 +45,7 @@ struct Core {
     clusters: RwLock<HashMap<ClusterName, Cluster, RandomState>>,
     /// Counts of clusters that have streams but no links: the cluster's next link continues them.
     former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
-    permits: Mutex<Permits>,
+    permits: Permits,
     seen: Mutex<Seen>,
     limits: Limits,
     metrics: Metrics,

@@ -4,7 +4,6 @@
 pub mod accept;
 pub mod backoff;
 pub mod budget;
-pub mod carried;
 pub mod dial;
 pub mod drain;
 pub mod flight;
@@ -30,6 +29,7 @@ pub mod queue;
 pub mod random;
 pub mod runtime;
 pub mod seal;
+pub mod shares;
 pub mod throttle;
 pub mod tls;
 pub mod transport;

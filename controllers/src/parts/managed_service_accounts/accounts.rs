@@ -1,17 +1,13 @@
 //! The hub's `ManagedServiceAccounts` as last seen, the queue of those to check, and the limit of
 //! concurrent work for one cluster.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
-use net::permit::Permit;
-use parking_lot::Mutex;
+use net::shares::{Share, Shares};
 use register::managed_service_account::{GROUP, KIND, PLURAL, VERSIONS};
 
 use crate::parts::hub;
@@ -30,10 +26,9 @@ pub struct Accounts {
     pub resource: ApiResource,
 }
 
-/// Permits to work on accounts, by cluster, so that a slow member does not delay other clusters. A
-/// cluster without an account in work has no entry.
+/// Permits to work on accounts, by cluster, so that a slow member does not delay other clusters.
 #[derive(Default)]
-pub struct Permits(Mutex<HashMap<ClusterName, Arc<AtomicUsize>>>);
+pub struct Permits(Shares<ClusterName>);
 
 /// The only version that this program understands.
 pub fn resource() -> ApiResource {
@@ -81,10 +76,8 @@ impl Accounts {
 
 impl Permits {
     /// A permit of the cluster, if one is free.
-    pub fn of(&self, cluster: &ClusterName) -> Option<Permit<AtomicUsize>> {
-        let mut clusters = self.0.lock();
-        clusters.retain(|_, count| Arc::strong_count(count) > 1);
-        Permit::of(clusters.entry(cluster.clone()).or_default(), PER_CLUSTER)
+    pub fn of(&self, cluster: &ClusterName) -> Option<Share<ClusterName>> {
+        self.0.enter(cluster.clone(), PER_CLUSTER)
     }
 }
 
@@ -103,6 +96,6 @@ mod tests {
         assert!(permits.of(&slow).is_some(), "given back");
         taken.clear();
         drop(permits.of(&other));
-        assert_eq!(permits.0.lock().len(), 1, "those that are done are forgotten");
+        assert_eq!(permits.0.keys(), 0, "those that are done are forgotten");
     }
 }

@@ -7,13 +7,11 @@
 //!
 //! A review's progress shows whether it has its permit: its caller may abandon it before.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use foldhash::quality::RandomState;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use net::shares::{Place, Queues};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Most reviews of users and tokens in flight at the hub. Enough for thousands of new identities
 /// per second, and few enough to be no flood.
@@ -49,28 +47,18 @@ pub(crate) enum Line {
 #[derive(Debug)]
 pub(crate) struct ReviewPermits {
     outstanding: Semaphore,
-    owners: Mutex<Owners>,
-    new_tokens: Arc<Semaphore>,
+    owners: Queues<Arc<str>>,
+    new_tokens: Semaphore,
     anonymous: Semaphore,
-}
-
-/// Places of each owner that has a review here, or had one not long ago.
-#[derive(Debug, Default)]
-struct Owners {
-    /// Clones are made under the lock only.
-    places: HashMap<Arc<str>, Arc<Semaphore>, RandomState>,
-    /// How many may be known before the next look for those who have none.
-    full: usize,
 }
 
 /// May ask the hub. Dropping it lets the next one ask.
 #[derive(Debug)]
 pub(crate) struct ReviewPermit<'a> {
-    _permits: (SemaphorePermit<'a>, Option<OwnedSemaphorePermit>),
+    _all: SemaphorePermit<'a>,
+    _of_owner: Option<Place<'a, Arc<str>>>,
+    _of_new_tokens: Option<SemaphorePermit<'a>>,
 }
-
-/// Owners that may be known before the first look for those who have no review here.
-const FEW: usize = 64;
 
 // === impl ReviewPermits ===
 
@@ -78,8 +66,8 @@ impl ReviewPermits {
     pub(crate) fn new() -> Self {
         Self {
             outstanding: Semaphore::new(MAX_OUTSTANDING),
-            owners: Mutex::default(),
-            new_tokens: Arc::new(Semaphore::new(MAX_NEW_TOKENS)),
+            owners: Queues::new(MAX_OF_ONE),
+            new_tokens: Semaphore::new(MAX_NEW_TOKENS),
             anonymous: Semaphore::new(MAX_ANONYMOUS),
         }
     }
@@ -88,16 +76,12 @@ impl ReviewPermits {
     /// semaphores stay open.
     pub(crate) async fn take(&self, line: &Line) -> Option<ReviewPermit<'_>> {
         // In this order: only those that have one of the few permits stand in the users' queue.
-        let (own, all) = match line {
-            Line::Users(owner) => (Some(self.owners.lock().places_of(owner)), &self.outstanding),
-            Line::NewTokens => (Some(Arc::clone(&self.new_tokens)), &self.outstanding),
-            Line::Anonymous => (None, &self.anonymous),
+        let (of_owner, of_new_tokens, all) = match line {
+            Line::Users(owner) => (Some(self.owners.enter(Arc::clone(owner)).await), None, &self.outstanding),
+            Line::NewTokens => (None, Some(self.new_tokens.acquire().await.ok()?), &self.outstanding),
+            Line::Anonymous => (None, None, &self.anonymous),
         };
-        let own = match own {
-            Some(places) => Some(places.acquire_owned().await.ok()?),
-            None => None,
-        };
-        Some(ReviewPermit { _permits: (all.acquire().await.ok()?, own) })
+        Some(ReviewPermit { _all: all.acquire().await.ok()?, _of_owner: of_owner, _of_new_tokens: of_new_tokens })
     }
 }
 
@@ -107,23 +91,6 @@ impl Line {
     /// Whose share the review counts against.
     pub(crate) fn owner(&self) -> Option<Arc<str>> {
         if let Self::Users(owner) = self { Some(Arc::clone(owner)) } else { None }
-    }
-}
-
-// === impl Owners ===
-
-impl Owners {
-    fn places_of(&mut self, owner: &Arc<str>) -> Arc<Semaphore> {
-        if let Some(places) = self.places.get(owner) {
-            return Arc::clone(places);
-        }
-        if self.places.len() >= self.full {
-            // Nobody holds a clone, so no review is here or waits.
-            self.places.retain(|_, places| Arc::strong_count(places) > 1);
-            self.full = FEW.max(2 * self.places.len());
-        }
-        let places = self.places.entry(Arc::clone(owner));
-        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MAX_OF_ONE))))
     }
 }
 

@@ -2,20 +2,17 @@
 //! each of them up, and a client with invented tokens would take all room meanwhile, as would one
 //! with a valid token that asks for cluster after cluster from many addresses.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use net::pending::network;
-use parking_lot::Mutex;
+use net::shares::{Place, Queues};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The permits of one listener.
 pub struct Judging {
     all: Arc<Semaphore>,
-    most_of_one: usize,
-    /// Of those that have a registration here, or one that waits, and how many.
-    shares: Mutex<HashMap<Owner, (Arc<Semaphore>, usize)>>,
+    owners: Queues<Owner>,
 }
 
 /// Whose share it is.
@@ -29,20 +26,8 @@ enum Owner {
 /// Permit to judge one registration, released when dropped.
 pub struct JudgingPermit<'a> {
     _all: OwnedSemaphorePermit,
-    _of_network: Place<'a>,
-    _of_credential: Option<Place<'a>>,
-}
-
-/// One of those of an owner.
-struct Place<'a> {
-    _permit: OwnedSemaphorePermit,
-    _share: Share<'a>,
-}
-
-/// Keeps an owner known.
-struct Share<'a> {
-    judging: &'a Judging,
-    owner: Owner,
+    _of_network: Place<'a, Owner>,
+    _of_credential: Option<Place<'a, Owner>>,
 }
 
 // === impl Judging ===
@@ -51,7 +36,7 @@ impl Judging {
     /// For `most` registrations, `most_of_one` of them of one IPv4 address or IPv6 /64 network, and
     /// as many with one credential.
     pub fn new(most: usize, most_of_one: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(most)), most_of_one, shares: Mutex::default() }
+        Self { all: Arc::new(Semaphore::new(most)), owners: Queues::new(most_of_one) }
     }
 
     /// Room for a registration from `address` with `credential`, as a hash. Waits first for others
@@ -59,38 +44,12 @@ impl Judging {
     /// waiting.
     pub async fn enter(&self, address: IpAddr, credential: Option<u64>) -> JudgingPermit<'_> {
         let of_credential = match credential {
-            Some(credential) => Some(self.place(Owner::Credential(credential)).await),
+            Some(credential) => Some(self.owners.enter(Owner::Credential(credential)).await),
             None => None,
         };
-        let of_network = self.place(Owner::Network(network(address))).await;
+        let of_network = self.owners.enter(Owner::Network(network(address))).await;
         let all = Arc::clone(&self.all).acquire_owned().await.expect("never closed");
         JudgingPermit { _all: all, _of_network: of_network, _of_credential: of_credential }
-    }
-
-    async fn place(&self, owner: Owner) -> Place<'_> {
-        let (share, places) = self.share(owner);
-        Place { _permit: places.acquire_owned().await.expect("never closed"), _share: share }
-    }
-
-    fn share(&self, owner: Owner) -> (Share<'_>, Arc<Semaphore>) {
-        let mut shares = self.shares.lock();
-        let (places, count) = shares.entry(owner).or_insert_with(|| (Arc::new(Semaphore::new(self.most_of_one)), 0));
-        *count += 1;
-        (Share { judging: self, owner }, Arc::clone(places))
-    }
-}
-
-// === impl Share ===
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        let mut shares = self.judging.shares.lock();
-        if let Some((_, count)) = shares.get_mut(&self.owner) {
-            *count -= 1;
-            if *count == 0 {
-                shares.remove(&self.owner);
-            }
-        }
     }
 }
 
@@ -113,7 +72,7 @@ mod tests {
         open.remove(0);
         open.push(waiting.now_or_never().expect("room again"));
         drop(open);
-        assert!(judging.shares.lock().is_empty());
+        assert_eq!(judging.owners.keys(), 0);
     }
     #[tokio::test]
     async fn one_credential_has_its_share_from_whatever_address() {
@@ -126,6 +85,6 @@ mod tests {
             [enter(3, 8).expect("another's share"), enter(3, 9).expect("who waits holds nothing of the address")];
         drop((open, others));
         drop(waiting.now_or_never().expect("room again"));
-        assert!(judging.shares.lock().is_empty());
+        assert_eq!(judging.owners.keys(), 0);
     }
 }
