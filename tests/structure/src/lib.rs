@@ -25,6 +25,7 @@ pub mod rooms;
 pub mod sizes;
 mod tests_out;
 mod tokens;
+pub mod twins;
 pub mod unused;
 pub mod widths;
 
