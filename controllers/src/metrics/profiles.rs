@@ -101,7 +101,10 @@ mod tests {
         assert!(profiles.settle("n", "a", ProfileState::Failed) && profiles.settle("n", "b", ProfileState::Taken));
         assert!(!profiles.settle("n", "b", ProfileState::Taken), "no news");
         assert!(profiles.settle("n", "a", ProfileState::Published));
-        assert_eq!((count(ProfileState::Published), count(ProfileState::Taken), count(ProfileState::Failed)), (1, 1, 0));
+        assert_eq!(
+            (count(ProfileState::Published), count(ProfileState::Taken), count(ProfileState::Failed)),
+            (1, 1, 0)
+        );
         profiles.forget("n", "b");
         profiles.forget("n", "never seen");
         assert_eq!(count(ProfileState::Taken), 0);

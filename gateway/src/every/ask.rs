@@ -190,7 +190,11 @@ impl Asking<'_> {
                 sent.code = Some(StatusCode::GATEWAY_TIMEOUT);
                 let is_last = within == self.until;
                 let late = || format!("it did not answer within {} s", WITHIN.as_secs());
-                Outcome::missing(if is_last { "it did not answer in the time that was left".to_owned() } else { late() })
+                Outcome::missing(if is_last {
+                    "it did not answer in the time that was left".to_owned()
+                } else {
+                    late()
+                })
             }
         }
     }

@@ -127,7 +127,9 @@ mod tests {
     fn what_was_told_as_done_and_is_gone_is_found() {
         assert!(wrong(&[created()], &[]).contains("told 201, and it does not exist"));
         assert!(wrong(&[created()], &[object("v")]).contains("another object"));
-        assert!(wrong(&[Conclusion::Unknown(String::new()), Conclusion::Exists], &[]).contains("told 409, and it does not"));
+        assert!(
+            wrong(&[Conclusion::Unknown(String::new()), Conclusion::Exists], &[]).contains("told 409, and it does not")
+        );
     }
 
     #[test]

@@ -53,7 +53,9 @@ struct Asking<'t> {
 
 /// The methods of `source` that ask with `&mut self`.
 pub fn loaded(source: &str) -> Vec<Loaded> {
-    found(source, |asking| matches!(asking.arguments[..], ["(", "&", "mut", "self", ..] | ["(", "&", _, "mut", "self", ..]))
+    found(source, |asking| {
+        matches!(asking.arguments[..], ["(", "&", "mut", "self", ..] | ["(", "&", _, "mut", "self", ..])
+    })
 }
 
 /// The functions of `source` that ask and change something: an argument, an atomic, or what a lock

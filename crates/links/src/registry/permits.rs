@@ -9,8 +9,8 @@ use net::shares::{Share, Shares};
 use tunnel::ClusterName;
 use tunnel::register::Registration;
 
-use super::named::Credential;
 use super::Registry;
+use super::named::Credential;
 
 #[derive(Debug, Default)]
 pub(super) struct Permits {

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn what_reads_back_otherwise_is_found() {
-        let (created, not, unknown) = (Conclusion::Created(None), Conclusion::NotDone(String::new()), Conclusion::Unknown(String::new()));
+        let (created, not, unknown) =
+            (Conclusion::Created(None), Conclusion::NotDone(String::new()), Conclusion::Unknown(String::new()));
         let found = |text: &str, beside: &str| Some((text.to_owned(), beside.to_owned()));
         let check = |told: &Conclusion, found: Option<(String, String)>| check(told, found.as_ref(), "a");
         assert_eq!(check(&created, found("a", "a")), Ok(()));
