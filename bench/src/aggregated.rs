@@ -20,7 +20,7 @@ use harness::usage::Tree;
 
 /// A `ConfigMap` of about 1 KiB, on the member and on the hub.
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
-/// Answered at once, to whoever has a credential.
+/// Answered at once to any caller with a credential.
 const PROBE: &str = "/version";
 /// For the hub to follow a change of its APIService: it looks every few seconds at an API that
 /// failed.
@@ -34,15 +34,15 @@ pub struct Member {
     tree: Tree,
 }
 
-/// A gateway with a namespace of Secrets and a cluster of its own: who is answered for that cluster
-/// was answered by this gateway.
+/// A gateway with a namespace of Secrets and a cluster of its own: an answer for that cluster comes
+/// from this gateway.
 pub struct Gateway {
     pub route: Route,
     /// Of the API that it is asked by.
     group: String,
 }
 
-/// Somebody who may do everything on the hub.
+/// A caller with every right on the hub.
 pub fn administrator(hub: &HubSide) -> Caller {
     caller(&hub.hub.server)
 }
@@ -87,7 +87,7 @@ impl Member {
         Ok(Self { server, authority, token, tree })
     }
 
-    /// Somebody who may do everything on it.
+    /// A caller with every right on it.
     pub fn caller(&self) -> Caller {
         caller(&self.server)
     }

@@ -82,7 +82,7 @@ pub enum Command {
 // === impl Args ===
 
 impl Args {
-    /// What the scenario delivery delivers.
+    /// The amount that the scenario delivery delivers.
     pub fn delivery(&self) -> Result<Size> {
         ensure!(self.clusters > 2, "--clusters: two are ill at times, and one more has to be there");
         let is_whole = self.objects > 0 && self.objects.is_multiple_of(Size::OBJECTS);
@@ -90,7 +90,7 @@ impl Args {
         Ok(Size { clusters: self.clusters, works: self.objects / Size::OBJECTS })
     }
 
-    /// Where the report is.
+    /// Directory of the report.
     pub fn out(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| scratch::target().join("bench"))
     }

@@ -1,7 +1,7 @@
 //! HTTP/2 clients of our own, for what h2load cannot do: client certificates, watches, many paths,
 //! requests that begin when they are due.
 //!
-//! They run in this process, whose processor time is nobody's figure.
+//! They run in this process, whose processor time is in no figure.
 
 pub mod closed;
 pub mod held;
@@ -34,12 +34,12 @@ use crate::route::Route;
 const LIMIT: Duration = Duration::from_mins(1);
 /// Streams hold themselves back, not each other.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-/// How much a stream may send unread: what Go's clients allow.
+/// Bytes that a stream may send unread, as Go's clients allow.
 const STREAM_WINDOW: u32 = 4 << 20;
 /// Of an answer's body that is collected.
 const MAX_BODY: usize = 64 << 20;
 
-/// Whom to call, as whom.
+/// A server to call, and the caller's credential.
 #[derive(Clone)]
 pub struct Caller {
     address: SocketAddr,
@@ -71,13 +71,13 @@ impl Caller {
         self
     }
 
-    /// As whoever has the certificate `identity`, of a server with one below `authority`.
+    /// Calls with the client certificate `identity`; the server's certificate is below `authority`.
     pub fn with_certificate(address: SocketAddr, authority: &Authority, identity: &Issued) -> Self {
         let tls = pki::client_config(Trust::Authority(authority), Some(identity), pki::ALPN_H2);
         Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
     }
 
-    /// As nobody, of a server with a certificate below `authority`.
+    /// Calls without a credential; the server's certificate is below `authority`.
     pub fn trusting(address: SocketAddr, authority: &Authority) -> Self {
         let tls = pki::client_config(Trust::Authority(authority), None, pki::ALPN_H2);
         Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }

@@ -1,4 +1,4 @@
-//! Load generators: programs that run for a known time and say in the end what they saw.
+//! Load generators: programs that run for a known time and print their results at the end.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
-/// How long beyond the planned time one may take: to connect, and until the last answer.
+/// Time that one may take beyond the plan: to connect, and until the last answer.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// What `program` prints to standard output. It is killed when it takes much longer than `planned`.
+/// Returns the standard output of `program`. It is killed when it takes much longer than `planned`.
 pub fn said(program: &Path, arguments: &[String], planned: Duration) -> Result<String> {
     let name = program.display();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -22,11 +22,11 @@ use crate::watch::server::ECHO;
 
 /// The first one, through which gateways are tried.
 pub const FIRST: &str = "c-00000";
-/// For a gateway to use what was written on the hub.
+/// For a gateway to use the newest objects of the hub.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the certificates of clusters are checked with.
+/// Trust anchors for the certificates of clusters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Roots {
     /// The same for all: they can all be used.

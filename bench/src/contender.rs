@@ -1,4 +1,4 @@
-//! Who is measured: a target with the load it takes, or why there is none.
+//! A target with the load it takes, or the reason why there is none.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Contender {
 /// Why a target is not measured, for the report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Missing {
-    /// What it needs is not here, or it cannot take this load: no fault of this run.
+    /// A program that it needs is not here, or it cannot take this load: no fault of this run.
     Skipped(String),
     /// It should have worked.
     Failed(String),
@@ -40,8 +40,8 @@ impl Contender {
         Self { target, load: Err(Missing::Skipped(reason.into())) }
     }
 
-    /// What cannot be started is left out with the reason; the others go on. Only an [`Absent`]
-    /// program is no failure.
+    /// A target that cannot be started is left out with the reason; the others go on. Only an
+    /// [`Absent`] program is no failure.
     pub fn new<L: Load + 'static>(target: Target, load: Result<L>) -> Self {
         match load {
             Ok(load) => Self::ready(target, load),

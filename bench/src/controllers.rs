@@ -20,7 +20,7 @@ const START: Duration = Duration::from_secs(30);
 pub struct Controllers {
     process: Process,
     admin: SocketAddr,
-    /// What it uses.
+    /// Its processes, for their usage.
     pub tree: Tree,
 }
 
@@ -32,7 +32,7 @@ impl Controllers {
         Self::start_in(testbed, side, "default", parts, more)
     }
 
-    /// The same, whose Secrets are in `namespace`.
+    /// The same, with its Secrets in `namespace`.
     pub fn start_in(testbed: &Testbed, side: &HubSide, namespace: &str, parts: &str, more: &[String]) -> Result<Self> {
         Self::start_as(testbed, &side.hub.server.kubectl().kubeconfig, namespace, parts, more)
     }

@@ -1,4 +1,4 @@
-//! Delivery to scripted members: what stands behind the gateway, and what is put on the hub.
+//! Delivery to scripted members: the members behind the gateway, and the objects on the hub.
 
 mod body;
 mod member;

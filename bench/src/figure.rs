@@ -1,11 +1,10 @@
-//! What is measured, and what is asked of it.
+//! Figures, and the goals for them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Whom a figure is of: a program under load, or a way to use it. The name under which it stands in
-/// the report.
+/// The target of a figure: a program under load, or a way to use it. Its name in the report.
 pub type Target = &'static str;
 
 /// The member itself, without anything in between.
@@ -32,11 +31,10 @@ pub const ANP_GRPC: Target = "anp grpc";
 /// A TCP relay with TLS between its two halves: the floor for a tunnel.
 pub const RELAY: Target = "tls relay";
 
-/// All that are not ours, and not the way without anybody. Variants begin with the name:
-/// `nginx, 2 workers`.
+/// All that are not ours, without the direct way. Variants begin with the name: `nginx, 2 workers`.
 const PEERS: [Target; 8] = [BASELINE, GO, NGINX, HAPROXY, KARMADA, ANP_HTTP, ANP_GRPC, RELAY];
 
-/// Whether `target` is somebody else's, or an earlier build.
+/// Whether `target` is another project's, or an earlier build.
 pub fn is_peer(target: &str) -> bool {
     PEERS.iter().any(|peer| target.starts_with(peer))
 }
@@ -52,27 +50,28 @@ pub struct Figure {
     pub digits: usize,
 }
 
-/// What one measurement of one target gave: figures by their key.
+/// Result of one measurement of one target: figures by their key.
 pub type Sample = BTreeMap<&'static str, f64>;
 
-/// What a figure of one target is to be beside another's, both of the same round.
+/// A bound for a figure of one target in relation to another's, both of the same round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Goal {
     /// A figure's key.
     pub figure: &'static str,
-    /// Whose it is.
+    /// The target it is about.
     pub of: Target,
-    /// Whose it is divided by; none: it is judged as it is.
+    /// The target whose figure it is divided by; none: it is judged as it is.
     pub beside: Option<Target>,
-    /// Whose is taken away from both first: what a proxy *adds* to the direct way.
+    /// The target whose figure is subtracted from both first: what a proxy *adds* to the direct
+    /// way.
     pub over: Option<Target>,
-    /// What makes it good enough.
+    /// The bound that makes it good enough.
     pub must: Option<Bound>,
-    /// What would be better.
+    /// A better bound to aim at.
     pub aim: Option<Bound>,
 }
 
-/// On which side of what a value is good.
+/// A value, and the side of it that is good.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Bound {
@@ -83,7 +82,7 @@ pub enum Bound {
 /// For scenarios whose targets are the points of lines: how a figure grows with something.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// What grows: `clusters registered`.
+    /// The quantity that grows: `clusters registered`.
     pub title: &'static str,
     pub lines: &'static [Line],
 }
@@ -92,7 +91,7 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub title: &'static str,
-    /// Where each target stands on the axis, from left to right.
+    /// Position of each target on the axis, from left to right.
     pub points: &'static [(f64, Target)],
 }
 

@@ -9,14 +9,14 @@ use crate::child::{self, duration};
 use crate::route::Route;
 use crate::tool;
 
-/// How much a stream may send unread, as 2^n: what Go's clients allow (4 MiB).
+/// Bytes that a stream may send unread, as 2^n: as Go's clients allow (4 MiB).
 const WINDOW_BITS: u8 = 22;
 
 pub struct H2load {
     program: PathBuf,
 }
 
-/// What to ask for and how often at once.
+/// The request, and the number of them at once.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub path: &'static str,
@@ -35,7 +35,7 @@ pub enum Amount {
     Requests(usize),
 }
 
-/// What it says in the end.
+/// Its results at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Answered with 2xx.

@@ -1,4 +1,4 @@
-//! Joining as agents of Open Cluster Management do it: what is on the hub, and agents without
+//! Joining as agents of Open Cluster Management do it: the objects on the hub, and agents without
 //! members.
 
 pub mod agents;

@@ -1,4 +1,4 @@
-//! Percentiles of what was timed one by one.
+//! Percentiles of times measured one by one.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! What an API server counts of the requests it was sent.
+//! Requests to an API server, by its own count.
 
 use kit::exposition::sum_where;
 
-/// What an API server was asked, as it counts it.
+/// Requests to an API server, as it counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asked {
     /// Dry runs among them; watches are not.
@@ -15,7 +15,7 @@ const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 // === impl Asked ===
 
 impl Asked {
-    /// Of those requests whose labels are `of` what is looked at.
+    /// Counts the requests with labels that satisfy `of`.
     pub fn of(text: &str, of: impl Fn(&str) -> bool) -> Self {
         const NAME: &str = "apiserver_request_total";
         let is_write = |labels: &str| VERBS.iter().any(|verb| labels.contains(&format!("verb=\"{verb}\"")));

@@ -9,7 +9,7 @@ use hub_tests::process::Process;
 
 use crate::tool;
 
-/// What nginx would otherwise put below `/var/lib/nginx`.
+/// Directories that nginx would otherwise have below `/var/lib/nginx`.
 const TEMPORARY: [&str; 5] = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
 
 pub struct Nginx {
@@ -29,7 +29,8 @@ impl Nginx {
     pub fn start(&self, name: &str, configuration: &str, directory: &Path) -> Result<Process> {
         let at = directory.display();
         let temporary = TEMPORARY.map(|kind| format!("{kind}_temp_path {at}/{name}-{kind};")).join(" ");
-        // As root it would serve as nobody, who may not enter the run's directory.
+        // Started as root, it would serve as the user `nobody`, which may not enter the run's
+        // directory.
         let user = if fs::metadata(directory)?.uid() == 0 { "user root;" } else { "" };
         let whole = format!(
             "daemon off; {user} pid {at}/{name}.pid; error_log stderr warn;\n{}",

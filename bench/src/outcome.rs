@@ -1,4 +1,4 @@
-//! What measuring a scenario came to.
+//! The result of measuring a scenario.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::contender::Missing;
 use crate::figure::{self, Sample, Target};
 use crate::scenario::Scenario;
 
-/// How often and how long.
+/// Number and length of rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub rounds: usize,
@@ -16,7 +16,7 @@ pub struct Plan {
     pub smoke: bool,
 }
 
-/// What a scenario gave.
+/// Results of a scenario.
 pub struct Outcome {
     pub scenario: Scenario,
     /// In the order of the scenario's contenders.

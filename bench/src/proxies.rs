@@ -28,7 +28,7 @@ pub const OURS_2: Target = "ours, 2 threads";
 pub const NGINX_2: Target = "nginx, 2 workers";
 pub const HAPROXY_2: Target = "haproxy, 2 threads";
 
-/// How gateways of the hub know the destination, and what else they are told.
+/// How gateways of the hub know the destination, and their further flags.
 #[derive(Clone, Copy, Default)]
 pub struct Registered<'a> {
     /// In which the caller has put its Secret; none: it is put where the others are.
@@ -36,7 +36,7 @@ pub struct Registered<'a> {
     pub flags: &'a [&'a str],
 }
 
-/// What every proxy needs to be started.
+/// Parameters for the start of every proxy.
 struct Plan<'a> {
     /// Unlike any other's: of its files and its process.
     name: String,
@@ -111,7 +111,7 @@ pub fn start_registered(
     Ok(route)
 }
 
-/// What a client has to know.
+/// Parameters for the client.
 #[derive(Default)]
 struct Access {
     /// Unless it is the planned one.

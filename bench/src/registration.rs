@@ -1,4 +1,4 @@
-//! Clusters that register themselves: what is on the hub before anything of ours looks.
+//! Clusters that register themselves: the objects on the hub before our programs look.
 
 mod kubeconfigs;
 pub mod sources;

@@ -1,6 +1,6 @@
-//! What a run has found, as it is written down: the machine, who was measured, figures, goals and
-//! whether they are met. `report.json` holds all of it; the Markdown and the charts are made from
-//! it, now or later.
+//! Results of a run, as they are written down: the machine, the targets, figures, goals and whether
+//! they are met. `report.json` holds all of it; the Markdown and the charts are made from it, now
+//! or later.
 
 mod bars;
 mod chart;
@@ -51,7 +51,7 @@ pub struct Run {
     /// Of this checkout: the commit, and whether files were changed since.
     pub commit: String,
     pub rounds: usize,
-    /// What one measurement was asked to take.
+    /// Planned length of one measurement.
     pub seconds: f64,
     /// Only tried: its figures mean nothing.
     pub smoke: bool,
@@ -103,7 +103,7 @@ pub struct Gap {
     pub failed: bool,
 }
 
-/// A goal, and what was found.
+/// A goal and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     pub figure: String,
@@ -112,7 +112,7 @@ pub struct Verdict {
     pub over: Option<String>,
     /// Digits after the point.
     pub digits: usize,
-    /// What it says in every round, none where it could not be told.
+    /// Its value in every round, none where it could not be computed.
     pub rounds: Vec<Option<f64>>,
     pub summary: Option<Summary>,
     pub must: Option<Judged>,
@@ -129,7 +129,7 @@ pub struct Judged {
     pub rounds: usize,
 }
 
-/// What grows, and who stands where on it.
+/// The quantity that grows, and each target's position on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     pub title: String,
@@ -151,8 +151,8 @@ impl Report {
         Self { machine: machine::Machine::here(), programs: programs::versions(given), scenarios: Vec::new() }
     }
 
-    /// The report in `out`, to be added to: measured on this machine, and by programs of which the
-    /// present ones count.
+    /// The report in `out`, to be continued: it must be of this machine. Versions of the present
+    /// programs replace those in it.
     pub fn continued(out: &Path, given: &Programs) -> Result<Self> {
         let (mut report, here) = (load(out)?, Self::here(given));
         let (then, now) = (&report.machine, &here.machine);
@@ -160,7 +160,7 @@ impl Report {
         for version in here.programs {
             match report.programs.iter_mut().find(|known| known.program == version.program) {
                 Some(known) if !version.is_absent() => *known = version,
-                Some(_) => {} // what it was measured with then
+                Some(_) => {} // keeps the version that was measured
                 None => report.programs.push(version),
             }
         }

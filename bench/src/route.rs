@@ -1,5 +1,5 @@
-//! A way to the upstream: where to connect, which path and headers to send, and whose processor
-//! time counts.
+//! A way to the upstream: the address to connect to, the path and headers to send, and the
+//! processes whose time counts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub struct Route {
     probe: String,
 }
 
-/// What stands at the end of a way.
+/// The end of a way.
 #[derive(Clone, Copy)]
 pub struct Destination<'a> {
     /// Under which gateways know it, and part of files' names.

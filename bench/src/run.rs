@@ -1,5 +1,5 @@
-//! Rounds: every target of a scenario once a round, in turns, so that what the machine does
-//! meanwhile meets them all.
+//! Rounds: every target of a scenario once a round, in turns, so that disturbances of the machine
+//! affect all.
 
 #[cfg(test)]
 pub mod fake;
@@ -23,7 +23,7 @@ use crate::testbed::Testbed;
 
 /// The longest warm-up: connections are made and caches filled long before.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// What a measurement takes where nobody looks at its figures.
+/// Length of a measurement whose figures are not used.
 const SMOKE: Duration = Duration::from_millis(300);
 
 /// A target while its scenario runs.
@@ -33,11 +33,11 @@ struct Lane {
     load: Option<Box<dyn Load>>,
 }
 
-/// Measures what the command line asks for, and writes the report after each scenario, so that a
-/// run that is cut off keeps what it has.
+/// Measures as the command line asks, and writes the report after each scenario, so that an
+/// interrupted run keeps its results.
 /// # Errors
 /// At the end, when one of ours or the direct way has failed. Peers may fail or be absent: the
-/// report tells.
+/// report says so.
 pub fn run(args: &Args) -> Result<()> {
     let scenarios = wanted(&args.command)?;
     let smoke = matches!(args.command, Command::Smoke { .. });
@@ -119,8 +119,8 @@ pub fn measure(scenario: Scenario, testbed: &mut Testbed, plan: Plan, progress: 
     Outcome { scenario, targets, missing: None }
 }
 
-/// Each round begins with the next target, so that nobody is always first, or always after the same
-/// one's garbage.
+/// Each round begins with the next target, so that no target is always first, or always after the
+/// same one's garbage.
 fn rounds(lanes: &mut [Lane], scenario: &Scenario, plan: Plan, progress: &mut Progress) {
     let count = lanes.len();
     for round in 0..plan.rounds {
@@ -131,8 +131,8 @@ fn rounds(lanes: &mut [Lane], scenario: &Scenario, plan: Plan, progress: &mut Pr
     }
 }
 
-/// A panic is the failure of whoever panicked: the others go on. What it has left behind is dropped
-/// or not used again.
+/// A panic is a failure of its target: the others go on. What it left behind is dropped or not used
+/// again.
 fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);
@@ -144,7 +144,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 // === impl Lane ===
 
 impl Lane {
-    /// A load that fails is over for this scenario, and ends what it had started.
+    /// A failed load is over for this scenario, and ends all that it had started.
     fn measure(&mut self, time: Duration, progress: &mut Progress, label: &str, scenario: &Scenario) {
         let Some(load) = &mut self.load else { return };
         match contained(|| load.measure(time)) {

@@ -1,5 +1,4 @@
-//! What is measured: one kind of load, the targets that take it, the figures it gives and the goals
-//! they are held against.
+//! Scenarios: one kind of load, the targets that take it, its figures and their goals.
 
 mod bulk;
 mod closed_loop;
@@ -34,21 +33,21 @@ use crate::testbed::Testbed;
 /// One row of the report.
 pub struct Scenario {
     pub about: About,
-    /// Starts what it needs. Called once, before the first round; what it returns is dropped after
-    /// the last.
+    /// Starts its programs. Called once, before the first round; the result is dropped after the
+    /// last.
     pub contenders: Box<Start>,
 }
 
 type Start = dyn Fn(&mut Testbed) -> Result<Vec<Contender>>;
 
-/// What the report says of a scenario, and holds it against.
+/// The report's text about a scenario, and the goals to compare it with.
 #[derive(Clone, Copy)]
 pub struct About {
     /// For the command line: `get-h2`.
     pub name: &'static str,
     /// The heading in the report.
     pub title: &'static str,
-    /// How it is measured, for the report: load, connections, what is counted. One paragraph.
+    /// The method, for the report: load, connections, what is counted. One paragraph.
     pub method: &'static str,
     pub figures: &'static [Figure],
     pub goals: &'static [Goal],

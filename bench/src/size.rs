@@ -1,4 +1,4 @@
-//! How much the scenario of delivery delivers.
+//! Amount of the scenario of delivery.
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
-//! Servers of our own that stand for a member: this program again as another process, so that what
-//! it uses is not counted as a proxy's.
+//! Servers of our own in the place of a member: this program again as another process, so that its
+//! usage does not count as a proxy's.
 
 mod serve;
 

@@ -1,5 +1,5 @@
-//! What several rounds say together: the median, and the lowest and highest beside it. With the few
-//! rounds of a run, quartiles would hide a good part of them.
+//! The summary of several rounds: the median, with the lowest and highest. With the few rounds of a
+//! run, quartiles would hide a good part of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Summary {
     pub median: f64,
     pub lowest: f64,
     pub highest: f64,
-    /// How many rounds there were.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
@@ -33,9 +33,9 @@ impl Summary {
     }
 }
 
-/// What `goal` is about, round by round, from each target's samples in the order of the rounds.
-/// None where a round lacks a figure, or where what it is to be divided by is not above zero: a
-/// difference smaller than its noise.
+/// Values of `goal`, round by round, from each target's samples in the order of the rounds. None
+/// where a round lacks a figure, or where the divisor is not above zero: a difference smaller than
+/// its noise.
 pub fn by_round<'a>(goal: &Goal, samples: impl Fn(Target) -> &'a [Sample]) -> Vec<Option<f64>> {
     let figure = |target: Target, round: usize| samples(target).get(round)?.get(goal.figure).copied();
     let value = |round: usize| -> Option<f64> {

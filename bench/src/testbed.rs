@@ -1,4 +1,4 @@
-//! What scenarios stand on: a directory, a real hub, a fast upstream, the ways to it. Each is
+//! The environment of scenarios: a directory, a real hub, a fast upstream, the ways to it. Each is
 //! started by the first that needs it and ends with the run.
 
 mod hub;
@@ -27,7 +27,7 @@ pub struct Testbed {
     upstream: Option<Rc<Upstream>>,
     /// To the upstream.
     pub routes: Routes,
-    /// Where files go. Last, so that it goes after the programs that use it.
+    /// Directory of the files. Last, so that it is dropped after the programs that use it.
     scratch: Scratch,
 }
 
@@ -61,7 +61,7 @@ impl Testbed {
         program.path(&self.given.ours, build)
     }
 
-    /// Runs `act` with what a harness stands on.
+    /// Runs `act` with the environment of a harness.
     pub fn floor<T>(&self, act: impl FnOnce(&Floor<'_>) -> T) -> T {
         act(&Floor { directory: self.directory(), program: &|program| self.program(program), gateway: &[] })
     }
@@ -75,7 +75,7 @@ impl Testbed {
         Ok(Rc::clone(self.hub.insert(hub)))
     }
 
-    /// What stands for a member where the proxy is to be measured.
+    /// The stand-in for a member where the proxy is to be measured.
     pub fn upstream(&mut self) -> Result<Rc<Upstream>> {
         if let Some(upstream) = &self.upstream {
             return Ok(Rc::clone(upstream));

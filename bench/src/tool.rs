@@ -1,6 +1,5 @@
-//! Programs of distribution packages: found, or told by which package they come. What needs an
-//! absent one is skipped, which is no fault of the run; anything else that goes wrong with a target
-//! is.
+//! Programs of distribution packages: found, or reported with the package to install. A target that
+//! lacks one is skipped, which is no fault of the run; any other failure of a target is.
 
 use std::env;
 use std::fmt::{self, Display};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-/// What to install for it.
+/// The package to install for it, or the flag that names it.
 #[derive(Clone, Debug)]
 pub struct Absent {
     pub program: String,

@@ -1,6 +1,5 @@
-//! Tunnels beside each other, all between the same two ends: this process enters them, and
-//! [`destination`] is what they lead to. What counts is the processor time and memory of the
-//! programs in between.
+//! Tunnels in comparison, all between the same two ends: this process enters them, and they lead to
+//! [`destination`]. The figures are the processor time and memory of the programs in between.
 
 mod bulk;
 mod connect;
@@ -41,7 +40,7 @@ const ANSWER: Duration = Duration::from_mins(1);
 /// A running tunnel, and the runtime that enters it.
 pub struct Tunnel {
     pub entry: Arc<Entry>,
-    /// Of what is in between; of the destination on the direct way.
+    /// The processes in between; the destination's on the direct way.
     pub tree: Tree,
     pub destination: Rc<Destination>,
     runtime: Runtime,
@@ -69,7 +68,7 @@ impl Tunnel {
             echo_once(&self.entry, self.destination.address).await?;
             let outcome = measurement.await;
             self.entry.leave().await;
-            tokio::time::sleep(AGAIN).await; // for the ends to be told
+            tokio::time::sleep(AGAIN).await; // for the ends to notice
             outcome
         })
     }

@@ -14,7 +14,7 @@ use crate::testbed::Testbed;
 const CLUSTER: &str = "echo";
 /// Answered with 200 at once.
 const PROBE: &str = "/version";
-/// What an upgrade asks for.
+/// The target of an upgrade request.
 pub const EXEC: &str = "/api/v1/namespaces/default/pods/echo/exec?command=cat&stdin=true&stdout=true";
 
 /// The upstream; ended on drop.
@@ -23,7 +23,7 @@ pub struct Echo(StandIn);
 // === impl Echo ===
 
 impl Echo {
-    /// Starts it as a process of its own. Who starts a way to it waits until it answers.
+    /// Starts it as a process of its own. The start of a way to it waits until it answers.
     pub fn start(testbed: &Testbed) -> Result<Self> {
         StandIn::start(testbed.directory(), CLUSTER, "serve-upgrades").map(Self)
     }

@@ -23,7 +23,7 @@ use harness::usage::Tree;
 
 /// Under which gateways know it.
 pub const CLUSTER: &str = "upstream";
-/// What it is asked with; it does not look at it.
+/// Credential of requests to it; it does not check it.
 pub const TOKEN: &str = "upstream-token";
 /// 1 KiB of JSON.
 pub const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";

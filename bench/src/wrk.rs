@@ -13,7 +13,7 @@ pub struct Wrk {
     program: PathBuf,
 }
 
-/// What it says in the end.
+/// Its results at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub requests: f64,

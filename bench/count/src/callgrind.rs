@@ -13,7 +13,7 @@ use hub_tests::wait;
 use harness::Player;
 use harness::usage::Tree;
 
-/// What valgrind's process calls itself.
+/// The name of valgrind's process.
 const NAME: &str = "callgrind";
 /// For valgrind to be there in place of the shell that starts it.
 const START: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What was counted or timed.
+//! A count or a time.
 
 /// Instructions or nanoseconds per unit: the median of the rounds and how far they are apart.
 #[derive(Clone, Copy, Debug)]

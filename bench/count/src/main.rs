@@ -1,9 +1,9 @@
 //! Instructions per operation, counted by callgrind: the figure that does not move with the
 //! machine's load, and so the one to steer by.
 //!
-//! What is counted runs as it is shipped, under valgrind, in front of this process's clients and
-//! behind its members. Its counters are set to zero before a load and read after it: starting,
-//! handshakes and warming up are not in the figure.
+//! The programs run as they are shipped, under valgrind, between clients and members of this
+//! process. Their counters are set to zero before a load and read after it: starting, handshakes
+//! and warming up are not in the figure.
 
 mod callgrind;
 mod figure;
@@ -72,7 +72,7 @@ enum Command {
     Operate { operation: String, count: u64 },
 }
 
-/// What is asked for and what came of it.
+/// The options, and the results so far.
 struct Counting<'a> {
     options: &'a Options,
     floor: Floor<'a>,
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for.
+/// Counts or times, as the command line asks.
 fn run(options: &Options) -> Result<()> {
     if options.time {
         return time(options);
@@ -127,7 +127,7 @@ fn run(options: &Options) -> Result<()> {
     if options.write { counting.figures.write() } else { Ok(()) }
 }
 
-/// Times what is asked for of the single operations.
+/// Times the selected single operations.
 fn time(options: &Options) -> Result<()> {
     let operations = operation::names();
     options.know(operations.iter().map(String::as_str))?;
@@ -194,7 +194,7 @@ impl Counting<'_> {
 
 /// The figure of `case`, and each program's counts of the last round.
 fn count(case: &mut Case, programs: &mut [Counted], rounds: usize) -> Result<(Figure, Vec<Dump>)> {
-    (case.load)(case.units / 2)?; // what only the first ones pay for
+    (case.load)(case.units / 2)?; // the first ones cost more
     let (mut counts, mut dumps) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {
         programs.iter().try_for_each(Counted::zero)?;

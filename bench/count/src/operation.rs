@@ -54,7 +54,7 @@ pub fn time(name: &str, rounds: usize) -> Result<Figure> {
     Ok(Figure::of((0..rounds.max(1)).map(|_| each(operation.time(OPERATIONS))).collect()))
 }
 
-/// What callgrind counts: does `count` of the operation called `name`.
+/// Runs under callgrind: does `count` of the operation called `name`.
 pub fn operate(name: &str, count: u64) -> Result<()> {
     let mut operation = made(name)?;
     operation.warm_up(count / 2);

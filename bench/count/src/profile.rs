@@ -1,7 +1,7 @@
-//! Where the instructions went: functions, the most expensive first, and who called them.
+//! Where the instructions went: functions, the most expensive first, and their callers.
 //!
-//! `callgrind_annotate` is of no use here: it takes calls that began before the counters were set
-//! to zero (`calls=0`) for the function's own cost. The format is described in valgrind's manual,
+//! `callgrind_annotate` is of no use here: it counts calls that began before the counters were set
+//! to zero (`calls=0`) as the function's own cost. The format is described in valgrind's manual,
 //! "Callgrind Format Specification".
 
 mod parse;
@@ -17,9 +17,9 @@ use crate::record::grouped;
 
 /// Longer names of functions end in dots.
 const WIDTH: usize = 130;
-/// Callers told for each function.
+/// Callers listed for each function.
 const CALLERS: usize = 5;
-/// Of a function's calls, what a caller must have to be told.
+/// A listed caller's least share of a function's cost.
 const WORTH_TELLING: f64 = 0.05;
 
 /// Instructions by function.
@@ -33,13 +33,13 @@ struct Profile {
 struct Function {
     /// Spent itself.
     own: u64,
-    /// Spent by what it called, itself excepted.
+    /// Spent by its callees, itself excepted.
     below: u64,
-    /// What calls of it cost, by who made them.
+    /// Cost of its calls, by caller.
     callers: HashMap<String, u64>,
 }
 
-/// The first `count` functions, with what they spent per unit of `units` and their share.
+/// The first `count` functions, with their cost per unit of `units` and their share.
 pub fn top(dump: &Dump, units: u64, count: usize, inclusive: bool) -> Result<String> {
     let text = fs::read_to_string(&dump.file).with_context(|| format!("cannot read {}", dump.file.display()))?;
     let profile = Profile::parse(&text);

@@ -4,8 +4,8 @@ use std::process::Command;
 
 /// Of each, after half as many that are not counted.
 const OPERATIONS: u64 = 200;
-/// So many times as much, at least, takes a request whose phases are traced: what is left without
-/// a trace is a look at an empty option in each phase.
+/// A request with traced phases takes at least this many times as much: without a trace, each phase
+/// only looks at an empty option.
 const TIMES: u64 = 20;
 
 /// Instructions of the operation called `name`, all [`OPERATIONS`] together.

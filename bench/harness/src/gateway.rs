@@ -50,7 +50,7 @@ const MEBIBYTES: u64 = 16;
 const AT_ONCE: usize = 8;
 /// Of an exec.
 const PROTOCOL: &str = "SPDY/3.1";
-/// What a client of bulk data gives a stream, as curl does.
+/// Window that a client of bulk data gives a stream, as curl does.
 const WINDOW: u32 = 32 << 20;
 /// Of a user as the hub's aggregator describes one.
 const GROUPS: usize = 20;
@@ -58,7 +58,7 @@ const GROUPS: usize = 20;
 const START: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(50);
 
-/// What answers and asks. Its clients live in the cases.
+/// The scripted hub and member around the gateway. Its clients live in the cases.
 struct Fakes {
     runtime: Runtime,
     hub: FakeHub,
@@ -117,7 +117,7 @@ fn bearer() -> Vec<(&'static str, String)> {
     vec![("authorization", format!("Bearer {TOKEN}"))]
 }
 
-/// As the aggregator says who asks.
+/// The caller's identity, as the aggregator asserts it.
 fn asserted() -> Vec<(&'static str, String)> {
     let groups = (0..GROUPS).map(|group| ("x-remote-group", format!("engineering:team-{group}")));
     [("x-remote-user", "jane".to_owned())].into_iter().chain(groups).collect()

@@ -13,11 +13,11 @@ use anyhow::Result;
 
 use crate::program::Program;
 
-/// What a harness stands on.
+/// The environment of a harness.
 pub struct Floor<'a> {
     /// For keys, configurations and logs.
     pub directory: &'a Path,
-    /// Where a program is.
+    /// Finds the file of a program.
     pub program: &'a dyn Fn(Program) -> Result<PathBuf>,
     /// Further arguments of the gateway.
     pub gateway: &'a [String],
@@ -44,7 +44,7 @@ pub struct Case {
     pub name: &'static str,
     /// `request`.
     pub unit: &'static str,
-    /// How many of them make a round.
+    /// Units in a round.
     pub units: u64,
     /// Does so many.
     pub load: Load,

@@ -12,8 +12,8 @@ pub enum Program {
     Gateway,
     TunnelServer,
     TunnelAgent,
-    /// No request goes through them: they wait for hubs, and a profile would speed up nothing that
-    /// anybody waits for.
+    /// No request goes through them: they wait for hubs, and a profile would not speed up anything
+    /// that a user waits for.
     Controllers,
 }
 
@@ -34,12 +34,12 @@ pub struct Given {
     pub controllers: Option<PathBuf>,
 }
 
-/// How they are built: one of the workspace's profiles, with the features a plain build has.
+/// A build profile of the workspace, with the features of a plain build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// As a plain release build has them: minutes less to build.
     Release,
-    /// As those whose instructions are counted: between the two.
+    /// For programs whose instructions are counted: between the two.
     Counted,
     /// As images have them.
     Shipped,
@@ -48,7 +48,7 @@ pub enum Profile {
 // === impl Profile ===
 
 impl Profile {
-    /// In the manifest, and of the directory that cargo puts what it built into.
+    /// Its name in the manifest, and of the directory that cargo builds into.
     pub fn name(self) -> &'static str {
         match self {
             Self::Release => "release",
@@ -87,7 +87,7 @@ impl Program {
         }
     }
 
-    /// What its file is called.
+    /// The name of its file.
     pub fn binary(self) -> &'static str {
         match self {
             Self::Gateway => "cluster-gateway",
@@ -110,8 +110,8 @@ impl Program {
     /// The command that builds those of [`Program::TRAINED`].
     pub fn building(profile: Profile) -> Command {
         let mut cargo = building(profile);
-        // All in one call, as images are built: alone each would have what they share built again,
-        // with features of its own.
+        // All in one call, as images are built: separate calls would build shared dependencies
+        // again, each with features of its own.
         cargo.args(Self::TRAINED.iter().flat_map(|program| ["--package", program.package()]));
         cargo
     }

@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Longest head of an answer to CONNECT.
 const HEAD: usize = 8 << 10;
 
-/// Who asks and who answers.
+/// Both ends: the callers and the destination.
 struct Ends {
     runtime: Runtime,
     destination: SocketAddr,

@@ -1,8 +1,8 @@
-//! What a program and its children have used: processor time and memory, as the kernel counts them.
+//! Processor time and memory of a program and its children, as the kernel counts them.
 //!
 //! Processor time is the sum of `/proc/<pid>/task/<tid>/schedstat` (nanoseconds on a processor,
-//! proc(5)): finer than the ticks of `stat`. Threads and children that have ended are not in it:
-//! the programs measured here keep theirs.
+//! proc(5)): finer than the ticks of `stat`. It leaves out ended threads and children: the programs
+//! measured here keep theirs.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Usage {
 // === impl Tree ===
 
 impl Tree {
-    /// The processes `roots` with all their descendants, found anew each time.
+    /// The processes `roots` with all their descendants, looked up again each time.
     pub fn new(roots: impl IntoIterator<Item = u32>) -> Self {
         Self { roots: roots.into_iter().collect() }
     }

@@ -8,10 +8,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::repeater::{Connection, Repeater};
 
-/// For the requests that are under way when the time is over.
+/// For requests in flight when the time is over.
 pub(super) const GRACE: Duration = Duration::from_secs(20);
 
-/// What was seen.
+/// The results.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     pub requests: f64,
@@ -23,8 +23,8 @@ pub struct Summary {
 // === impl Summary ===
 
 impl Summary {
-    /// Of what `tasks` have done since `start`, when all are over: each says how many requests were
-    /// answered, of which there were `at_once` under way in all of them together.
+    /// Sums up `tasks` from `start` until all have ended: each returns its number of answered
+    /// requests, and all of them together had `at_once` in flight.
     pub(super) async fn of(mut tasks: JoinSet<Result<u32>>, start: Instant, at_once: u32) -> Result<Self> {
         let mut requests = 0;
         while let Some(count) = tasks.join_next().await {
@@ -36,7 +36,7 @@ impl Summary {
     }
 }
 
-/// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request
+/// Keeps `streams` requests in flight on each of `connections` for `time`. Fails when a request
 /// does.
 pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
     let mut tasks = JoinSet::new();
@@ -51,7 +51,7 @@ pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Du
     Summary::of(tasks, start, u32::try_from(connections * streams)?).await
 }
 
-/// How many were answered until `end`.
+/// Counts the requests that are answered until `end`.
 async fn ask(connection: Connection, end: Instant) -> Result<u32> {
     let mut count = 0;
     while Instant::now() < end {

@@ -8,8 +8,7 @@ use tokio::sync::oneshot;
 
 use super::repeater::Repeater;
 
-/// Open until dropped. A thread of their own answers what the other side wants to know meanwhile
-/// (PING).
+/// Open until dropped. A thread of their own answers the peer's PINGs meanwhile.
 pub struct HeldRequests {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -18,7 +17,7 @@ pub struct HeldRequests {
 // === impl HeldRequests ===
 
 impl HeldRequests {
-    /// `number` of what `caller` asks, on as many connections as are needed for `each` on one.
+    /// Opens `number` requests of `caller`, on as many connections as are needed for `each` on one.
     /// Returns when all are answered.
     pub fn open(caller: Repeater, number: usize, each: usize) -> Result<Self> {
         let (opened, wait) = oneshot::channel();

@@ -23,10 +23,10 @@ use crate::route::Route;
 
 /// Read at a time.
 const PIECE: usize = 64 << 10;
-/// Of what was received on a connection, how much may be unacknowledged.
+/// Received bytes of a connection that may be unacknowledged.
 const UNACKNOWLEDGED: usize = 1 << 30;
 
-/// Whom to ask, and what.
+/// The server to ask, and the request.
 #[derive(Clone)]
 pub struct Indexed {
     caller: Caller,
@@ -55,7 +55,7 @@ impl Indexed {
         Ok(Self { caller, blocks })
     }
 
-    /// Keeps `streams` requests under way on each of `connections` for `time`. Fails when one is
+    /// Keeps `streams` requests in flight on each of `connections` for `time`. Fails when one is
     /// not answered 200.
     pub async fn run(&self, connections: usize, streams: u32, time: Duration) -> Result<Summary> {
         let mut open = Vec::new();

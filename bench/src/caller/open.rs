@@ -1,10 +1,9 @@
-//! Requests that begin when they are due, whether or not earlier ones are answered: how long
+//! Requests that begin when they are due, whether or not earlier ones are answered: the time that
 //! callers wait at a given rate.
 //!
-//! Latency counts from the moment a request was due, so that a proxy that stalls is charged with
-//! everybody who would have come meanwhile (the usual omission of closed loops). Arrivals are those
-//! of many callers who know nothing of each other: exponential pauses, from the same seed for
-//! everybody.
+//! Latency counts from the moment a request was due, so that a proxy that stalls is charged for
+//! every caller that would have come meanwhile (closed loops usually omit this). Arrivals are those
+//! of many independent callers: exponential pauses, from the same seed for every target.
 
 mod alarm;
 
@@ -17,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use self::alarm::Alarm;
 use super::repeater::Repeater;
 
-/// For the requests that are under way when the time is over.
+/// For requests in flight when the time is over.
 const GRACE: Duration = Duration::from_secs(20);
 /// Any will do, as long as it is the same in all runs.
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -28,7 +27,7 @@ struct Arrivals {
     mean: f64,
 }
 
-/// How long each request took from when it was due: sends `rate` requests a second for `time`, in
+/// Time of each request from the moment it was due: sends `rate` requests a second for `time`, in
 /// turns over `connections`. Fails when a request does.
 pub async fn run(caller: &Repeater, connections: usize, rate: f64, time: Duration) -> Result<Vec<Duration>> {
     let mut open = Vec::new();

@@ -20,10 +20,10 @@ pub struct Secrets {
     pub namespace: String,
 }
 
-/// Makes the PEM of what the cluster with this number is trusted by.
+/// Makes the CA bundle (PEM) of the cluster with this number.
 pub type MakeRoot = Arc<dyn Fn(usize) -> String + Send + Sync>;
 
-/// What lets the gateways' account read the Secrets of `namespace`.
+/// Objects that let the gateways' account read the Secrets of `namespace`.
 pub fn rights(namespace: &str) -> [Value; 2] {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let metadata = json!({"name": ACCOUNT, "namespace": namespace});

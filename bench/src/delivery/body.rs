@@ -1,4 +1,4 @@
-//! What a scripted member answers with.
+//! Bodies of a scripted member's answers.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! What one scripted member has: objects that are written and read, and watches of them.
+//! Objects of one scripted member: they are written and read, and watched.
 
 use std::collections::HashMap;
 
@@ -26,11 +26,11 @@ struct Kept {
 #[derive(Default)]
 pub struct Member {
     collections: HashMap<String, Collection>,
-    /// Of what was written last.
+    /// Version of the last write.
     version: u64,
 }
 
-/// What is answered.
+/// The answer to a request.
 pub type Answered = (StatusCode, Bytes);
 
 // === impl Member ===
@@ -52,8 +52,8 @@ impl Member {
             "metadata": {"resourceVersion": version}, "items": items}))
     }
 
-    /// What changes from now on: lines. A member that is asked for the past, which was listed a
-    /// moment ago, has nothing to tell of it unless somebody else writes.
+    /// Lines of the changes from now on. The member keeps no past: between a list and the watch a
+    /// moment later nothing changes, unless another client writes.
     pub fn watch(&mut self, collection: &str) -> UnboundedReceiver<Bytes> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let watches = &mut self.collections.entry(collection.to_owned()).or_default().watches;
@@ -138,7 +138,7 @@ impl Collection {
     }
 }
 
-/// Whether what is sent was made from that version, or says nothing of it.
+/// Whether the sent object was made from that version, or names none.
 fn is_of(sent: &Value, version: u64) -> bool {
     sent["metadata"]["resourceVersion"].as_str().is_none_or(|sent| sent == version.to_string())
 }

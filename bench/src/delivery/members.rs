@@ -23,12 +23,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// For it to come.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What members were asked, all together.
+/// Requests to all members together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
     /// Without watches.
     pub requests: u64,
-    /// That have begun.
+    /// Watches that began.
     pub watches: u64,
 }
 

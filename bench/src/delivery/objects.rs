@@ -1,4 +1,4 @@
-//! What is put on the hub: clusters, a choice of all of them, and works for each.
+//! Objects on the hub: clusters, a choice of all of them, and works for each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,7 @@ pub async fn open(hub: &Caller, size: Size) -> Result<()> {
     hub_objects::create(hub, size.clusters, Arc::new(make)).await
 }
 
-/// None is any more. What they have stays.
+/// Deletes the clusters. Their members keep the objects.
 pub async fn close(hub: &Caller) -> Result<()> {
     let connection = hub.connect().await?;
     let path = format!("/apis/{CLUSTER}/v1/managedclusters?labelSelector={LABEL}");

@@ -19,7 +19,7 @@ use super::body::Answer;
 use super::member::{self, Answered, Member};
 use crate::stand_in::{Gone, Options, serve};
 
-/// What the bench asks of the process, beside what a member is asked.
+/// The bench's own requests to the process, besides those that a member gets.
 pub const COUNTS: &str = "/bench/counts";
 /// With `<member>/<mood>` behind it.
 pub const MOODS: &str = "/bench/moods/";
@@ -27,7 +27,7 @@ pub const HANGS: &str = "hangs";
 pub const FLAPS: &str = "flaps";
 pub const FINE: &str = "fine";
 
-/// How long one that flaps is there, and is away.
+/// How long a flapping member is reachable, and then away.
 const FLAP: Duration = Duration::from_secs(1);
 /// Of a watch that says nothing of its time.
 const WATCH: Duration = Duration::from_mins(5);
@@ -141,7 +141,7 @@ impl Members {
         self.known.entry(number).or_default().watch(path)
     }
 
-    /// What the bench asks.
+    /// Answers a request of the bench's own.
     fn asked(&mut self, path: &str) -> Answered {
         if path == COUNTS {
             return member::answer(&json!({"requests": self.requests, "watches": self.watches}));
@@ -155,7 +155,7 @@ impl Members {
 
     fn feel(&mut self, number: usize, mood: Mood) -> Answered {
         self.moods.insert(number, mood);
-        // It was cut off from those who watched it.
+        // Its watchers were cut off.
         if let (Mood::Flaps(_), Some(member)) = (mood, self.known.get_mut(&number)) {
             member.end_watches();
         }

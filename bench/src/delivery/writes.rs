@@ -1,11 +1,11 @@
-//! What was written on a hub, by its own count.
+//! Writes on a hub, by its own count.
 
 use anyhow::Result;
 
 use crate::caller::Caller;
 
 /// Writes of Open Cluster Management's kinds, and of Events, since the hub's start. Leases are not
-/// among them, nor what the hub's own controllers write.
+/// among them, nor writes of the hub's own controllers.
 pub async fn count(hub: &Caller) -> Result<f64> {
     let connection = hub.connect().await?;
     let text = hub.ask(&connection, hub.get("/metrics")?).await?;

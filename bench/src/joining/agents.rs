@@ -22,20 +22,20 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 /// Between two looks at the requests.
 const PAUSE: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_mins(5);
-/// Of a cluster that joins: nobody renews it afterwards.
+/// Of a cluster that joins: its Lease is not renewed afterwards.
 const LEASE_SECONDS: u32 = 3600;
 
-/// Whom they call, and as whom.
+/// The hub that agents call, and its callers.
 pub struct Agents {
     pub address: SocketAddr,
     pub authority: Arc<Authority>,
-    /// Who may do everything.
+    /// May do everything.
     pub hub: Caller,
-    /// Who may ask to join.
+    /// May ask to join.
     pub bootstrap: Caller,
 }
 
-/// How long it took since all began to ask.
+/// Times since all began to ask.
 #[derive(Clone, Copy)]
 pub struct Took {
     /// Until all requests were approved.
@@ -44,14 +44,14 @@ pub struct Took {
     pub available: Duration,
 }
 
-/// What is known of the requests of a crowd.
+/// State of the requests of a crowd.
 #[derive(Default)]
 struct Known {
     approved: usize,
     certificates: HashMap<String, String>,
 }
 
-/// So many, whose names begin so.
+/// `count` clusters, whose names begin with `crowd`.
 fn asking(crowd: &str, count: usize) -> Result<Arc<[Asking]>> {
     (0..count).map(|number| Asking::new(format!("{crowd}-{number:04}"))).collect()
 }
@@ -74,8 +74,8 @@ impl Agents {
         Ok(known)
     }
 
-    /// How long the hub takes to sign `count` requests that somebody approves, as many at a time as
-    /// it takes.
+    /// Approves `count` requests, as many at a time as the hub takes, and returns the time until it
+    /// has signed all.
     pub async fn signed(&self, crowd: &str, count: usize) -> Result<Duration> {
         let (all, label) = (asking(crowd, count)?, crowd.to_owned());
         let make = move |number: usize| Ok((REQUESTS.to_owned(), all[number].document(&label, false)));
@@ -96,7 +96,8 @@ impl Agents {
         Ok(begin.elapsed())
     }
 
-    /// Lets `count` agents ask at once, each of a cluster that nobody knows, and waits for all.
+    /// Lets `count` agents ask at once, each for a cluster that the hub does not know, and waits
+    /// for all.
     pub async fn join(&self, crowd: &str, count: usize) -> Result<Took> {
         let (all, label) = (asking(crowd, count)?, crowd.to_owned());
         let agents = Arc::clone(&all);

@@ -25,7 +25,7 @@ pub struct Beats {
 // === impl Beats ===
 
 impl Beats {
-    /// Renews the Lease of each of `clusters` once a `period`, evenly spread, as whoever `hub` is.
+    /// Renews the Lease of each of `clusters` once a `period`, evenly spread, as the caller `hub`.
     /// A Lease that is not there yet is renewed the next time.
     pub fn start(hub: Caller, clusters: Vec<String>, period: Duration) -> Result<Self> {
         let (stop, stopped) = oneshot::channel::<()>();

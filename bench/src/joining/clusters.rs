@@ -14,7 +14,7 @@ use super::GROUP;
 use crate::caller::Caller;
 
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// For rights and Leases to be there: who waits first may be the last of thousands.
+/// For rights and Leases to be there: the first to wait may be the last of thousands.
 const LIMIT: Duration = Duration::from_mins(30);
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -36,7 +36,7 @@ pub fn managed(cluster: &str, is_accepted: bool, seconds: u32) -> Value {
         "spec": {"hubAcceptsClient": is_accepted, "leaseDurationSeconds": seconds}})
 }
 
-/// A renewal at `time`, as whoever may patch Leases.
+/// A renewal at `time`, by a caller that may patch Leases.
 pub fn renewal(caller: &Caller, cluster: &str, time: OffsetDateTime) -> Result<Request<Bytes>> {
     caller.merge(&lease(cluster), &json!({"spec": {"renewTime": micro(time)}}))
 }
@@ -61,7 +61,7 @@ async fn get(caller: &Caller, connection: &SendRequest<Bytes>, path: &str) -> Re
     Ok(serde_json::from_slice(&caller.ask(connection, caller.get(path)?).await?)?)
 }
 
-/// As agents may do it, who read the Lease first.
+/// Renews as agents do, which read the Lease first.
 async fn renew(caller: &Caller, connection: &SendRequest<Bytes>, cluster: &str, time: OffsetDateTime) -> Result<()> {
     let path = lease(cluster);
     let mut lease = get(caller, connection, &path).await?;

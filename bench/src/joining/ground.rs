@@ -1,4 +1,4 @@
-//! What a hub has before anybody joins: kinds, admission policies, and who may ask.
+//! Objects of a hub before clusters join: kinds, admission policies, and the accounts that may ask.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,16 +17,17 @@ use crate::testbed::HubSide;
 
 const KINDS: [&str; 4] = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/v1/0000_00", "addon/v1alpha1/0000_0"];
 const ACCOUNT: &str = "agent";
-/// Of the controllers: what the chart calls it.
+/// Name of the controllers in the chart's output.
 const CONTROLLERS: &str = "bench-cluster-gateway-controllers";
 const VALUES: &str = "--set=controllers.enabled=true,controllers.ocmRegistration.enabled=true";
 const PROBE: &str = "cluster.core.oam.dev/admission-probe";
 const PROOF: &str = "cluster-gateway admission is in force";
-/// For the hub to enforce policies that were just installed, and to be rid of what others left.
+/// For the hub to enforce policies that were just installed, and to be rid of other scenarios'
+/// leftovers.
 const LIMIT: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whom the controllers let in without a person.
+/// The user that the controllers let in without a person.
 pub fn user() -> String {
     format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
 }

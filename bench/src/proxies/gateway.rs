@@ -20,8 +20,8 @@ pub fn ours(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path, more: &[&str
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(testbed, plan)?))
 }
 
-/// What the Go gateway reads of the hub before it lets anybody through: admission and flow control,
-/// as its chart allows it.
+/// Reads of the hub that the Go gateway needs before it serves requests: admission and flow
+/// control, as its chart allows it.
 fn read_rights() -> Value {
     let verbs = ["get", "list", "watch"];
     let rule = |group: &str, name: &str| json!({"apiGroups": [group], "resources": [name], "verbs": verbs});

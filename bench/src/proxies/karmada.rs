@@ -2,8 +2,8 @@
 //! store.
 //!
 //! It needs nothing more of Karmada: its own API has the Cluster, the hub has the Secret that the
-//! Cluster names, and the hub reviews who calls. What a controller of Karmada's would have set up
-//! at the member (who may be impersonated) the upstream does not ask for.
+//! Cluster names, and the hub reviews callers. A controller of Karmada's would also set up
+//! impersonation rights at the member: the upstream does not ask for them.
 
 use std::path::Path;
 
@@ -23,11 +23,11 @@ use crate::upstream::TOKEN;
 
 const GROUP: &str = "cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
-/// Its ServiceAccount, what that may read, and what those may do who call it.
+/// Its ServiceAccount, its rights to read, and the rights of its callers.
 const ACCOUNT: &str = "karmada";
 const READER: &str = "karmada-reader";
 const CALLERS: &str = "karmada-callers";
-/// Where the Secrets are: not where gateways look.
+/// Namespace of the Secrets: not where gateways look.
 const NAMESPACE: &str = "default";
 
 /// On as many processors as it finds.
@@ -88,7 +88,8 @@ fn cluster(plan: &Plan<'_>) -> Value {
     })
 }
 
-/// Both of the Cluster's: the member's authority, and the token of whoever may impersonate.
+/// Both Secrets of the Cluster: the member's authority, and the token of an account that may
+/// impersonate.
 fn secret(plan: &Plan<'_>) -> Value {
     json!({
         "apiVersion": "v1",

@@ -25,7 +25,7 @@ use crate::testbed::HubSide;
 const GROUP: &str = "cluster.x-k8s.io";
 const VERSION: &str = "cluster.x-k8s.io/v1beta2";
 const KINDS: &str = "cluster.x-k8s.io_clusters.yaml";
-/// Where they are.
+/// Namespace of the sources.
 pub const NAMESPACE: &str = "registration-fleet";
 /// As the controllers write: the hub's own rate is measured so.
 const AT_ONCE: usize = 16;
@@ -105,7 +105,7 @@ impl Sources {
         hub_objects::send(&self.hub, self.count, MANY, Arc::new(touch)).await
     }
 
-    /// The cluster with a token whose turn it is.
+    /// The number of the cluster with a token that `turn` selects.
     pub fn with_token(&self, turn: usize) -> usize {
         let all = self.count / 2;
         2 * (turn % all) + 1
@@ -122,7 +122,7 @@ impl Sources {
         self.hub.connect().await
     }
 
-    /// What the hub says of itself.
+    /// The hub's own metrics.
     pub async fn hub_metrics(&self) -> Result<String> {
         let connection = self.hub.connect().await?;
         let text = self.hub.ask(&connection, self.hub.get("/metrics")?).await?;

@@ -1,5 +1,5 @@
-//! Goals held against what was measured. The median of the rounds decides; in how many rounds it
-//! held is told beside.
+//! Compares goals with measurements. The median of the rounds decides; the report adds in how many
+//! rounds the goal was met.
 
 use super::{Judged, Verdict};
 use crate::figure::{Bound, Goal, Target};

@@ -25,7 +25,7 @@ struct Scale {
     top: f64,
 }
 
-/// A line with what was measured on it.
+/// A line with its measurements.
 struct Drawn<'a> {
     title: &'a str,
     points: Vec<(f64, Summary)>,

@@ -1,4 +1,4 @@
-//! On what the run was made.
+//! The machine of the run.
 
 use std::fs;
 use std::thread;
@@ -11,9 +11,9 @@ use super::programs::output;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
-    /// That this process may use.
+    /// Cores that this process may use.
     pub cores: usize,
-    /// A guest shares its processors with neighbours that nobody sees.
+    /// A guest shares its processors with neighbours that it cannot see.
     pub virtualized: bool,
     /// In GiB.
     pub memory: f64,
@@ -26,7 +26,7 @@ pub struct Machine {
 // === impl Machine ===
 
 impl Machine {
-    /// This one, as far as it can be told.
+    /// This machine, as far as it can be determined.
     pub fn here() -> Self {
         let processors = read("/proc/cpuinfo");
         let kibibytes = field(&read("/proc/meminfo"), "MemTotal").and_then(|text| first_number(&text));
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// Whether figures of the two can stand beside each other.
+    /// Whether figures of the two are comparable.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.processor, self.cores, &self.kernel) == (&other.processor, other.cores, &other.kernel)
     }

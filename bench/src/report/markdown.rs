@@ -60,7 +60,7 @@ fn machine_line(machine: &machine::Machine) -> String {
     )
 }
 
-/// When, of which commit, how often: once if it is the same for all.
+/// Time, commit and rounds of the run: once if they are the same for all.
 fn runs(report: &Report) -> Option<String> {
     let first = &report.scenarios.first()?.run;
     let last = &report.scenarios.last()?.run;

@@ -1,4 +1,4 @@
-//! Which versions were measured, and by what.
+//! Versions of the measured programs and of the tools.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Version {
 
 const ABSENT: &str = "absent";
 
-/// Of everything that this run may use; what is absent is said to be.
+/// Versions of all programs that this run may use; absent ones are listed as absent.
 pub fn versions(given: &Programs) -> Vec<Version> {
     let mut versions: Vec<Version> = TOOLS.iter().map(|(name, package, flag)| tool(name, package, flag)).collect();
     let peers = [
@@ -49,8 +49,8 @@ pub fn versions(given: &Programs) -> Vec<Version> {
     versions
 }
 
-/// What `program` prints, on whichever stream; None if it cannot be run or takes longer than a
-/// version may take.
+/// The output of `program`, on either stream; `None` if it cannot be run or takes longer than a
+/// version query may.
 pub fn output<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Option<String> {
     let mut command = Command::new("timeout");
     let output = command.arg("10").arg(program).args(args).stdin(Stdio::null()).output().ok()?;
@@ -71,7 +71,7 @@ fn version(program: &str, version: Option<String>) -> Version {
     Version { program: program.to_owned(), version: version.unwrap_or_else(|| ABSENT.to_owned()) }
 }
 
-/// The first line of what it says.
+/// The first line of its output.
 fn version_line(path: &Path, flag: &str) -> String {
     let text = output(path, [flag]).unwrap_or_default();
     text.lines().next().map_or_else(|| "unknown".to_owned(), |line| line.trim().to_owned())

@@ -12,7 +12,7 @@ use super::markdown::{self, Layout};
 const JSON: &str = "report.json";
 const CHARTS: &str = "charts";
 
-/// Writes all of them anew.
+/// Writes all files again.
 pub fn save(report: &Report, directory: &Path) -> Result<()> {
     let markdown = markdown::whole(report, Layout { level: 2, charts: CHARTS });
     charts(report, &directory.join(CHARTS))?;

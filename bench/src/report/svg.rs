@@ -85,7 +85,7 @@ impl Picture {
         }
     }
 
-    /// `title` is for those who cannot see it.
+    /// `title` is for readers who cannot see the picture.
     pub fn finish(self, title: &str) -> String {
         let Self { width, height, body } = self;
         let title = escape(title);

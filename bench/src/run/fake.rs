@@ -19,7 +19,7 @@ pub const ABOUT: About = About {
     axis: None,
 };
 
-/// What a contender does.
+/// The behaviour of a contender.
 #[derive(Clone, Copy)]
 pub enum Act {
     /// Its samples have this figure.
@@ -37,7 +37,7 @@ pub struct Fake {
     pub acts: Vec<(Target, Act)>,
     pub goals: &'static [Goal],
     pub axis: Option<Axis>,
-    /// Who was measured, in order, for how long.
+    /// The measured targets in order, with their times.
     pub seen: Rc<RefCell<Vec<(Target, Duration)>>>,
 }
 

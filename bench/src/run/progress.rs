@@ -1,4 +1,4 @@
-//! What is going on, line by line, for whoever waits.
+//! Progress, line by line, for a waiting user.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -51,12 +51,12 @@ impl Progress {
 
     /// `summary` is for standard output.
     pub fn end(mut self, summary: &str, out: &Path) {
-        // Whoever reads a pipe may have left.
+        // The reader of a pipe may have left.
         drop(io::stdout().write_all(summary.as_bytes()));
         let report = out.join("report.md");
         self.say(format_args!("report: {}", report.canonicalize().unwrap_or(report).display()));
     }
-    /// Whoever read it may have left.
+    /// The reader may have left.
     fn say(&mut self, line: fmt::Arguments<'_>) {
         drop(writeln!(self.out, "{line}"));
     }

@@ -114,7 +114,7 @@ impl Transfer {
 }
 
 impl Load for Transfer {
-    /// A fixed amount: what is cut off at the end of a time is not counted by the tool.
+    /// A fixed amount: the tool does not count a transfer that the end of a time cuts off.
     fn measure(&mut self, _: Duration) -> Result<Sample> {
         let before = self.route.tree.usage()?;
         let summary = self.tool.run(&self.route, &self.shape)?;

@@ -1,5 +1,5 @@
-//! Requests as fast as they are answered, a fixed number at once: what a request costs, and how
-//! many there can be.
+//! Requests as fast as they are answered, a fixed number at once: the cost of a request, and the
+//! rate.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Load for ClosedLoop {
     }
 }
 
-/// What `requests` in `elapsed` have cost on `route` since `before`.
+/// The cost of `requests` in `elapsed` on `route` since `before`.
 pub fn sample(
     route: &Route,
     before: Usage,

@@ -189,7 +189,7 @@ impl Load for Delivery {
 /// A measurement that is asked for less time than this is not one that counts.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// How the controllers reach members: by the gateway itself.
+/// The controllers' way to members: the gateway itself.
 fn way(testbed: &Testbed, side: &HubSide, gateway: &Route) -> Result<Vec<String>> {
     let (ca, token) = (testbed.file("delivery-ca.pem"), testbed.file("delivery-token"));
     std::fs::write(&ca, gateway.trusted.root_pem())?;

@@ -74,7 +74,7 @@ impl Load for Asked {
     }
 }
 
-/// What an aggregator puts on a request of the user whose token the other rows have.
+/// Headers that an aggregator puts on a request of the user whose token the other rows have.
 fn headers() -> Vec<String> {
     let mut headers = vec!["X-Remote-User: system:serviceaccount:default:bench".to_owned()];
     headers.push("X-Remote-Group: system:authenticated".to_owned());

@@ -38,7 +38,7 @@ const POINTS: [(Target, usize, usize); 5] = [
 const UPSTREAM: &str = "growth-clusters";
 /// In the place of ten thousand, to try.
 const SMOKE: usize = 200;
-/// For one request to each cluster, whose connections are made then.
+/// For one request to each cluster, which makes its connections.
 const LAP: Duration = Duration::from_mins(2);
 const SETTLE: Duration = Duration::from_secs(2);
 /// Reviews of one permission every ten seconds are the same for all proxies, and for 10,000

@@ -1,4 +1,4 @@
-//! How the cost of a request grows with what is under route beside it.
+//! How the cost of a request grows with the other requests and watches on the route.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const POINTS: [(Target, usize, usize); 7] = [
     (IDLE_1000, 32, 1000),
 ];
 const CONNECTIONS: usize = 4;
-/// What clients usually have on one connection.
+/// Usual number of a client's watches on one connection.
 const WATCHES_PER_CONNECTION: usize = 100;
 const LINES: [Line; 2] = [
     Line {

@@ -1,4 +1,4 @@
-//! What a new request costs in handshakes where there is more on the route than a TCP connection.
+//! The cost of a new request in handshakes where the route has more than a TCP connection.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -25,7 +25,7 @@ const HUB_GO: Target = "hub → go gateway";
 const HUB_CALLER: Target = "hub → ours, as the caller";
 /// The same on the path of Karmada's server.
 const HUB_KARMADA: Target = "hub → ours, karmada path";
-/// What the hub answers itself, by the same caller.
+/// Answered by the hub itself, to the same caller.
 const HUB: Target = "hub alone";
 
 /// One request after the other on one connection.

@@ -1,4 +1,4 @@
-//! How long callers wait at a load that is easy for everybody.
+//! How long callers wait at a load that is easy for every target.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::upstream::SMALL;
 const TARGETS: [Target; 11] =
     [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CONNECTIONS: usize = 4;
-/// Of what the Go gateway, the slowest, can do.
+/// Share of the capacity of the Go gateway, the slowest.
 const SHARE: f64 = 0.2;
 /// To find out what that is.
 const TRIAL: Duration = Duration::from_secs(2);
@@ -63,7 +63,7 @@ pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
     TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(testbed, target, rate))).collect()
 }
 
-/// What the Go gateway can do, in requests per second.
+/// Capacity of the Go gateway, in requests per second.
 fn capacity(testbed: &mut Testbed) -> Result<f64> {
     let caller = Repeater::new(&*proxies::route(testbed, GO)?, SMALL, None, None)?;
     let time = if testbed.smoke { TRIAL / 10 } else { TRIAL };

@@ -107,7 +107,7 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Chooses once, and hands what came of it to `look`.
+    /// Chooses once, and passes the outcome to `look`.
     fn choose<T>(&self, look: impl FnOnce(&Outcome<'_>) -> T) -> T {
         let clusters: Vec<_> = self.clusters.iter().collect();
         let (sets, bindings) = ([&self.set], [&self.binding]);
@@ -123,7 +123,7 @@ impl Choice {
         }))
     }
 
-    /// How many are chosen, which takes a whole choice.
+    /// Number of chosen clusters, which takes a whole choice.
     fn count(&self) -> usize {
         self.choose(|outcome| outcome.chosen.len())
     }

@@ -1,4 +1,4 @@
-//! Placements on a real hub: who runs when one cluster changes, and how soon an edit is decided.
+//! Placements on a real hub: which run when one cluster changes, and how soon an edit is decided.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ const SEEING: usize = 10;
 const SEEN: usize = 20;
 /// For everything to be decided at first.
 const FIRST: Duration = Duration::from_mins(3);
-/// For what a change leads to.
+/// For the effects of a change.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Without a run or a write: it is done.
 const REST: Duration = Duration::from_millis(500);
@@ -140,7 +140,7 @@ impl Placements {
         Ok((cpu / f64::from(flips), runs / f64::from(flips)))
     }
 
-    /// What each edit took, and the writes of one.
+    /// Time of each edit, and the writes of one.
     fn edit(&mut self, time: Duration) -> Result<(Vec<Duration>, f64)> {
         let (writes, begin, mut taken) = (self.controllers.metric(WRITES)?, Instant::now(), Vec::new());
         while begin.elapsed() < time {
@@ -204,7 +204,7 @@ async fn changed(
     }
 }
 
-/// How often decisions name a cluster that begins so.
+/// How often decisions name a cluster whose name begins so.
 fn count(decisions: &str, beginning: &str) -> usize {
     decisions.matches(&format!("\"clusterName\":\"{beginning}")).count()
 }

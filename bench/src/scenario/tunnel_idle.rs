@@ -1,4 +1,4 @@
-//! Connections through tunnels that nobody uses.
+//! Idle connections through tunnels.
 
 use std::time::Duration;
 

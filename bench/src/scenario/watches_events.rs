@@ -1,4 +1,4 @@
-//! What events on many watches cost.
+//! The cost of events on many watches.
 
 use std::rc::Rc;
 use std::time::Duration;

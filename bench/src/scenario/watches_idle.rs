@@ -26,10 +26,10 @@ const TARGETS: [Target; 5] = [OURS, BASELINE, GO, NGINX, HAPROXY];
 const CLUSTER: &str = "watches-idle";
 /// For memory to stop changing after a start or after the last watch was opened.
 const SETTLE: Duration = Duration::from_secs(5);
-/// For what was closed to be given back: jemalloc keeps unused pages for ten seconds.
+/// For freed memory to be given back: jemalloc keeps unused pages for ten seconds.
 const GIVE_BACK: Duration = Duration::from_secs(12);
 const BRIEFLY: Duration = Duration::from_secs(1);
-/// Of what watches took, the share that counts as nothing left.
+/// Share of the watches' memory that counts as nothing left.
 const NOTHING: f64 = 0.02;
 
 struct IdleLoad {

@@ -50,7 +50,7 @@ where
     })
 }
 
-/// How it ends is the client's matter.
+/// Its end is the client's matter.
 async fn connection<A, F, B>(tcp: TcpStream, acceptor: TlsAcceptor, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,

@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use harness::usage::Tree;
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
-/// What callers of a proxy may do.
+/// Verbs that callers of a proxy may use.
 pub const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
 
 /// For kinds to be served.
 const SERVED: Duration = Duration::from_secs(30);
 
-/// Who calls: namespace and name of a ServiceAccount.
+/// The caller: namespace and name of a ServiceAccount.
 pub const CALLER: (&str, &str) = ("default", "bench");
 
 pub struct HubSide {
@@ -46,8 +46,8 @@ impl HubSide {
         Ok(Self { hub, etcd, token, kubeconfig })
     }
 
-    /// Registers the cluster `name` at `url`, whose certificate is of `authority`; `token` is what
-    /// it is asked with.
+    /// Registers the cluster `name` at `url`, whose certificate is of `authority`, with the
+    /// credential `token`.
     pub fn register(&self, name: &str, url: &str, authority: &Authority, token: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.hub.server, token).at(url).trusting(authority);
         self.hub.register_member(name, &secret)

@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 /// Longest head of an answer.
 const HEAD: usize = 4096;
 
-/// Asks for a stream to `authority` and waits until it stands. What comes with the answer is an
-/// error, as it is to kube-apiserver.
+/// Asks for a stream to `authority` and waits until it is open. Bytes that come with the answer are
+/// an error, as they are to kube-apiserver.
 pub async fn connect(io: &mut (impl AsyncRead + AsyncWrite + Unpin), authority: &str) -> Result<()> {
     let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     io.write_all(head.as_bytes()).await?;

@@ -1,5 +1,5 @@
-//! What tunnels lead to: a server that echoes, sends or swallows, as the caller says. A process of
-//! its own (this binary again), so that its work is not counted as a tunnel's.
+//! The destination of tunnels: a server that echoes, sends or swallows, as the caller asks. A
+//! process of its own (this binary again), so that its work does not count as a tunnel's.
 //!
 //! A connection carries commands, one after the other: `e`, after which everything comes back; `s`
 //! and eight bytes of a big-endian number, after which so many bytes come; `k` and a number, after

@@ -1,4 +1,4 @@
-//! How a tunnel is entered, and the connection that comes of it.
+//! The entry of a tunnel, and the connections through it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -73,8 +73,8 @@ impl Entry {
         !matches!(self, Self::Direct | Self::Relay(_))
     }
 
-    /// Lets go of what connections share. While no measurement runs nobody would answer the
-    /// server's PINGs on it.
+    /// Releases the shared connections. Between measurements, nothing would answer the server's
+    /// PINGs on them.
     pub async fn leave(&self) {
         if let Self::Link(link) = self {
             link.made.lock().await.take();

@@ -20,7 +20,7 @@ use super::h2_stream::{self, H2Stream};
 /// Longest `DATA` written.
 const PIECE: usize = 32 << 10;
 
-/// The server tells dials under way from each other by their numbers, whoever made them.
+/// The server distinguishes pending dials by their numbers, across all callers.
 static DIALS: AtomicI64 = AtomicI64::new(1);
 
 /// A tunnelled connection over `T`, which is the body of a `Proxy` call in both directions.
@@ -131,7 +131,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Grpc<T> {
         ready!(self.poll_sent(cx))?;
         let data = &data[..data.len().min(PIECE)];
         self.unsent = Packet::data(self.connection, data).framed().map_err(io::Error::other)?;
-        // What does not go now goes with the next write or flush.
+        // The next write or flush sends the rest.
         if let Poll::Ready(Err(error)) = self.poll_sent(cx) {
             return Poll::Ready(Err(error));
         }

@@ -18,7 +18,7 @@ pub struct H2Stream {
     unread: Bytes,
 }
 
-/// How callers start HTTP/2: windows that never are what limits a tunnel.
+/// HTTP/2 settings of callers: windows that never limit a tunnel.
 pub fn client() -> h2::client::Builder {
     let mut builder = h2::client::Builder::new();
     builder.initial_window_size(1 << 20).initial_connection_window_size((1 << 31) - 1).max_frame_size(64 << 10);

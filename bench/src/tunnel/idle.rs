@@ -1,4 +1,4 @@
-//! What connections cost that nobody uses.
+//! The cost of idle connections.
 
 use std::sync::Arc;
 use std::time::Duration;

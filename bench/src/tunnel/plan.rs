@@ -1,5 +1,4 @@
-//! The tunnels of a run: which there are, and what is needed to start one of them, as often as
-//! wanted.
+//! The tunnels of a run, and how to start one of them, as often as wanted.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! How the programs of each tunnel are started.
+//! Starts the programs of each tunnel.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use hub_tests::process::Process;
 use super::entry::{Entry, Link};
 use super::files::{CLUSTER, Files};
 
-/// What a tunnel is made of.
+/// The programs of a tunnel.
 #[derive(Clone)]
 pub enum Programs {
     Nothing,
@@ -76,7 +76,7 @@ fn ours(server: &Path, agent: &Path, door: Door, files: &Files, directory: &Path
         format!("--server-ca-file={ca}"),
         format!("--cert-file={}", files.agent.certificate.display()),
         format!("--key-file={}", files.agent.key.display()),
-        "--api-server=127.0.0.1:1".to_owned(), // what is dialled is allowed by the next
+        "--api-server=127.0.0.1:1".to_owned(), // the next flag allows the destination
         "--allow=127.0.0.1".to_owned(),
         "--admin-listen=127.0.0.1:0".to_owned(),
     ];
@@ -151,9 +151,9 @@ fn haproxy_configuration(proxy: &str) -> String {
 
 /// For each connection in each of its processes.
 pub const HAPROXY_DESCRIPTORS: usize = 2;
-/// What a program needs besides connections, at most.
+/// Descriptors of a program besides its connections, at most.
 const OTHER_DESCRIPTORS: u64 = 500;
-/// Where there is no limit.
+/// Used if there is no limit.
 const ENOUGH: u64 = 100_000;
 
 /// Descriptors that a program may use for connections.

@@ -19,12 +19,11 @@ use crate::route::Route;
 
 /// For the connection and the 101.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// For one echo, and for the rest of the bytes after the last was written: whoever takes longer has
-/// lost them.
+/// For one echo, and for the rest of the bytes after the last write: what takes longer is lost.
 const ECHO_LIMIT: Duration = Duration::from_secs(20);
 /// A keystroke or a line of output, framed.
 const MESSAGE: usize = 64;
-const CHUNK: usize = 32 << 10; // what client-go writes at most at once
+const CHUNK: usize = 32 << 10; // client-go's largest write
 
 /// One upgraded connection.
 pub struct Upgraded(TlsStream<TcpStream>);
@@ -70,9 +69,9 @@ impl Upgraded {
         Ok(taken)
     }
 
-    /// Writes until `deadline` while the echo is read; how many bytes came back. Closed only after
-    /// that: proxies that do as Kubernetes does end both directions when one has ended, and what is
-    /// under way then is lost.
+    /// Writes until `deadline` while it reads the echo; returns the number of bytes that came back.
+    /// Closes only after that: proxies that do as Kubernetes does end both directions when one has
+    /// ended, and lose the bytes in flight.
     pub async fn stream_until(self, deadline: Instant) -> Result<usize> {
         let (reader, mut writer) = split(self.0);
         let (told, total) = oneshot::channel();

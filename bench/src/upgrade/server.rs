@@ -1,5 +1,5 @@
-//! The upstream of upgrades: HTTP/1.1 over TLS; whatever is asked to be upgraded becomes an echo,
-//! all else is answered with 200.
+//! The upstream of upgrades: HTTP/1.1 over TLS. Each upgrade request becomes an echo, all others
+//! are answered with 200.
 
 use std::io;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub fn run(options: &Options) -> Result<()> {
     })
 }
 
-/// How it ends is the client's matter.
+/// Its end is the client's matter.
 async fn connection(tcp: TcpStream, acceptor: TlsAcceptor) {
     let _ = tcp.set_nodelay(true); // fails only on a socket that is gone
     if let Ok(Ok(stream)) = timeout(HANDSHAKE_LIMIT, acceptor.accept(tcp)).await {

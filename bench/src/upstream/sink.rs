@@ -1,5 +1,5 @@
-//! What nginx cannot do by itself: reads uploads to their end without writing them to a disk, and
-//! holds watches open.
+//! What nginx cannot do by itself: reading uploads to their end without writing them to a disk, and
+//! holding watches open.
 //!
 //! A process of its own behind the upstream's nginx, on a Unix socket: this program, started again
 //! with a hidden command.
@@ -38,7 +38,7 @@ pub fn start(directory: &Path) -> Result<Process> {
     Process::start(COMMAND, &program, [COMMAND.as_ref(), socket(directory).as_os_str()], directory)
 }
 
-/// Where one started in `directory` listens.
+/// The socket of a process started in `directory`.
 pub fn socket(directory: &Path) -> PathBuf {
     directory.join("sink.sock")
 }

@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 4;
 /// On each connection.
 const STREAMS: usize = 8;
 
-/// What to ask for, and when to stop: at what comes first.
+/// The requests, and the limits: the first one reached ends the load.
 #[derive(Clone)]
 pub struct Load {
     /// In turn, from the first on.
@@ -35,8 +35,8 @@ struct Shared {
     answered: AtomicUsize,
 }
 
-/// Puts `load` on whom `caller` calls, over 4 connections with 8 streams each, and says how many
-/// requests were answered.
+/// Sends `load` to the server of `caller`, over 4 connections with 8 streams each, and returns the
+/// number of answered requests.
 /// # Errors
 /// An answer that is not successful.
 pub async fn run(caller: &Caller, load: &Load) -> Result<f64> {

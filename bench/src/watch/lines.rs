@@ -1,4 +1,4 @@
-//! What a watch sends: lines of JSON, each with the time at which it was due.
+//! The lines of a watch: JSON, each with the time at which it was due.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The upstream of watches, a process of its own so that what it uses is not what a proxy uses.
+//! The upstream of watches, a process of its own so that its usage does not count as a proxy's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -37,14 +37,14 @@ pub struct Watchers {
     _callers: Vec<SendRequest<Bytes>>,
 }
 
-/// What has arrived.
+/// Counts of arrived events.
 #[derive(Debug, Default)]
 struct Tally {
     events: AtomicUsize,
     latencies: Mutex<Vec<Duration>>,
 }
 
-/// What arrived between two moments.
+/// Events that arrived between two moments.
 #[derive(Debug)]
 pub struct Arrived {
     events: usize,
@@ -100,7 +100,7 @@ impl Watchers {
         Ok(())
     }
 
-    /// What arrived since the last call, or since they were opened.
+    /// Events since the last call, or since the watches were opened.
     pub fn take(&self) -> Arrived {
         let latencies = std::mem::take(&mut *self.tally.latencies.lock());
         Arrived { events: self.tally.events.swap(0, Ordering::Relaxed), latencies }

@@ -1,4 +1,4 @@
-//! Authentication and authorization of a request whose like came before: nobody is asked.
+//! Authentication and authorization of a request that the caches answer: the hub is not asked.
 
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What is done with heads.
+//! Operations on heads of requests.
 
 use std::hint::black_box;
 
@@ -119,7 +119,7 @@ pub fn status() -> Operation {
     Operation::new("status", "refusal with its metav1.Status", once)
 }
 
-/// What traces cost a request where they are off, which is the default.
+/// The cost of traces for a request where they are off, which is the default.
 pub fn untraced() -> Operation {
     let mut phases = Phases::new();
     Operation::new("untraced", "phases of a request that is not traced", move || phases.run(black_box(None)))
@@ -144,7 +144,7 @@ pub fn with_token(token: &str) -> HeaderMap {
     head
 }
 
-/// A client's, with what the hub's aggregator says of it.
+/// A client's headers, with the identity that the hub's aggregator adds.
 pub fn with_identity(user: &str, groups: usize) -> HeaderMap {
     let mut head = headers(&FROM_CLIENT);
     head.insert("x-remote-user", HeaderValue::from_str(user).expect("a header"));

@@ -15,7 +15,7 @@ const PIECE: usize = 16 << 10;
 const WORD: usize = 64;
 /// Of a pipe.
 const ROOM: usize = 256 << 10;
-/// What the relay may hold.
+/// Bytes that the relay may hold.
 const HELD: u64 = 1 << 30;
 
 pub fn pumped() -> Operation {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Profile;
 
-/// What the lines so far have said.
+/// The result of the lines so far.
 #[derive(Default)]
 struct Reader<'a> {
     profile: Profile,

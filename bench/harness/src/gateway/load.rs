@@ -1,5 +1,5 @@
-//! Requests, as kubectl's would come through the hub: HTTP/2 and HTTP/1.1, always [`IN_FLIGHT`]
-//! under way.
+//! Requests, as kubectl's would come through the hub: HTTP/2 and HTTP/1.1, always [`IN_FLIGHT`] in
+//! flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const IN_FLIGHT: u64 = 8;
 /// Bytes of a keystroke, framed.
 const WORD: usize = 64;
 
-/// What each request says.
+/// The content of each request.
 pub struct Asked {
     path: String,
     headers: Vec<(&'static str, String)>,

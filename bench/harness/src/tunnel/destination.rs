@@ -1,4 +1,4 @@
-//! The far end: it does what it is asked in nine bytes, again and again on one connection.
+//! The far end: it follows commands of nine bytes, one after the other on each connection.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -11,7 +11,7 @@ const PIECE: usize = 64 << 10;
 
 pub struct Destination;
 
-/// What it is asked for, with a number of bytes.
+/// A command, which comes with a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Send them back when all are there.

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::Request;
 
-/// What a peer's table holds unless it says otherwise, and what an entry counts beside its texts
+/// Size of a peer's table unless it names another, and the size of an entry besides its texts
 /// (§4.1, §4.2).
 const TABLE: usize = 4096;
 const ENTRY: usize = 32;
@@ -69,7 +69,7 @@ impl Blocks {
     }
 }
 
-/// What a request begins with, the authority by `authority`.
+/// Writes the pseudo-header fields of a request; `authority` writes the authority.
 fn pseudo(block: &mut BytesMut, authority: impl FnOnce(&mut BytesMut)) {
     block.put_u8(INDEXED | METHOD_GET);
     block.put_u8(INDEXED | SCHEME_HTTPS);

@@ -1,5 +1,5 @@
 //! Frames (RFC 9113 §4.1, §6): those that a client of small GETs sends, and what it has to know of
-//! those that come.
+//! those it receives.
 
 use anyhow::{Result, bail, ensure};
 use bytes::{Buf as _, BufMut as _, BytesMut};
@@ -20,8 +20,7 @@ const END_HEADERS: u8 = 4;
 /// Settings.
 const ENABLE_PUSH: u16 = 2;
 const INITIAL_WINDOW: u16 = 4;
-/// What a stream may send, and by how much the connection may send more than its first 65,535
-/// bytes.
+/// Bytes that a stream may send, and that the connection may send beyond its first 65,535.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: usize = (1 << 31) - (1 << 16);
 
@@ -32,7 +31,7 @@ pub struct Frame {
     pub payload: BytesMut,
 }
 
-/// What a frame means to the client.
+/// The meaning of a frame for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     Head,
@@ -43,7 +42,7 @@ pub enum Arrived {
     Other,
 }
 
-/// What a client begins with.
+/// The beginning of a client's connection.
 pub fn preface(out: &mut BytesMut) {
     out.put_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     head(out, 12, SETTINGS, 0, 0);

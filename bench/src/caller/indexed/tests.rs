@@ -1,4 +1,4 @@
-//! Against a server of the `h2` crate, which reads what is pointed to.
+//! Against a server of the `h2` crate, which resolves the indexed fields.
 
 use bytes::Bytes;
 use http::header::HeaderValue;

@@ -1,4 +1,4 @@
-//! What is measured of delivery, one after the other.
+//! Steps of the delivery measurement, one after the other.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 const OBJECTS: &str = "cluster_gateway_delivery_objects";
 const MIB: f64 = 1_048_576.0;
 
-/// What was asked and written up to now.
+/// Requests and writes up to now.
 #[derive(Clone, Copy, PartialEq)]
 struct Said {
     members: Counts,
@@ -45,7 +45,7 @@ struct Said {
 // === impl Delivery ===
 
 impl Delivery {
-    /// Waits until all is applied, and told. When that was so.
+    /// Waits until all is applied and reported, and returns that time.
     pub fn wait_applied(&mut self) -> Result<Instant> {
         let wanted = number(self.size.objects());
         wait::until("all to be applied", LIMIT, || {
@@ -89,7 +89,7 @@ impl Delivery {
     }
 
     pub fn start_anew(&mut self) -> Result<Sample> {
-        // What was changed last is told a moment later.
+        // The last change is reported a moment later.
         self.quiet()?;
         let before = self.said()?.writes;
         let begin = Instant::now();
@@ -181,8 +181,8 @@ impl Delivery {
         })
     }
 
-    /// What each change of one took, until its member had it. Those two that are ill at times are
-    /// changed each second too, and nobody waits for them.
+    /// Time of each single change, until its member had it. The two that are ill at times are
+    /// changed each second too, without a wait.
     pub fn change_each(&mut self, time: Duration) -> Result<Vec<Duration>> {
         let (begin, mut taken, mut at, path) = (Instant::now(), Vec::new(), FLAPPING, objects::probe_path());
         let connection = self.runtime.block_on(self.members.connect())?;

@@ -1,4 +1,4 @@
-//! What is measured of clusters with agents, one after the other.
+//! Steps of the measurement of clusters with agents, one after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_mins(15);
 const SETTLE: Duration = Duration::from_secs(5);
 /// Renewals that may be missing.
 const TIMES: u32 = 5;
-/// How long ago the last renewal of one that falls silent was.
+/// Age of the last renewal of a cluster that falls silent.
 const AGO: Duration = Duration::from_secs(3);
 /// Between two that fall silent.
 const APART: Duration = Duration::from_millis(250);
@@ -114,7 +114,7 @@ impl Joining {
         .into())
     }
 
-    /// How late each is Unknown.
+    /// The delay until each is Unknown.
     pub fn fall_silent(&self) -> Result<Sample> {
         let late = self.runtime.block_on(async {
             let (mut running, mut late) = (JoinSet::new(), Vec::new());

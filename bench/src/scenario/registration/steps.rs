@@ -1,4 +1,4 @@
-//! What is measured of registration, one after the other.
+//! Steps of the registration measurement, one after the other.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Registration {
         })
     }
 
-    /// What the gateway says of itself.
+    /// A metric of the gateway.
     fn gateway_metric(&self, name: &str, labels: &str) -> Result<f64> {
         self.runtime.block_on(async {
             let connection = self.caller.connect().await?;
@@ -65,8 +65,8 @@ impl Registration {
         self.runtime.block_on(memory::settled(&self.gateway.tree, SETTLE.min(time)))
     }
 
-    /// Of Secrets and Clusters, which the controllers ask for. Events of what was registered are
-    /// still written a minute later.
+    /// The controllers' requests for Secrets and Clusters. Events of registered clusters are still
+    /// written a minute later.
     fn asked(&self) -> Result<Asked> {
         let text = self.runtime.block_on(self.sources.hub_metrics())?;
         Ok(Asked::of(&text, |labels| {
@@ -74,7 +74,7 @@ impl Registration {
         }))
     }
 
-    /// All anew: nothing is registered when the controllers start.
+    /// Registers all from the beginning: nothing is registered when the controllers start.
     pub fn register(&mut self, time: Duration) -> Result<Sample> {
         self.controllers.stop()?;
         self.runtime.block_on(self.sources.unregister(NAMESPACE))?;
@@ -107,7 +107,7 @@ impl Registration {
         .into())
     }
 
-    /// Each cluster once, of which none may fail.
+    /// Asks each cluster once; none may fail.
     fn ask_each(&self) -> Result<Duration> {
         let count = self.sources.count;
         let load = closed_loop::Load { paths: paths(count), requests: count, time: LIMIT };
@@ -139,7 +139,7 @@ impl Registration {
         Ok([self.controllers.tree.usage()?, self.gateway.tree.usage()?])
     }
 
-    /// Each source is written, and says what it said.
+    /// Writes each source with unchanged content.
     pub fn touch_all(&mut self) -> Result<Sample> {
         let connections = self.gateway_metric(CONNECTIONS, "")?;
         let (writes, looks) = (self.controllers.metric(WRITES)?, self.controllers.metric(LOOKS)?);
