@@ -28,12 +28,12 @@ impl Lifeline {
         Ok(lifeline)
     }
 
-    /// Ends the agent as a crash does: nobody is told, and what was open breaks off.
+    /// Ends the agent as a crash does: without notice, and open streams break off.
     pub fn cut(&self) {
         drop(self.agent.lock().take());
     }
 
-    /// Starts it anew and waits until it is linked.
+    /// Starts it again and waits until it is linked.
     pub fn restore(&self) -> Result<()> {
         let agent = (self.start)().context("cannot start the agent")?;
         agent.wait_ready(PATIENCE).context("the agent is not ready")?;

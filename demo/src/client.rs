@@ -19,8 +19,8 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 
-/// How long an answer's head, or a whole document, may take. Less than the kit waits, which panics
-/// then.
+/// How long an answer's head, or a whole document, may take. Less than the kit waits, which then
+/// panics.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a patch by server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";

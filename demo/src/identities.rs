@@ -1,8 +1,7 @@
-//! Who is who in the demo: the gateway's own certificate, one identity that may do everything, one
+//! Identities of the demo: the gateway's own certificate, one identity that may do everything, one
 //! that may do nothing.
 //!
-//! Everything is made anew for each run and is worthless after it. Nothing here prints a key or a
-//! token.
+//! All are made for one run and are worthless after it. Nothing here prints a key or a token.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +16,7 @@ use crate::private_file;
 
 /// The group that may do everything (`k8s.io/apiserver/pkg/authentication/user`).
 const MASTERS: &str = "system:masters";
-/// What the common name of an agent's certificate begins with; its cluster's name follows.
+/// Beginning of the common name of an agent's certificate; its cluster's name follows.
 const AGENT: &str = "system:tunnel-agent:";
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
@@ -92,7 +91,7 @@ fn curl_option(name: &str, path: &Path) -> String {
     format!("{name} = \"{escaped}\"\n")
 }
 
-/// A token that nobody can guess, in characters that need no quoting anywhere.
+/// A token that cannot be guessed, in characters that need no quoting anywhere.
 pub fn random_token() -> SecretString {
     let mut bytes = [0; TOKEN_BYTES];
     aws_lc_rs::rand::fill(&mut bytes).expect("the operating system has randomness");

@@ -32,21 +32,21 @@ use crate::{
 
 /// How long the gateway may take to become ready: it has a handful of small files to read.
 const READY_PATIENCE: Duration = Duration::from_secs(10);
-/// What requests in flight get at the end: nobody waits long for a demo to stop.
+/// Time for requests in flight at the end: a demo is to stop soon.
 const DRAIN: &str = "2s";
 
 /// Running members, a running gateway, and the agent through which it reaches the last member.
 /// Dropping it stops them at once, [`Installation::stop`] in order.
 pub struct Installation {
-    /// What the steps work with.
+    /// The environment of the steps.
     pub tour: Tour,
-    /// Where the gateway listens.
+    /// Address of the gateway.
     pub address: SocketAddr,
     /// From the gateway's start until it was ready.
     pub ready_after: Duration,
     /// A kubeconfig with a context for each cluster and one for the gateway itself.
     pub kubeconfig: PathBuf,
-    /// The files with which a client proves who it is, and knows the gateway.
+    /// The files with which a client authenticates itself and the gateway.
     pub identities: Identities,
     /// The guest's manifest, where the gateway does not look.
     pub spare: PathBuf,

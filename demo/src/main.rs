@@ -1,6 +1,6 @@
-//! Shows the whole product on one machine: starts sample clusters and a gateway, goes through what
-//! it does, step by step, and leaves it running for the user to try. Nothing else is needed, and
-//! nothing is left behind. `demo-real` does the same with real control planes.
+//! Shows the whole product on one machine: starts sample clusters and a gateway, goes through its
+//! features step by step, and leaves it running for the user to try. It needs nothing else, and
+//! leaves nothing behind. `demo-real` does the same with real control planes.
 
 use std::{io, process::ExitCode};
 
@@ -52,7 +52,7 @@ async fn run(args: &Args) -> Result<ExitCode> {
     outcome
 }
 
-/// Goes through the steps, then waits until somebody ends the demo, unless it is to end by itself.
+/// Goes through the steps, then waits for the user to end the demo, unless it is to end by itself.
 async fn show(args: &Args, installation: &Installation) -> Result<ExitCode> {
     let mut report = Report::new(io::stdout());
     report.introduce(installation)?;

@@ -29,7 +29,7 @@ impl Manifests {
         Ok(Self { directory })
     }
 
-    /// Where the manifests are.
+    /// Directory of the manifests.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -2,7 +2,7 @@
 //! kubectl.
 //!
 //! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs
-//! over TLS to whoever brings its token; lists come as JSON or as Tables, watches show a pod that
+//! over TLS to callers with its token; lists come as JSON or as Tables, watches show a pod that
 //! comes and goes every few seconds, logs grow by a line a second. It runs nothing, so there is no
 //! exec, and stores nothing but a few pods that are applied to it: these count as running at once.
 //! It can be killed, and comes back where it was, with what it stored.
@@ -92,7 +92,7 @@ impl Member {
         *self.server.lock() = Some(server);
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

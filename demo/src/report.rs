@@ -1,4 +1,4 @@
-//! What the demo says: what runs where, how each step went, and what to try next.
+//! Output of the demo: what runs where, how each step went, and what to try next.
 //!
 //! Plain text without terminal codes, written line by line, so that it can be followed, piped and
 //! kept.

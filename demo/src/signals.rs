@@ -1,4 +1,4 @@
-//! What asks a demo to end: Ctrl-C, `kill`, or the terminal closing.
+//! Signals that end a demo: Ctrl-C, `kill`, or the terminal closing.
 
 use std::io;
 

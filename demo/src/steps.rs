@@ -1,8 +1,7 @@
-//! What the demo shows, step by step, each with a real request through the gateway and a checked
-//! answer.
+//! Steps of the demo, each with a real request through the gateway and a checked answer.
 //!
-//! A step that passes returns the sentence to show; one that fails returns why. Steps are ordered,
-//! because the third cluster has to come before it can go.
+//! A step that passes returns the sentence to show; one that fails returns the reason. Steps are
+//! ordered, because the third cluster has to come before it can go.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -22,7 +21,7 @@ use crate::{
     workload::{self, Moves, Workload},
 };
 
-/// Where the gateway serves its clusters.
+/// The gateway's path of its clusters.
 pub const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
 
 /// How long a watch may stay silent: a sample pod changes every two seconds.
@@ -60,7 +59,7 @@ pub struct Tour {
     pub guest: Member,
     /// The gateway's clusters.
     pub manifests: Manifests,
-    /// What runs on two of them.
+    /// The workload on two of them.
     pub workload: Workload,
 }
 
@@ -140,7 +139,7 @@ impl Step {
         Self::Leave,
     ];
 
-    /// What the step shows, in a few words.
+    /// Title of the step, in a few words.
     pub fn title(self) -> &'static str {
         match self {
             Self::Clusters => "list the clusters",
@@ -235,7 +234,7 @@ impl Tour {
         let path = through(name, &format!("/api/v1/namespaces/default/pods/{pod}/log?follow=true&tailLines=1"));
         let mut log = self.client.lines(&path, &self.admin).await?;
         log.next(LINE_PATIENCE).await?;
-        // From line to line, not from the request: what was there already says nothing about
+        // From line to line, not from the request: lines that were there already say nothing about
         // streaming.
         let first = Instant::now();
         for _ in 0..LINES {
@@ -313,13 +312,13 @@ impl Tour {
         check(moves.come.is_empty() && !moves.chosen.iter().any(|chosen| chosen == name), || {
             format!("it moved again, to {:?}", moves.chosen)
         })?;
-        // What could not be taken away while it was lost.
+        // The pod that could not be deleted while the cluster was lost.
         self.unplace(name).await?;
         let (chosen, took) = (moves.chosen.join(" and "), started.elapsed().as_millis());
         Ok(format!("{name} is back after {took} ms, its copy is removed, {chosen} keep theirs"))
     }
 
-    /// Chooses anew, and brings the workload where it is to be.
+    /// Chooses again, and moves the workload accordingly.
     async fn follow(&self) -> Result<Moves, StepError> {
         let clusters = self.get(CLUSTERS).await?;
         let names = clusters.items().iter().filter_map(|item| item["metadata"]["name"].as_str());

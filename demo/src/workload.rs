@@ -1,8 +1,8 @@
 //! A workload that goes where the scheduler of Placements says: to two of the clusters that answer.
 //!
 //! The choice is `placement`'s, as on a hub. The hub itself is missing here, and with it the
-//! controllers: what they would write as objects (sets, taints, decisions) is kept in this process,
-//! and where they would deliver a `ManifestWork`, a pod is applied through the gateway.
+//! controllers: this process keeps the objects that they would write (sets, taints, decisions), and
+//! where they would deliver a `ManifestWork`, a pod is applied through the gateway.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ const COPIES: usize = 2;
 /// Set on clusters that do not answer, as on a hub.
 const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";
 
-/// Where it is.
+/// The clusters that have it.
 #[derive(Debug, Default)]
 pub struct Workload {
     chosen: Mutex<BTreeSet<String>>,
 }
 
-/// What a choice changes.
+/// The changes that a choice makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moves {
     /// All that have it now, by name.
@@ -39,7 +39,7 @@ pub struct Moves {
 // === impl Workload ===
 
 impl Workload {
-    /// Chooses among `clusters`, of which some answer and others do not, and keeps the decision.
+    /// Chooses among `clusters`, each with whether it answers, and keeps the decision.
     pub fn choose(&self, clusters: &[(String, bool)]) -> Moves {
         let mut decided = self.chosen.lock();
         let chosen = chosen(clusters, &decided);
@@ -85,13 +85,13 @@ fn cluster(name: &str, answers: bool) -> Value {
         "spec": {"taints": taints}})
 }
 
-/// What is applied.
+/// The applied object.
 pub fn pod() -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": NAME, "labels": {"app": NAME}},
         "spec": {"containers": [{"name": "main", "image": "example/traveller:1.0"}]}})
 }
 
-/// Its path on a member, for whoever applies it server-side.
+/// Its path on a member, for server-side apply.
 pub fn path() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/pods/{NAME}?fieldManager=demo")
 }

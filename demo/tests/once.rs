@@ -43,7 +43,7 @@ async fn a_step_that_cannot_work_is_counted_and_the_next_ones_run() -> Result<()
     let installation = Installation::start(0).await?;
     let osaka = installation.tour.members.last().context("there are members")?;
     // Without its manifest the gateway has one cluster less than the demo promises, and its agent
-    // nobody to be there for.
+    // has no use.
     installation.tour.manifests.remove(osaka)?;
     let mut text = Vec::new();
     let left_out = async {

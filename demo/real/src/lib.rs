@@ -33,7 +33,7 @@ use demo::{agent::Lifeline, kubeconfig::Kubeconfig};
 
 /// The pod that is there from the start, in the namespace `default` of the member.
 const POD: &str = "web";
-/// What its container has said before anybody listens.
+/// Output of its container before the first reader.
 const GREETING: &str = "level=info msg=\"listening\" port=8080\n";
 /// A user of the hub with every right on it.
 const OPERATOR: &str = "operator";
@@ -46,7 +46,7 @@ const STRANGER: &str = "stranger";
 pub struct Real {
     /// The agent through which the member is reached without an address.
     pub lifeline: Lifeline,
-    /// Whom it links to. Before the control planes: it asks the hub.
+    /// The tunnel-server that it links to. Before the control planes: it asks the hub.
     pub tunnel_server: Server,
     /// Control planes and gateway.
     pub testbed: Testbed,

@@ -52,8 +52,8 @@ async fn run(args: &Args) -> Result<Tally> {
         outcome = session.outcome() => return outcome,
         () = signals.any() => {}
     }
-    // Whatever became of a session that was interrupted: Ctrl-C has also ended the programs it was
-    // waiting for.
+    // The result of an interrupted session does not matter: Ctrl-C has also ended the programs it
+    // was waiting for.
     drop(timeout(PATIENCE, session.stop()).await);
     Ok(Tally::default())
 }

@@ -1,4 +1,4 @@
-//! What the demo says about real control planes: what runs where, and what to try next.
+//! Output of the demo on real control planes: where everything runs, and what to try next.
 
 use std::{
     io::{self, Write},

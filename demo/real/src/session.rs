@@ -1,8 +1,8 @@
 //! The demo on real control planes from start to end, on a thread of its own: everything in it
 //! blocks, some of it for minutes.
 //!
-//! Whoever started the thread can ask it to end; it looks up between two steps and while it waits
-//! for the user.
+//! The owner of the thread can ask it to end; it checks for that between two steps and while it
+//! waits for the user.
 
 use std::{
     convert::Infallible,
@@ -27,7 +27,7 @@ pub enum Ending {
     Asked,
 }
 
-/// A session under way.
+/// A running session.
 #[derive(Debug)]
 pub struct Session {
     stop: Sender<Infallible>,
@@ -46,7 +46,7 @@ impl Session {
         let (stop, stopped) = channel();
         let (sender, outcome) = oneshot::channel();
         let run = move || {
-            // Nobody listens any more: then nobody wants to know.
+            // The receiver is gone: the result is not needed.
             drop(sender.send(run(ending, RealReport::new(out), &Stop(stopped))));
         };
         thread::Builder::new().name("real".to_owned()).spawn(run).context("cannot start a thread")?;

@@ -1,8 +1,8 @@
-//! What the demo shows on real control planes, step by step: kubectl's own requests, through hub
-//! and gateway, to the member.
+//! Steps of the demo on real control planes: kubectl's own requests, through hub and gateway, to
+//! the member.
 //!
-//! A step that passes returns the sentence to show; one that fails returns why. Ordered: the second
-//! registration has to be made before it can be taken back.
+//! A step that passes returns the sentence to show; one that fails returns the reason. Ordered: the
+//! second registration has to be made before it can be taken back.
 
 use std::{collections::BTreeSet, fs::OpenOptions, io::Write as _, time::Duration};
 
@@ -102,7 +102,7 @@ impl Step {
         Self::Forget,
     ];
 
-    /// What the step shows, in a few words.
+    /// Title of the step, in a few words.
     pub fn title(self) -> &'static str {
         match self {
             Self::Available => "ask the hub for the gateway's API",
@@ -288,7 +288,7 @@ impl Real {
     }
 }
 
-/// kubectl has to have failed with all of `words`; what it said is what was seen.
+/// kubectl has to have failed with all of `words`; its output is the result.
 fn refusal(output: &Output, words: &[&str]) -> Result<String, StepError> {
     let said = output.stderr.trim();
     let refused = output.status == 1 && words.iter().all(|word| said.contains(word));

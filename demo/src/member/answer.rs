@@ -1,9 +1,9 @@
 //! From a request to its answer.
 //!
-//! Order as in a real API server: identity first, then the path, then the representation; whatever
-//! is refused on the way becomes a Status. Query keys that a sample member does not implement
-//! (`limit`, `pretty`) are ignored, as the API conventions allow. Bodies are read of pods
-//! that are applied, and of nothing else.
+//! Order as in a real API server: identity first, then the path, then the representation; each
+//! refusal on the way becomes a Status. Query keys that a sample member does not implement
+//! (`limit`, `pretty`) are ignored, as the API conventions allow. Only bodies of applied pods are
+//! read.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) struct Answering {
     pub(super) cluster: Arc<Cluster>,
     /// The only token that is let in.
     pub(super) token: SecretString,
-    /// How much time passed.
+    /// The seconds that passed.
     pub(super) seconds: watch::Receiver<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! What a sample cluster holds at a moment: what was recorded, and a small report that comes, runs,
-//! ends and goes, for ever.
+//! Content of a sample cluster at a moment: the recorded objects, and a small report that comes,
+//! runs, ends and goes, for ever.
 //!
 //! The report is a function of the number of seconds that passed, and so is the resource version. A
-//! watch can therefore start at any version without anything being remembered for it.
+//! watch can therefore start at any version without a stored history.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const FIRST_VERSION: u64 = 58_200;
 const REMEMBERED: u64 = 1_800;
 /// Pods that may be applied.
 const MOST_PLACED: usize = 16;
-/// Lines of a log before the first second that passes: what a kubelet would still have after
+/// Lines of a log before the first second that passes: those that a kubelet would still have after
 /// rotating its files.
 const OLD_LINES: u64 = 500;
 
@@ -32,7 +32,7 @@ const OLD_LINES: u64 = 500;
 pub struct Profile {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its recorded content.
     pub(super) recording: &'static str,
 }
 
@@ -107,7 +107,7 @@ impl Cluster {
         has_room
     }
 
-    /// Whether there was one.
+    /// Returns whether there was one.
     pub(super) fn remove(&self, name: &str) -> bool {
         self.placed.lock().remove(name).is_some()
     }
@@ -159,7 +159,7 @@ impl Cluster {
         pods.find(|pod| pod["metadata"]["namespace"] == namespace && pod["metadata"]["name"] == name)
     }
 
-    /// How many lines a log has after so many seconds: one for each.
+    /// Number of lines of a log after so many seconds: one for each.
     pub(super) fn lines(seconds: u64) -> u64 {
         OLD_LINES + seconds
     }

@@ -1,5 +1,5 @@
-//! The recorded documents of the sample clusters: discovery, columns of tables, and for each
-//! cluster what it holds.
+//! The recorded documents of the sample clusters: discovery, columns of tables, and the content of
+//! each cluster.
 //!
 //! A recording is moved to today when it is read: every time in it keeps its distance from the
 //! moment of recording, so that ages stay what they were.
@@ -84,7 +84,7 @@ impl Resource {
         &self.description["columns"]
     }
 
-    /// What its objects can be selected by besides name and namespace.
+    /// Fields by which its objects can be selected, besides name and namespace.
     pub(super) fn fields(self) -> Vec<&'static str> {
         self.description["fields"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }

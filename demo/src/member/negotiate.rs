@@ -8,7 +8,7 @@ use http::{HeaderMap, header::ACCEPT};
 
 use super::refusal::Refusal;
 
-/// How an answer is represented.
+/// Representation of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     /// The object or list itself.
