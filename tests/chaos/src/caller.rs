@@ -25,7 +25,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// For an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// How a request failed.
+/// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No connection: nothing was sent.
@@ -58,7 +58,7 @@ pub struct Caller {
 // === impl Caller ===
 
 impl Caller {
-    /// One with a bearer token. `authority`: whose certificates it trusts, all if `None`.
+    /// A caller with a bearer token. `authority`: the authority that it trusts, any if `None`.
     pub fn with_token(address: SocketAddr, authority: Option<&Authority>, token: &str, how: Connections) -> Self {
         let trust = authority.map_or(Trust::Anyone, Trust::Authority);
         Self::new(address, trust, None, Some(format!("Bearer {token}")), how)
@@ -69,7 +69,7 @@ impl Caller {
         Self::new(address, Trust::Authority(authority), Some(identity), None, Connections::Fresh)
     }
 
-    /// Nobody, who trusts anybody: a probe.
+    /// A probe: without a credential, and trusting any certificate.
     pub fn stranger(address: SocketAddr) -> Self {
         Self::new(address, Trust::Anyone, None, None, Connections::Shared)
     }
@@ -125,7 +125,7 @@ impl Caller {
         let request = self.request(method, &format!("https://{}{path}", self.address), body);
         let answer = answered(timeout(ANSWER, sender.send_request(request.body_of())).await);
         if answer.is_err() {
-            // It may be dead without saying so. What is open on it goes on.
+            // It may be dead without a sign. Requests open on it go on.
             *self.shared.lock().await = None;
         }
         answer

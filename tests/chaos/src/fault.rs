@@ -1,4 +1,4 @@
-//! What is done to the processes, one thing at a time.
+//! Faults of the processes, one at a time.
 
 mod limited;
 
@@ -18,15 +18,15 @@ use crate::world::{Target, Validity, World};
 /// that takes no time on an idle machine.
 const END: Duration = Duration::from_mins(2);
 
-/// What works again later than this is told.
+/// A recovery that takes longer is reported.
 const SLOW: Duration = Duration::from_secs(5);
 /// Validity of certificates that are to expire: enough for all to be in use before.
 const EXPIRE: Duration = Duration::from_secs(6);
-/// The hub is away whatever the lengths of a run are.
+/// How long the hub is away, independent of a run's lengths.
 const AWAY: Duration = Duration::from_secs(30);
 /// A link is given up after 20 s without a word.
 const FROZEN: Duration = Duration::from_secs(22);
-/// For what callers begin when the weather changes to be under way.
+/// For the requests that callers begin when the weather changes to be in flight.
 const UNDER_WAY: Duration = Duration::from_millis(40);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub enum Fault {
     Kill(Target),
     /// SIGSTOP for some seconds, then SIGCONT.
     Freeze(Target),
-    /// SIGTERM and a new one, one after another. What is not ours gets SIGKILL after some seconds:
-    /// kube-apiserver waits for a minute for requests in flight.
+    /// SIGTERM and a new process, one after another. Programs that are not ours get SIGKILL after
+    /// some seconds: kube-apiserver waits for a minute for requests in flight.
     Replace(Target),
     /// New certificates of the same authorities.
     Renew,
@@ -55,7 +55,7 @@ pub enum Fault {
     Descriptors,
 }
 
-/// How long faults last.
+/// Durations of faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
     /// Of a freeze, at most.
@@ -64,11 +64,11 @@ pub struct Lengths {
     pub away: Duration,
     /// A disk is full, or there are no descriptors.
     pub limited: Duration,
-    /// From SIGTERM to SIGKILL, of what is not ours.
+    /// From SIGTERM to SIGKILL, for programs that are not ours.
     pub grace: Duration,
 }
 
-/// Who does it.
+/// Carries out faults.
 pub struct Hand<'a> {
     pub world: &'a mut World,
     pub report: &'a Report,
@@ -196,7 +196,7 @@ impl Hand<'_> {
         self.wait_end(target, number, END)
     }
 
-    /// Where there are several, the others serve meanwhile.
+    /// If there are several, the others serve meanwhile.
     fn replace(&mut self, target: Target) -> Result<()> {
         for number in 0..target.count() {
             if number > 0 {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-/// What a reader does next.
+/// The reader's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Read,
@@ -27,12 +27,12 @@ pub struct Feed {
 // === impl Feed ===
 
 impl Feed {
-    /// Where the next stream has to begin.
+    /// The version at which the next stream has to begin.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// How many objects it has seen.
+    /// Number of seen objects.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
@@ -43,7 +43,7 @@ impl Feed {
 
     /// Takes a list: the objects (uid, version) that there are at `version`. They never change, so
     /// each that is not newer than the last event has to have been seen. An error names those that
-    /// were not: a list may not hide what a stream lost.
+    /// were not: a list may not hide losses of a stream.
     pub fn list(&mut self, version: u64, objects: impl IntoIterator<Item = (String, u64)>) -> Result<(), String> {
         let last = std::mem::replace(&mut self.last, version);
         let mut lost = Vec::new();
@@ -59,7 +59,7 @@ impl Feed {
         Err(format!("a list has what no stream told until version {last}: {}", lost.join(", ")))
     }
 
-    /// Takes bytes of the stream. An error: what no reader may be told.
+    /// Takes bytes of the stream. An error: content that no reader may get.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Next, String> {
         self.partial.extend_from_slice(bytes);
         let whole = self.partial.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

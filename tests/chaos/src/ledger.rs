@@ -1,4 +1,4 @@
-//! What callers were told of each object they asked for, compared with what the members have.
+//! Compares the answers that callers got for each of their objects with the members' content.
 
 use std::collections::HashMap;
 

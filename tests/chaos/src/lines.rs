@@ -23,7 +23,7 @@ pub struct Lines {
 pub enum After {
     /// After as many, which is all.
     Lines(u64),
-    /// After any that is whole: who follows a log knows that it goes on.
+    /// After any whole line: the reader of a followed log knows that it goes on.
     AnyLine,
     /// It may not.
     Nothing,
@@ -39,12 +39,12 @@ pub fn line(number: u64) -> String {
 // === impl Lines ===
 
 impl Lines {
-    /// How many lines came.
+    /// Number of lines.
     pub fn count(&self) -> u64 {
         self.next
     }
 
-    /// Takes bytes. An error: what is not the log. Nothing is looked at byte by byte, which took
+    /// Takes bytes. An error: bytes that are not the log. It does not look at each byte, which took
     /// most of a run's own time.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.partial.extend_from_slice(bytes);

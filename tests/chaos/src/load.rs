@@ -1,4 +1,4 @@
-//! Callers of all kinds, on every way to every member, who write down what they are told.
+//! Callers of all kinds, on every way to every member, which record the answers they get.
 
 mod follower;
 mod reader;
@@ -28,13 +28,13 @@ use crate::report::Report;
 
 /// Of everything that is asked of members.
 pub const NAMESPACE: &str = "chaos";
-/// A `ConfigMap` that says whose it is.
+/// A `ConfigMap` that names its member.
 pub const MARKER: &str = "marker";
 /// A pod whose log grows for as long as the run lasts.
 pub const TALKER: &str = "talker";
 /// A pod whose log is whole.
 pub const BOOK: &str = "book";
-/// Its lines: 13 MB, more than is on its way to a reader who is slow.
+/// Its lines: 13 MB, more than the way to a slow reader holds.
 pub const BOOK_LINES: u64 = 100_000;
 /// Selects what writers make.
 const WRITTEN: &str = "labelSelector=chaos%3Dledger";
@@ -45,7 +45,7 @@ const PAGE: usize = 2000;
 
 /// Writers on each way.
 const WRITERS: usize = 3;
-/// That each asks for at most, beside bursts: whoever lists them all has to.
+/// Objects that each creates at most, besides bursts: lists have to hold them all.
 const OBJECTS: u32 = 3000;
 /// Between two of them, at least.
 const PACE: Duration = Duration::from_millis(250);
@@ -61,11 +61,11 @@ pub struct Route {
     /// The member's.
     pub member: &'static str,
     pub caller: Arc<Caller>,
-    /// What comes before a path of the member's API.
+    /// Prefix of the paths of the member's API.
     pub base: String,
 }
 
-/// What all callers share.
+/// State that all callers share.
 #[derive(Debug)]
 struct Shared {
     report: Arc<Report>,
@@ -79,7 +79,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
-    /// Those who end by themselves when asked to.
+    /// Tasks that end by themselves when asked to.
     asked: Vec<JoinHandle<()>>,
     watchers: Vec<Watcher>,
     others: Vec<JoinHandle<()>>,
@@ -102,7 +102,7 @@ impl Route {
         format!("{}/api/v1/namespaces/{NAMESPACE}/{rest}", self.base)
     }
 
-    /// Whether the marker can be read here. An error: what came instead.
+    /// Whether the marker can be read here. An error: the answer instead.
     pub async fn read_marker(&self) -> Result<(), Misread> {
         let path = self.path(&format!("configmaps/{MARKER}"));
         let answer = self.caller.get(&path).await.map_err(|failure| Misread::Failed(format!("{failure:?}")))?;
@@ -142,7 +142,7 @@ impl Route {
 #[derive(Clone, Debug)]
 pub enum Misread {
     Failed(String),
-    /// Somebody else's answer, or that there is no such cluster.
+    /// An answer of another member, or that there is no such cluster.
     Wrong(String),
 }
 
@@ -210,8 +210,8 @@ impl Load {
         Self { shared, asked, watchers, others, members }
     }
 
-    /// Lets callers end, and compares what they were told with what there is. Watchers get `limit`
-    /// to see the rest; none: nobody waits for them.
+    /// Lets callers end, and compares the answers they got with what there is. Watchers get `limit`
+    /// to see the rest; `None`: they are not waited for.
     pub async fn settle(self, limit: Option<Duration>) -> Result<()> {
         let report = Arc::clone(&self.shared.report);
         self.shared.ended.store(true, Ordering::Relaxed);
@@ -261,7 +261,7 @@ impl Watcher {
     }
 }
 
-/// What a writer asks for.
+/// The object that a writer creates.
 fn document(entry: &Entry) -> Value {
     let mut metadata = json!({
         "labels": {"chaos": "ledger"},

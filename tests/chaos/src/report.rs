@@ -1,4 +1,4 @@
-//! What a run counts and finds.
+//! Counts and findings of a run.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::weather::Weather;
 
-/// Violations that are told; one alone fails the run.
+/// Violations that are printed; one alone fails the run.
 const TOLD: usize = 20;
 
 /// Before what no other run takes back: `.ci/run` does not repeat one that printed it.
 const FINAL: &str = "VIOLATION";
-/// Before what a busy machine is reason enough for.
+/// Marks findings that a busy machine can explain.
 const SHORT: &str = "TOO LITTLE";
 /// The fault during which reads are counted by themselves.
 pub const REPLACED: &str = "replace-gateway";
@@ -50,7 +50,7 @@ pub struct Counts {
     pub downloads_cut: Count,
 }
 
-/// What all parts of a run write to.
+/// The report to which all parts of a run write.
 #[derive(Debug)]
 pub struct Report {
     pub seed: u64,
@@ -112,8 +112,8 @@ impl Report {
         self.faults.lock().clone()
     }
 
-    /// A promise is broken: `what`, as `who` was told it. That the same seed passes the next time
-    /// says nothing: a race does not follow from it.
+    /// A promise is broken: `what`, as `who` found it. A pass of the same seed the next time proves
+    /// nothing: a race does not follow from it.
     pub fn violation(&self, who: &str, what: &str) {
         self.wrong(FINAL, who, what);
     }
@@ -162,7 +162,7 @@ impl Report {
         }
     }
 
-    /// All violations, or as many as anybody reads; empty if there are none.
+    /// All violations, or as many as a person reads; empty if there are none.
     pub fn verdict(&self) -> String {
         let violations = self.violations.lock();
         let told = violations.iter().take(TOLD).cloned().collect::<Vec<_>>().join("\n");
@@ -209,7 +209,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// What is told of a run that did all that is counted, but for what `change` takes away.
+    /// The verdict on a run that did all that is counted, but for the changes of `change`.
     fn told(change: impl FnOnce(&Counts)) -> String {
         let report = Report::new(1);
         let c = &report.counts;

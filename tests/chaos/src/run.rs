@@ -1,5 +1,5 @@
-//! A whole run: everything is started, callers begin, faults follow one another, and in the end
-//! what callers were told is compared with what there is.
+//! A whole run: everything is started, callers begin, faults follow one another, and at the end the
+//! answers that callers got are compared with what there is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::world::{Target, World};
 
 /// In the suite.
 const SHORT: Duration = Duration::from_secs(85);
-/// What each run begins with, whatever its dice say: what a promise is about, and what takes longer
-/// than a link stays without a word.
+/// The first faults of each run, independent of its dice: those that a promise is about, and those
+/// that take longer than a link stays without a word.
 const FIRST: [Fault; 4] = [
     Fault::Replace(Target::Gateway),
     Fault::Kill(Target::Gateway),
@@ -27,7 +27,7 @@ const FIRST: [Fault; 4] = [
 /// For the last changes to come to watchers that wait between two tries.
 const WATCHERS: Duration = Duration::from_secs(90);
 
-/// What a run is asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How long faults go on. `None`: as long as the suite has time.
@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut world = World::start(runtime.handle())?;
     let first: Vec<String> = options.first().iter().map(ToString::to_string).collect();
     let outcome = trouble(options, faults, &report, &mut world, runtime.handle());
-    // Whoever ended by itself is why the rest did not work.
+    // A program that ended by itself is the reason for the rest.
     if let Err(ended) = world.check() {
         report.violation("a program", &format!("{ended:#}"));
     }
@@ -111,7 +111,7 @@ fn trouble(
     for panic in world.panics()? {
         report.violation("a program", &panic);
     }
-    // What was told is compared also where not everything came back: it may have been lost.
+    // Answers are compared also where not everything came back: objects may have been lost.
     let compared = runtime.block_on(load.settle(done.is_ok().then_some(WATCHERS)));
     done.and(compared)
 }

@@ -1,8 +1,8 @@
-//! What a caller may conclude from how its request to create something ended.
+//! A caller's conclusions from the end of its request to create something.
 //!
-//! The rules are those of docs/operations.md ("Errors"): what of the gateway's own failures comes
-//! before anything was sent to a member, and what may come after. Where a rule does not decide, the
-//! request may have been done.
+//! The rules are those of docs/operations.md ("Errors"): which of the gateway's own failures come
+//! before anything was sent to a member, and which may come after. Where a rule does not decide,
+//! the request may have been done.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -20,7 +20,7 @@ pub enum Conclusion {
     NotDone(String),
     /// Done or not, and why that is not known.
     Unknown(String),
-    /// What nobody may be told, such as that a registered cluster is not there.
+    /// An answer that is never true, such as that a registered cluster is not there.
     Untrue(String),
 }
 
@@ -51,7 +51,7 @@ impl Conclusion {
     }
 }
 
-/// Whoever refuses, does so before anything is done.
+/// A refusal comes before anything is done.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND)
 }
@@ -71,7 +71,7 @@ fn of_gateway(body: &Value) -> Option<&str> {
 }
 
 /// Whether it comes before anything is sent to the member: the hub is asked before, 503 and 504 say
-/// that there was no connection, and `Retry-After` that a repetition harms nobody.
+/// that there was no connection, and `Retry-After` that a repetition does no harm.
 fn is_before(answer: &Answer, hop: &str) -> bool {
     hop == "Hub"
         || matches!(answer.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)

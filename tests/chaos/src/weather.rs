@@ -1,13 +1,13 @@
-//! What goes on at the moment: which fault, and what callers may expect meanwhile.
+//! The weather: the present fault, and what callers may expect meanwhile.
 
 use tokio::sync::watch;
 
-/// What went on at one moment.
+/// The weather at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Of this stretch of weather; the next one's is greater.
     pub number: u64,
-    /// The fault, or what comes between two.
+    /// The fault, or the time between two.
     pub what: String,
     /// A GET must succeed at the second try at the latest.
     pub is_gentle: bool,

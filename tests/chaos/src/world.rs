@@ -90,7 +90,7 @@ impl Target {
         }
     }
 
-    /// How many there are.
+    /// Number of its processes.
     pub fn count(self) -> usize {
         if matches!(self, Self::HubServer | Self::HubEtcd) { 1 } else { 2 }
     }
@@ -199,7 +199,7 @@ impl World {
         self.product.gateways[number].disk()
     }
 
-    /// What the product's programs, those that are gone included, have logged of panics, which they
+    /// Panics that the product's programs, ended ones included, have logged, and which they
     /// survive: file and line.
     pub fn panics(&self) -> Result<Vec<String>> {
         let mut panics = Vec::new();

@@ -10,7 +10,7 @@ use crate::world::Target;
 const SPARE: u64 = 2;
 
 impl Hand<'_> {
-    /// The soft limit alone: the hard one cannot be raised again by everybody.
+    /// The soft limit alone: an unprivileged process cannot raise the hard one again.
     pub(super) fn descriptors(&mut self, number: usize) -> Result<()> {
         let id = self.world.process(Target::Gateway, number).program_id()?;
         let open = std::fs::read_dir(format!("/proc/{id}/fd"))?.count() as u64;

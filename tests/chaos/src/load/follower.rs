@@ -13,7 +13,7 @@ use crate::lines::{After, Lines};
 
 /// A log is followed for so long at most, then from its beginning again.
 const FOLLOW: Duration = Duration::from_secs(30);
-/// For each 8 KiB of a download, so that it is under way when something happens.
+/// Pause for each 8 KiB of a download, so that it is still open when a fault comes.
 const SLOWLY: Duration = Duration::from_millis(4);
 const PIECE: usize = 8 << 10;
 /// Between two downloads.
@@ -28,7 +28,7 @@ pub(super) async fn follow(shared: &Shared, route: &Route) {
         match end {
             End::Wrong(what) => shared.report.violation(&who, &what),
             End::Clean => {
-                // A gateway that leaves ends what has no end of its own, behind a line.
+                // A gateway that leaves ends streams without an end of their own, after a line.
                 let is_left = shared.report.weather.now().what.contains("replace-gateway");
                 let after = if is_left { After::AnyLine } else { After::Nothing };
                 let _ = lines.end(after).map_err(|what| shared.report.violation(&who, &what));

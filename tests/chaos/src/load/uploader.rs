@@ -1,4 +1,4 @@
-//! Uploads objects as large as members take, and reads back what was told as done.
+//! Uploads objects as large as members take, and reads back those that were confirmed.
 
 use std::fmt::Write as _;
 use std::time::Duration;

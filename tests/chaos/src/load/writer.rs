@@ -1,4 +1,4 @@
-//! Asks for objects, most with a name of its own, and repeats some of what may have been done.
+//! Creates objects, most with a name of its own, and repeats some requests that may have been done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::dice::Dice;
 use crate::ledger::Entry;
 use crate::told::Conclusion;
 
-/// Objects that each asks for at once when the weather changes, so that much is under way when a
-/// process goes.
+/// Objects that each creates at once when the weather changes, so that many requests are in flight
+/// when a process goes.
 const BURST: usize = 8;
 /// Requests for one object.
 const TRIES: usize = 3;
@@ -38,8 +38,8 @@ pub(super) async fn run(shared: &Arc<Shared>, route: &Route, number: usize, pace
     }
 }
 
-/// Asks for one object until it is known to be there or not, or nobody cares to know. Says whether
-/// it is there.
+/// Sends requests for one object until it is known to be there or not, or until that no longer
+/// matters. Returns whether it is there.
 async fn object(shared: &Shared, route: &Route, dice: &mut Dice) -> bool {
     let id = shared.id();
     // A repetition of one that the member names makes two of it.

@@ -22,7 +22,7 @@ pub(super) fn with_disk(directory: &Path, words: Vec<String>) -> Vec<String> {
     all
 }
 
-/// Whether such a disk can be had here: it takes the rights of root.
+/// Whether such a disk is possible here: it takes the rights of root.
 pub(super) fn is_possible(directory: &Path) -> bool {
     let words = with_disk(directory, vec!["true".to_owned()]);
     let status = Command::new(&words[0]).args(&words[1..]).stderr(Stdio::null()).status();

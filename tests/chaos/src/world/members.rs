@@ -104,7 +104,7 @@ impl Members {
     }
 }
 
-/// Pods that no scheduler has to place, on a node that nobody watches.
+/// Pods that no scheduler has to place, on a node that no controller watches.
 fn objects(member: &str, kubelet: u16) -> Vec<Value> {
     let pod = |name: &str| {
         json!({

@@ -128,7 +128,8 @@ impl Program {
         Ok(Some(Disk::of(self.process.program_id()?, directory)))
     }
 
-    /// How often it has said that it uses new contents of `file`. An agent does not say of which.
+    /// How often it has logged that it uses new contents of `file`. An agent does not name the
+    /// file.
     pub(super) fn uses(&self, file: &Path) -> Result<usize> {
         let (log, name) = (std::fs::read_to_string(self.process.log())?, file.display().to_string());
         let of_file = |line: &&str| {
@@ -148,7 +149,7 @@ fn start(launcher: &Launcher, name: &str, words: &[String], address: SocketAddr)
     Ok(Program { process, address, is_tls: false, disk: None })
 }
 
-/// `flags` and `more`, of which those in `flags` that `more` has too are left out.
+/// `flags` and `more`, without those in `flags` that `more` has too.
 fn overridden(mut flags: Vec<String>, more: Vec<String>) -> Vec<String> {
     let name = |flag: &String| flag.split('=').next().unwrap_or_default().to_owned();
     let names: Vec<String> = more.iter().map(name).collect();
@@ -186,7 +187,7 @@ fn start_gateway(
     let mut all = flags(address, kubeconfig, &trust.gateway_files(number));
     all.extend(more);
     all.extend(audit::flags(&disk));
-    // As long as the Service needs to hear of it; the rest of a pod's time is for what is open.
+    // As long as the Service needs to notice it; the rest of a pod's time is for open requests.
     all.extend(["--shutdown-delay-duration=3s".to_owned(), "--drain-timeout=5s".to_owned()]);
     let mut words = program(all)?;
     if has_small_disk {

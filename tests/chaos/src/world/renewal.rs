@@ -13,7 +13,7 @@ use super::trust::Validity;
 /// For files to be in use: programs look four times a second.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What is replaced at a time.
+/// The files that are replaced at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
     Certificates,
@@ -57,7 +57,7 @@ impl World {
         self.users(files).into_iter().map(|(program, file)| program.uses(&file)).collect()
     }
 
-    /// Who reads which file.
+    /// The programs that read these files, each with the file's path.
     fn users(&self, files: Files) -> Vec<(&Program, PathBuf)> {
         let (tunnel, product) = (&self.trust.tunnel, &self.product);
         let mut users = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether everything is as it was before a fault.
+//! Checks whether everything is as it was before a fault.
 
 use std::time::Duration;
 

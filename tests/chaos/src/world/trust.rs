@@ -15,7 +15,7 @@ use time::Duration;
 /// User of the agent that has a certificate.
 pub(super) const AGENT: &str = "agent-certified";
 
-/// How long what is issued is valid.
+/// Validity of issued certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
     Long,
@@ -52,7 +52,8 @@ impl Trust {
         put(&agents.issue(&validity.of(Leaf::client(AGENT))), &self.agent_files())
     }
 
-    /// Takes new authorities, and makes everybody trust them beside the old ones. Returns those.
+    /// Makes new authorities, and makes every program trust them beside the old ones. Returns the
+    /// old ones.
     pub(super) fn add_authorities(&mut self, hub: &ApiServer) -> Result<[String; 4]> {
         let old = self.roots();
         self.gateways = Authority::new("gateways-ca");
@@ -64,7 +65,7 @@ impl Trust {
         Ok(old)
     }
 
-    /// Makes everybody trust the present authorities alone.
+    /// Makes every program trust the present authorities alone.
     pub(super) fn drop_old_authorities(&self, hub: &ApiServer) -> Result<()> {
         self.publish(hub, &self.roots())
     }
