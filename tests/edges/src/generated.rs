@@ -16,7 +16,7 @@ const MOST_CHANGES: u64 = 6;
 
 /// The number that a run's inputs follow from.
 const SEED: &str = "EDGES_SEED";
-/// That of this run: the time, if nobody says which.
+/// The seed of this run: the time, unless one is given.
 static OF_RUN: LazyLock<u64> = LazyLock::new(|| {
     let given = std::env::var(SEED).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{SEED} is a number")));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -66,7 +66,7 @@ fn check(target: &Target, seed: u64, input: &[u8]) {
     }
 }
 
-/// What `.ci/run` takes for final: that another seed finds nothing says nothing.
+/// Text that `.ci/run` takes for final: a pass with another seed proves nothing.
 fn told(name: &str, seed: u64, input: &[u8]) -> String {
     let mut hex = String::with_capacity(2 * input.len());
     for byte in input {

@@ -1,5 +1,5 @@
-//! What strangers, callers, members, agents, plugins and Secrets may say, and what must hold
-//! whatever it is.
+//! The input that strangers, callers, members, agents, plugins and Secrets may send, and what must
+//! hold for any of it.
 //!
 //! Each target is a function of any bytes: it never panics because of them, and asserts what a user
 //! relies on. `fuzz` has libFuzzer look for inputs; [`generated`] does so on the pinned compiler,
@@ -17,7 +17,7 @@ pub struct Target {
     pub name: &'static str,
     /// Panics if what must hold does not.
     pub check: fn(&[u8]),
-    /// What inputs are made of beside bytes.
+    /// Words from which inputs are made, besides bytes.
     pub words: &'static [&'static str],
     /// Inputs made in the tests: some seconds' worth in an unoptimized build at most.
     pub cases: usize,

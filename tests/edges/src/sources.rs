@@ -13,7 +13,7 @@ pub const PROGRAM: &str = "x";
 /// The variable that is allowed, and the one that the provider of profiles sets.
 const VARIABLE: &str = "A";
 pub const PROVIDERS_VARIABLE: &str = "B";
-/// In whatever must not be repeated.
+/// In every text that must not be repeated.
 const CANARY: &str = "~secret~";
 
 /// A source object, and the Secret it may refer to.
@@ -23,8 +23,9 @@ pub struct Pair {
     pub secret: Option<SecretObject>,
 }
 
-/// `good`, which has `object` and `secret`, changed line by line: `POINTER VALUE`, where what is no
-/// JSON is a text, and other lines count for nothing. Of a Secret's `stringData`, `data` is made.
+/// `good`, which has `object` and `secret`, changed line by line: `POINTER VALUE`, where a value
+/// that is no JSON is a text, and other lines count for nothing. The `stringData` of a Secret
+/// becomes `data`.
 pub fn changed(mut good: Value, input: &[u8]) -> Option<Pair> {
     let lines = std::str::from_utf8(input).ok()?.lines();
     for line in lines.filter(|line| line.starts_with("/object") || line.starts_with("/secret")) {
@@ -82,7 +83,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// What must hold, whatever was read.
+/// The conditions that hold for every reading.
 pub fn hold(reading: &Reading) {
     let cluster = match reading {
         Reading::Register(cluster) => cluster,

@@ -1,4 +1,4 @@
-//! Whatever is proxied in a dialect is what the same request is in the gateway's own spelling.
+//! Every request proxied in a dialect is the same request as in the gateway's own spelling.
 
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::route::{Dialect, NoMember, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
         parse(RawRequest { method, path, query, upgrade, served })
     }
 
-    /// Checks what it is where `served` is; the route, if it is proxied in `dialect`.
+    /// Parses it where `served` is served; returns the route, if it is proxied in `dialect`.
     pub fn check(&self, served: Served, dialect: Dialect) -> Option<ProxyRoute<'a>> {
         let parsed = self.parsed(served);
         let Route::Proxy(route) = parsed.route else { return None };
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Checks that a dialect which is `on` changes nothing but its own paths, and that where it is
-    /// off nobody learns anything from one. Returns what it is where it is on.
+    /// off, its paths give no caller any information. Returns the route where it is on.
     pub fn check_switch(&self, on: Served, is_of_dialect: bool) -> Route<'a> {
         let (on, off) = (self.parsed(on).route, self.parsed(Served::default()).route);
         if is_of_dialect {
@@ -70,7 +70,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What a dialect has reviewed for what is reviewed as `native` on the native path.
+/// The attributes that a dialect has reviewed in place of `native` on the native path.
 fn reviewed(native: Attributes, dialect: Dialect) -> Attributes {
     match (native, dialect) {
         (Attributes::Resource(native), Dialect::Karmada) => Attributes::Resource(ResourceAttributes {

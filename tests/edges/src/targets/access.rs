@@ -1,11 +1,11 @@
-//! What is reviewed is what the member executes.
+//! The reviewed request is the one that the member executes.
 //!
 //! A request for a member's proxy is read as it comes, forwarded as the gateway forwards it, and
-//! what then leaves for the member is read once more, by [`request_info`]: written from
-//! `requestinfo.go` and `net/url`, and knowing nothing of this project's own reading. That the
-//! latter is Kubernetes' is shown beside the real one in `tests/hub` (`request_info`).
+//! the forwarded request is read once more, by [`request_info`]: written from `requestinfo.go` and
+//! `net/url`, and independent of this project's own reading. `tests/hub` (`request_info`) compares
+//! it with the real Kubernetes.
 //!
-//! Input: `!` if it asks to switch protocols, then a method, a blank, and what follows `…/proxy`.
+//! Input: `!` if it asks to switch protocols, then a method, a blank, and the text after `…/proxy`.
 
 mod request_info;
 
@@ -84,7 +84,7 @@ pub fn check(input: &[u8]) {
     let Some((method, target)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(' ')) else { return };
     let Ok(method) = Method::from_bytes(method.as_bytes()) else { return };
     let cluster = ClusterName::parse("c1").expect("a name");
-    // As the servers take a target: what is none reaches nobody.
+    // As the servers take a target: one that is no URI reaches no handler.
     let Ok(uri) = format!("{PREFIX}{target}").parse::<Uri>() else { return };
     let gained = upgrade.then_some(Verb::Create);
     let (path, query) = (uri.path(), uri.query());
@@ -117,7 +117,7 @@ fn forwarded(uri: &Uri, remainder: usize) -> String {
     text.strip_prefix(BASE).filter(|rest| rest.starts_with('/')).expect("below the member's base path").to_owned()
 }
 
-/// The second review, and the audit log, say what is executed.
+/// The second review, and the audit log, name the executed request.
 fn compare(reviewed: &Attributes, info: &Info, upgrade: bool) {
     let Attributes::Resource(ours) = reviewed else {
         let Attributes::NonResource { path, verb } = reviewed else { return };
@@ -144,8 +144,8 @@ fn select(ours: &ResourceAttributes, info: &Info) {
     assert_eq!(texts, [&*info.field_selector, &info.label_selector]);
 }
 
-/// The first review, of the cluster's proxy, grants no less than what is executed, and what is made
-/// of the reading errs to the careful side.
+/// The first review, of the cluster's proxy, grants no less than what is executed, and the
+/// properties derived from the reading err to the careful side.
 fn granted(first: &Attributes, asks: &MemberRequest<'_>, info: &Info, method: &Method, upgrade: bool) {
     let Attributes::Resource(first) = first else { panic!("{first:?} names no cluster") };
     assert_eq!(
@@ -174,9 +174,10 @@ fn granted(first: &Attributes, asks: &MemberRequest<'_>, info: &Info, method: &M
     assert!(!asks.is_endless() || watches || follows && method == Method::GET, "{info:?} has an end");
 }
 
-/// Where a review speaks of the path, what joins slashes in front of the member changes nothing.
+/// Where a review is about the path, a server that joins slashes in front of the member changes
+/// nothing.
 fn however_joined(asks: &MemberRequest<'_>, info: &Info, method: &Method, path: &str, query: Option<&str>) {
-    // What follows is the workload's.
+    // The rest is for the workload.
     if !asks.has_one_reading() || info.subresource == "proxy" {
         return;
     }

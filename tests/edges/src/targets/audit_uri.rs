@@ -1,7 +1,7 @@
 //! Any query in the audit log: no value of a suspicious key, no credential under any key, and, of
 //! requests that act on workloads, no value at all.
 //!
-//! Input: one byte for what is hidden where, a key, a line end, and what else the query says.
+//! Input: one byte that selects what is hidden where, a key, a line end, and the rest of the query.
 
 use audit::{Query, redacted};
 
@@ -38,7 +38,7 @@ pub const WORDS: &[&str] = &[
 
 const PATH: &str = "/api/v1/pods";
 const SECRET: &str = "canary9f3";
-/// Some of what makes a key suspicious.
+/// Some parts that make a key suspicious.
 const SUSPICIOUS: [&str; 4] = ["token", "secret", "password", "bearer"];
 
 pub fn check(input: &[u8]) {
@@ -61,7 +61,7 @@ pub fn check(input: &[u8]) {
     assert!(written.starts_with(PATH), "{written}");
 }
 
-/// By what it decodes to, however it is spelled.
+/// Decides by the decoded key, however it is spelled.
 fn is_suspicious(key: &str) -> bool {
     let Ok(decoded) = percent_encoding::percent_decode_str(key).decode_utf8() else { return false };
     let letters: String = decoded.chars().filter(|c| !"-_.".contains(*c)).collect();

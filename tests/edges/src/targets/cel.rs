@@ -82,7 +82,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What it comes to, and the steps that are left.
+/// The result, and the steps that are left.
 fn evaluated(program: &Program, object: &Json) -> (Result<Type, Failure>, u64) {
     let mut meter = Meter::new(STEPS);
     let found = program.evaluate(&[Value::from(object)], &Scores, &mut meter).map(|value| value.kind());

@@ -1,5 +1,5 @@
-//! Any Cluster of Cluster API with any Secret: a cluster whose Secret is of it, or a refusal that
-//! repeats no value.
+//! Any Cluster of Cluster API with any Secret: a cluster whose Secret belongs to it, or a refusal
+//! that repeats no value.
 //!
 //! Input: changes of a good pair (`sources::changed`).
 

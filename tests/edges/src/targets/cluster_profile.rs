@@ -1,8 +1,8 @@
-//! Any `ClusterProfile`: a cluster whose credential the operator's program gets, or a refusal that
-//! repeats no value. The providers' file is any, too.
+//! Any `ClusterProfile`: a cluster whose credential comes from the operator's program, or a refusal
+//! that repeats no value. The providers' file is any, too.
 //!
-//! Input: changes of a good profile and of a good file (`sources::changed`), and as it is, for the
-//! file.
+//! Input: changes of a good profile and of a good file (`sources::changed`), and the input itself
+//! as the file.
 
 use register::cluster_profile::{Providers, is_own, read};
 use register::reading::Reading;
@@ -81,8 +81,8 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Whether an operator's file sets no variable but the one that `hold` knows as his: which others
-/// he sets is not judged.
+/// Whether an operator's file sets no variable but the one that `hold` knows as the operator's:
+/// other variables in it are not judged.
 fn is_plain(file: &[u8]) -> bool {
     let Ok(file) = serde_json::from_slice::<Value>(file) else {
         return !file.windows(3).any(|three| three == b"env");

@@ -1,7 +1,7 @@
-//! Any head of a CONNECT: what is read ends where the head ends, leads where its first line says,
-//! and has no body.
+//! Any head of a CONNECT: the reader stops where the head ends, the destination is that of its
+//! first line, and there is no body.
 //!
-//! Input: what a frontend sends.
+//! Input: the bytes of a frontend.
 
 use tunnel::Destination;
 

@@ -1,4 +1,4 @@
-//! Any authority and any cluster's name: what is accepted reads the same when written, and fits
+//! Any authority and any cluster's name: an accepted one reads the same when written, and fits
 //! where it is sent.
 
 use tunnel::{ClusterName, Destination};

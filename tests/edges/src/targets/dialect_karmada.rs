@@ -1,5 +1,5 @@
 //! Any path and query with Karmada's dialect on: a cluster has one path in it, reviewed as
-//! Karmada's own, and with the dialect off nobody learns anything from one.
+//! Karmada's own, and with the dialect off, its paths give no caller any information.
 //!
 //! Input: as [`crate::spelling::Asked`].
 
@@ -47,7 +47,7 @@ pub fn check(input: &[u8]) {
         assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
     }
     let is_karmadas = asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    // What is served is told where everything is told.
+    // Discovery documents list all that is served.
     let is_document = matches!(asked.path.strip_suffix('/').unwrap_or(asked.path), "/apis" | "/openapi/v3" | OPEN_API);
     if !is_document {
         asked.check_switch(ON, is_karmadas);

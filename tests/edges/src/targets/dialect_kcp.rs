@@ -1,5 +1,5 @@
 //! Any path and query with kcp's dialect on: a cluster has one path in it, reviewed as the
-//! cluster's own, and with the dialect off nobody learns anything from one.
+//! cluster's own, and with the dialect off, its paths give no caller any information.
 //!
 //! Input: as [`crate::spelling::Asked`].
 

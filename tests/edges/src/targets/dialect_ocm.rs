@@ -1,5 +1,5 @@
 //! Any path and query on the port of Open Cluster Management's user server: it is for a member, or
-//! for nobody, and what is the gateway's elsewhere is a cluster's name here.
+//! not found, and paths that are the gateway's elsewhere begin with a cluster's name here.
 //!
 //! Input: as [`crate::spelling::Asked`].
 

@@ -45,7 +45,7 @@ pub fn check(input: &[u8]) {
             return;
         }
     };
-    // What is passed over need be no text, nor of a depth that fits.
+    // Ignored parts need not be text, nor nested within a limit.
     let Ok(said) = serde_json::from_str::<serde_json::Value>(&String::from_utf8_lossy(input)) else { return };
     assert_eq!(said["apiVersion"], "client.authentication.k8s.io/v1");
     let text = said["status"]["token"].as_str().map(|text| text.trim_end_matches([' ', '\t', '\n', '\r', '\x0c']));

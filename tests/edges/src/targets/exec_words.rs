@@ -42,7 +42,7 @@ pub fn check(input: &[u8]) {
     let told = exec_credential::edges::last_words(&request, stderr);
     assert!(!told.contains(char::is_control) && !told.contains('\u{202e}'), "{told:?}");
     let value = value.trim();
-    // What stands for secrets, and for harmful characters, may make others by chance.
+    // The placeholders for secrets, and for harmful characters, may form other words by chance.
     let plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if value.len() >= 8 && plain {
         assert!(!told.contains(value), "{told}");

@@ -1,5 +1,5 @@
 //! Any header blocks of an HTTP/2 client: every head is read as h2 alone reads it, but for fields
-//! whose name is too long, or that have none, and a head with one of them is marked.
+//! with a name that is too long, or without a name, and a head with one of them is marked.
 //!
 //! Input: the blocks of several requests, `||` between them, without the fields that every request
 //! has. `<long>` stands for a field with such a name, `<kept>` for one that is to be remembered.
@@ -43,7 +43,7 @@ const LONG_CODED: [u8; 4] = [0x7f, 0x81, 0x87, 0x02];
 const REQUEST: [u8; 6] = [0x82, 0x87, 0x84, 0x41, 0x01, b'a'];
 /// A client's preface, and SETTINGS without any.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// Whatever a frame may carry (RFC 9113 §6.5.2).
+/// The most that a frame may carry at first (RFC 9113 §6.5.2).
 const FRAME: usize = 16 * 1024;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
@@ -69,8 +69,8 @@ pub fn check(input: &[u8]) {
         let stream = stream(number);
         match (ours.get(&stream), plain.get(&stream)) {
             (Some((headers, is_marked)), Some((plain, _))) => compare(stream, headers, *is_marked, plain),
-            // Whatever h2 alone refuses it refuses still, but for what was taken out, and for what
-            // was forbidden in a frame before the last: that it leaves out, and goes on.
+            // What h2 alone refuses it still refuses, except for fields that were taken out, and
+            // for forbidden ones in a frame before the last: it leaves these out, and goes on.
             (Some((_, is_marked)), None) => {
                 assert!(*is_marked || !is_plain_whole || block.len() > FRAME, "request {stream} is none");
             }
@@ -92,16 +92,16 @@ fn is_marked_for_a_reason(is_marked: bool, headers: &HeaderMap) -> bool {
     !is_marked || headers.keys().any(|name| name.as_str().len() >= LONG / 4)
 }
 
-/// The fields that must be the same: what takes the place of a long one is for nobody.
+/// The fields that must be the same: the replacement of a long one does not count.
 fn fields(headers: &HeaderMap, is_marked: bool) -> Vec<(&str, &[u8])> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let is_filler = |name: &str| is_marked && (name == "x" || name.len() >= LONG / 4);
     fields.filter(|(name, _)| !is_filler(name)).collect()
 }
 
-/// What a client sends, each block in so many frames or more: one of several is looked into, and
-/// one is what h2 reads without fail. Behind frames that begin with a field it takes some blocks
-/// for broken, and it takes a field without a name for one that is not whole.
+/// The bytes of a client, each block in so many frames or more: the gateway looks into blocks of
+/// several, and h2 reads blocks of one without fail. Behind frames that begin with a field, h2
+/// takes some blocks for broken, and it takes a field without a name for one that is not whole.
 fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     for (number, block) in blocks.iter().enumerate() {
@@ -120,7 +120,7 @@ fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
     bytes
 }
 
-/// That of the request with this number.
+/// The stream of the request with this number.
 fn stream(number: usize) -> u32 {
     u32::try_from(2 * number + 1).expect("few blocks")
 }
@@ -155,8 +155,8 @@ fn placeholder(input: &[u8]) -> Option<(u8, &[u8])> {
     long.or_else(|| input.strip_prefix(b"<kept>").map(|behind| (0x40, behind)))
 }
 
-/// What a server makes of the bytes. The client leaves when the last request is answered: h2
-/// forgets what nobody has accepted when its connection ends.
+/// The requests that a server reads from the bytes. The client leaves when the last request is
+/// answered: h2 forgets unaccepted requests when their connection ends.
 async fn received(bytes: Vec<u8>, last: u32, is_filtered: bool) -> Heads {
     let (client, server) = duplex(FRAME);
     let (answers, mut requests) = tokio::io::split(client);

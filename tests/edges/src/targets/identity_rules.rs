@@ -1,5 +1,5 @@
-//! Any identity rules in a Secret: about their own cluster alone, nobody of the system, never the
-//! registered credential, and a refusal in one short line.
+//! Any identity rules in a Secret: about their own cluster alone, no user or group of the system,
+//! never the registered credential, and a refusal in one short line.
 //!
 //! Input: the annotation.
 

@@ -1,5 +1,5 @@
-//! Any answer of a member about whom its credential may impersonate: rights or a refusal, and what
-//! no rule names is allowed only where everything is.
+//! Any answer of a member about the identities that its credential may impersonate: rights or a
+//! refusal, and an identity that no rule names is allowed only where all are.
 //!
 //! Input: the body.
 

@@ -1,9 +1,9 @@
-//! Any frames of a client or of a member: what is passed on to the HTTP/2 library is the same in
-//! whatever pieces it comes, and the same as it was sent but for long heads; no push is among it.
-//! The library behind that comes to an end with it.
+//! Any frames of a client or of a member: the bytes passed on to the HTTP/2 library do not depend
+//! on the pieces in which they come, and equal those that were sent but for long heads; no push is
+//! among them. The library behind that comes to an end with them.
 //!
-//! Input: one byte for who sends, then frames: type, flags, stream, length, payload. In the highest
-//! bit of the stream: the payload is repeated, so that heads and frames are long.
+//! Input: one byte for the sender, then frames: type, flags, stream, length, payload. In the
+//! highest bit of the stream: the payload is repeated, so that heads and frames are long.
 
 use gateway::edges;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -40,7 +40,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const NO_SETTINGS: &[u8] = &[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 /// Times that a payload is repeated.
 const OFTEN: usize = 200;
-/// Of what is sent, in bytes: a few long heads.
+/// Limit of the sent bytes: a few long heads.
 const LONGEST: usize = 256 << 10;
 /// Bytes that are read at a time.
 const PIECES: [usize; 3] = [1 << 20, 4099, 7];
@@ -55,7 +55,7 @@ pub fn check(input: &[u8]) {
     let (whole, end) = &pieces[0];
     for (other, other_end) in &pieces[1..] {
         assert_eq!(end, other_end, "it ends in another way in pieces");
-        // What comes before the end may be thrown away with what was read along with it.
+        // Bytes before the end may be thrown away with those that were read along with it.
         let same = whole.len().min(other.len());
         assert!(whole[..same] == other[..same], "it reads differently in pieces");
         assert!(end.is_some() || whole.len() == other.len(), "something is lost in pieces");
@@ -113,7 +113,7 @@ fn passed(runtime: &Runtime, sent: &[u8], piece: usize, is_members: bool) -> (Ve
     })
 }
 
-/// Whoever sent that leaves.
+/// The sender leaves.
 fn library(runtime: &Runtime, sent: Vec<u8>, is_members: bool) {
     let (far, near) = duplex(1 << 16);
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Any expression of jq: refused, or what it leads to is taken away, and nothing is put there.
+//! Any expression of jq: it is refused, or its target is taken away, and nothing is put there.
 
 use delivery::jq;
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! Any `JSONPath`: refused, or followed within its bounds; what is told of it is short.
+//! Any `JSONPath`: refused, or followed within its bounds; its reported result is short.
 
 use delivery::feedback::{self, Named, RAW, Rule, Value};
 use delivery::json_path::{JsonPath, TEXT, VISITS};

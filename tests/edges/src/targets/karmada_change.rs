@@ -1,8 +1,8 @@
-//! Any body that writes a Cluster of Karmada's: a Cluster within its limits, which says nothing of
-//! how it is registered, or a refusal that the client can read.
+//! Any body that writes a Cluster of Karmada's: a Cluster within its limits, which repeats nothing
+//! of its registration, or a refusal that the client can read.
 //!
-//! Input: in the first line what is sent (`create`, `put`, `merge`, `json`), with ` status` for
-//! `/status`; then the body.
+//! Input: in the first line the kind of write (`create`, `put`, `merge`, `json`), with ` status`
+//! for `/status`; then the body.
 
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;

@@ -1,5 +1,5 @@
-//! Any lists of two members made one: a document in which each item says whose it is, whatever the
-//! members say.
+//! Any lists of two members made one: a document in which each item names its member, whatever the
+//! members send.
 //!
 //! Input: in the first line `table`, or anything else for lists; then a member's list in a line.
 
@@ -49,7 +49,7 @@ pub fn check(input: &[u8]) {
     }
     let document = merged.document();
     serde_json::from_slice::<IgnoredAny>(&document).expect("a document");
-    // What JSON has and not every reader takes passes as it is: half a surrogate pair, a number
+    // Parts that JSON has and some readers refuse pass as they are: half a surrogate pair, a number
     // beyond all floats.
     if let Ok(document) = serde_json::from_slice(&document) {
         hold(&document, is_table, &added);

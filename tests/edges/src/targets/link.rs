@@ -1,7 +1,7 @@
-//! Any frames on a link, from either end: what is asked for is a destination, what is refused fits
-//! a log, and when the link is over nothing counts as open.
+//! Any frames on a link, from either end: each requested stream has a destination, each refusal
+//! fits a log, and when the link is over nothing counts as open.
 //!
-//! Input: one byte for who listens, then frames: type, flags, stream, length, payload.
+//! Input: one byte for the listening end, then frames: type, flags, stream, length, payload.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

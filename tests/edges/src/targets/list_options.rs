@@ -34,7 +34,7 @@ pub const WORDS: &[&str] = &[
 pub fn check(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match ListOptions::from_query(Some(text)) {
-        // What is passed on to the hub says the same again.
+        // The options passed on to the hub parse to the same.
         Ok(options) => {
             let again = ListOptions::from_query(Some(&options.to_hub("", true))).expect("accepted before");
             assert!(again.selectors.matches_name("c1") || !options.selectors.matches_name("c1"));

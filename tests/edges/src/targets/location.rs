@@ -1,8 +1,8 @@
-//! Any redirect of a member: what is told to clients stays on the hub and below the proxy path, for
-//! browsers too.
+//! Any redirect of a member: the `Location` that clients get stays on the hub and below the proxy
+//! path, for browsers too.
 //!
-//! Input: one byte (bit 0: the member has a base path; the others choose in which dialect it was
-//! asked for), then `Location`.
+//! Input: one byte (bit 0: the member has a base path; the others choose the dialect of the
+//! request), then `Location`.
 
 mod browser;
 

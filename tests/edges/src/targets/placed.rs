@@ -114,7 +114,7 @@ fn all<T: DeserializeOwned>(list: &Value) -> Vec<T> {
     items.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
 }
 
-/// What is chosen, by groups, if it can be said.
+/// The chosen clusters, and their groups if they are known.
 fn chosen(input: &Input<'_>) -> (Vec<String>, Option<Vec<Vec<String>>>) {
     let outcome = schedule(input);
     let placement: &Prepared = input.placement;

@@ -49,8 +49,8 @@ pub fn check(input: &[u8]) {
     if login.password.expose_secret().is_empty() {
         return;
     }
-    // What is shown does not depend on it. (Looking for the password finds it by chance: `@proxy`
-    // is one, and stands before the host.)
+    // The shown URL does not depend on the password. (A search for the password finds it by chance:
+    // `@proxy` is one, and stands before the host.)
     let mut other = proxy.clone();
     let password = SecretString::from(format!("another {}", login.password.expose_secret()));
     other.credentials = Some(ProxyCredentials { user: login.user.clone(), password });

@@ -1,4 +1,4 @@
-//! Any kubeconfig that somebody else wrote into an object of the hub: a cluster that a gateway can
+//! Any kubeconfig that another client wrote into an object of the hub: a cluster that a gateway can
 //! use, or a refusal that repeats no credential.
 //!
 //! Input: the file.

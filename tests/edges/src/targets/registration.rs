@@ -1,6 +1,6 @@
-//! Any bytes said to a server by an agent, and to an agent by a server.
+//! Any bytes from an agent to a server, and from a server to an agent.
 //!
-//! Input: one byte for who listens, then what is said.
+//! Input: one byte for the listening end, then the bytes.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub fn check(input: &[u8]) {
         let Ok(applicant) = runtime.block_on(applicant(io, PATIENCE)) else { return };
         let Registration { agent, version, .. } = applicant.registration;
         assert!(is_name(&agent) && (1..=64).contains(&version.len()));
-        // What a listing, a log or a hub's review is given of it.
+        // The parts of it that listings, logs and a hub's reviews get.
         assert!(!version.contains(char::is_control));
     } else {
         let cluster = ClusterName::parse("north").expect("a name");

@@ -1,5 +1,5 @@
-//! Any answer of a hub to a review: nobody is let in but by a plain yes, and what callers read of
-//! any other repeats nothing of it.
+//! Any answer of a hub to a review: only a plain yes lets a caller in, and callers read nothing of
+//! any other answer.
 //!
 //! Input: the code in the first line, then the body.
 
@@ -35,7 +35,7 @@ pub const WORDS: &[&str] = &[
     "<html>",
 ];
 
-/// In whatever is for the log alone.
+/// In texts that are for the log alone.
 const CANARY: &str = "~secret~";
 
 pub fn check(input: &[u8]) {
@@ -43,10 +43,10 @@ pub fn check(input: &[u8]) {
     let code = std::str::from_utf8(&input[..at]).ok().and_then(|code| code.parse().ok());
     let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::CREATED);
     let body = input.get(at + 1..).unwrap_or_default();
-    // What is no UTF-8 in fields that nobody reads spoils nothing.
+    // Invalid UTF-8 in ignored fields spoils nothing.
     let said: Value = serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default();
     let is_answer = |kind: &str| {
-        // Go's clients take an answer without a kind for what they asked for, too.
+        // Go's clients also take an answer without a kind for the kind that they asked for.
         let is_kind = said["kind"].is_null() || said["kind"] == kind;
         !code.is_client_error() && !code.is_server_error() && is_kind && said["status"].is_object()
     };
@@ -68,8 +68,8 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Of an answer that is an error the code and the reason: of its Status, whose reasons are
-/// Kubernetes' words, or of its head if it has none. Of any other answer nothing.
+/// Of an error, the code and the reason: of its Status, whose reasons are Kubernetes' words, or of
+/// its head if it has none. Of any other answer nothing.
 fn told(text: &str, code: StatusCode, body: &[u8]) {
     let Some(told) = text.strip_prefix("the review on the hub failed: the hub answered ") else {
         assert!(!text.contains(CANARY), "{text}");

@@ -1,6 +1,5 @@
-//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the
-//! cluster's name, and cannot climb; for its member it has one label, whatever is percent-encoded
-//! in it.
+//! Any path and query: each proxied one has the canonical prefix, is reviewed under the cluster's
+//! name, and cannot climb; for its member it has one label, whatever is percent-encoded in it.
 //!
 //! Input: one byte for the method, then `path?query`.
 

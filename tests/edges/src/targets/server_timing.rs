@@ -1,4 +1,4 @@
-//! Any times of an agent or a tunnel-server: none, or what a stream's opening can have taken.
+//! Any times of an agent or a tunnel-server: none, or possible times of a stream's opening.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tunnel::Timing;
 pub const WORDS: &[&str] =
     &["dial", "agent", ";dur=", "0.412", "1e99", "NaN", "-1", "inf", ",", ";", " ", "=", "\"", "desc=", "4294967.295"];
 
-/// Longest that is told: microseconds in 32 bits.
+/// Longest reported time: microseconds in 32 bits.
 const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
 
 pub fn check(input: &[u8]) {

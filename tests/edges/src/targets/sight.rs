@@ -1,5 +1,5 @@
-//! Any answer of a member to a list, and any to a watch: an error, or what it says of each object,
-//! cut to what a name may have.
+//! Any answer of a member to a list, and any to a watch: an error, or the sight of each object, cut
+//! to the limit of a name.
 //!
 //! Input: the answer.
 

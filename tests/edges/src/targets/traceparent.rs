@@ -31,7 +31,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Longest state that is sent on, in bytes.
 const LONGEST_STATE: usize = 512;
-/// Where the flags are in version 00: after a version, a trace's id and a span's.
+/// Position of the flags in version 00: after a version, a trace's id and a span's.
 const FLAGS: usize = 2 + 1 + 32 + 1 + 16 + 1;
 
 pub fn check(input: &[u8]) {
@@ -48,7 +48,7 @@ pub fn check(input: &[u8]) {
         assert!(!is_exact(&parent), "{parent:?} was lost");
         return;
     };
-    // A hub's or member's collector would join others' spans by what is not like this.
+    // Otherwise, a hub's or member's collector would join others' spans.
     let (came, goes) = (ids(&headers[TRACEPARENT]), ids(&sent[TRACEPARENT]));
     assert!(came == goes && goes.is_some(), "{parent:?} went on as {:?}", sent[TRACEPARENT]);
     assert!(sent.get(TRACESTATE).is_none_or(|state| state.len() <= LONGEST_STATE));
@@ -57,7 +57,7 @@ pub fn check(input: &[u8]) {
     assert!(continued(&headers).is_none(), "one that comes twice says nothing");
 }
 
-/// In the form of version 00, which everybody has to continue, whatever its flags and the state
+/// In the form of version 00, which every party has to continue, whatever its flags and the state
 /// beside it are (Trace Context §3.2.2, §4.3).
 fn is_exact(value: &HeaderValue) -> bool {
     let flags = value.as_bytes().get(FLAGS..).filter(|_| value.len() == FLAGS + 2);

@@ -76,7 +76,7 @@ fn map(length: usize) -> usize {
     bytes
 }
 
-/// That so many entries fill at most.
+/// Most nodes that so many entries fill.
 fn nodes(entries: usize) -> usize {
     if entries <= MOST { 1 } else { entries / SPLIT }
 }

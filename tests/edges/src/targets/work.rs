@@ -1,8 +1,8 @@
 //! Any `ManifestWork`, with any object of a member and any role there: each manifest is read in its
-//! place, a request is of the object that it names, and a status is read as it was written.
+//! place, a request is about the object that it names, and a status reads as it was written.
 //!
-//! Input: changes of a good work, `/object/work`, of what a member has, `/object/member`, and of a
-//! role there, `/object/role` (`sources::changed`).
+//! Input: changes of a good work, `/object/work`, of the member's object, `/object/member`, and of
+//! a role there, `/object/role` (`sources::changed`).
 
 use delivery::executor::{self, rules_of};
 use delivery::manifests::{self, Lookup, Manifest, Resource};
@@ -54,7 +54,7 @@ pub const WORDS: &[&str] = &[
     "0",
 ];
 
-/// What only the API server sets.
+/// Fields that only the API server sets.
 const NOT_WANTED: [&str; 4] = ["uid", "resourceVersion", "managedFields", "ownerReferences"];
 
 fn good() -> Value {

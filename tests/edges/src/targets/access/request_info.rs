@@ -1,7 +1,7 @@
 //! `RequestInfoFactory.NewRequestInfo` (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`),
-//! line by line, of what Go's `net/http` makes of a request's target.
+//! line by line, on a request's target as Go's `net/http` parses it.
 
-/// What Kubernetes knows of a request.
+/// Kubernetes' reading of a request.
 #[derive(Debug, Default)]
 pub struct Info {
     pub is_resource: bool,
@@ -111,15 +111,15 @@ fn unescape(text: &str, in_query: bool) -> Option<String> {
 // === impl Info ===
 
 impl Info {
-    /// Whether `fieldSelector` may select the one object `name`: a bound, since what options decode
-    /// is `k8s.io/apimachinery`'s, and compared beside the real one elsewhere.
+    /// Whether `fieldSelector` may select the one object `name`: a bound, since
+    /// `k8s.io/apimachinery` decodes the options, which another test compares with the real one.
     pub fn may_select(&self, name: &str) -> bool {
         self.selecting.iter().any(|term| {
             term.strip_prefix("metadata.name").is_some_and(|rest| unescaped(rest.trim_start_matches('=')) == name)
         })
     }
 
-    /// Whether `other` asks for the same to be done to the same.
+    /// Whether `other` asks for the same operation on the same object.
     pub fn same_object(&self, other: &Self) -> bool {
         let about = |info: &Self| {
             [&info.verb, &info.group, &info.version, &info.namespace, &info.resource, &info.subresource, &info.name]
@@ -161,7 +161,7 @@ fn terms(selector: &str) -> Vec<String> {
     terms
 }
 
-/// `fields.UnescapeValue`, of what it takes.
+/// `fields.UnescapeValue`, for the values that it accepts.
 fn unescaped(value: &str) -> String {
     let mut characters = value.chars();
     std::iter::from_fn(|| {
