@@ -77,7 +77,7 @@ impl Collector {
         Self::listening((Ipv4Addr::LOCALHOST, 0).into(), answers).await
     }
 
-    /// Where it is expected; answers every export.
+    /// At a known address; answers every export.
     pub async fn at(address: SocketAddr) -> Self {
         let gate = Gate::new();
         gate.open();
@@ -188,7 +188,7 @@ impl Span {
         Duration::from_nanos(self.end - self.start)
     }
 
-    /// Whether it began and ended while `outer` was under way.
+    /// Whether it began and ended within `outer`.
     pub fn is_within(&self, outer: &Self) -> bool {
         outer.start <= self.start && self.end <= outer.end
     }

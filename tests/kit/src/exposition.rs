@@ -1,4 +1,4 @@
-//! What programs report of themselves, in Prometheus' text format.
+//! Metrics of programs, in Prometheus' text format.
 
 use std::iter::Sum;
 use std::str::FromStr;

@@ -35,9 +35,9 @@ pub const HEADER_TABLE_SIZE: u8 = 1;
 pub const MAX_CONCURRENT_STREAMS: u8 = 3;
 pub const INITIAL_WINDOW_SIZE: u8 = 4;
 pub const MAX_FRAME_SIZE: u8 = 5;
-/// What a client says first (RFC 9113 section 3.4).
+/// The first bytes of a client (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What a PING carries.
+/// Payload of a PING.
 const OPAQUE: &[u8; 8] = b"settled?";
 
 /// A frame as it was received.
@@ -154,8 +154,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         self.io.flush().await
     }
 
-    /// Waits until the other side has taken in everything sent so far, which it shows by answering
-    /// a PING after it. What it sent before that answer is lost.
+    /// Waits until the other side has read everything sent so far, which it shows by answering a
+    /// PING after it. Frames received before that answer are lost.
     pub async fn settled(&mut self) -> io::Result<()> {
         self.send(PING, 0, 0, OPAQUE).await?;
         loop {
@@ -168,7 +168,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         }
     }
 
-    /// Reads on, whatever comes, for as long as the other side keeps the connection.
+    /// Reads and ignores all frames for as long as the other side keeps the connection.
     pub async fn ignore(&mut self) -> io::Result<()> {
         loop {
             self.read().await?;

@@ -1,8 +1,8 @@
 //! Attacks on an HTTP/2 connection, a table: what one client can do to a server that serves many.
 //!
-//! Each row is frames of one client, and what it may get for them: an answer that says why, or the
-//! end of its own stream or connection. What it must not do, disturb others, is for the test to
-//! see, which knows the others.
+//! Each row has the frames of one client, and the permitted outcomes: an answer with the reason, or
+//! the end of its own stream or connection. It must not disturb others, which the test has to
+//! check: it knows the others.
 
 mod bodies;
 mod floods;
@@ -15,16 +15,16 @@ use std::pin::Pin;
 
 use crate::frames::Wire;
 
-/// What an attacker may get.
+/// A permitted outcome of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The answer of whoever is behind: nothing is wrong with it.
+    /// The answer of the server behind: nothing is wrong with it.
     Passed,
     /// This status, with this in its text.
     Told(u16, &'static str),
     /// The end of its own stream alone.
     Reset,
-    /// The end of its own connection, by a GOAWAY whose code says why.
+    /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
     /// The same without a word: nothing more is read of it, so that no answer waits for it to read.
     Dropped,
@@ -32,7 +32,7 @@ pub enum Expected {
     Nothing,
 }
 
-/// What an attacker got.
+/// The outcome of an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Answered {
@@ -53,7 +53,7 @@ pub struct Row {
     pub name: &'static str,
     /// A hub can be made to send it, by its users, on the connection that it has for all of them.
     pub by_hub: bool,
-    /// What our server answers, any of these.
+    /// Our server's outcome, any of these.
     pub expected: &'static [Expected],
     pub attack: for<'a> fn(&'a mut Wire) -> Attacking<'a>,
 }
@@ -67,8 +67,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Whether this is one of what a row expects. `is_served` knows the statuses and texts of
-    /// whoever is behind.
+    /// Whether this is one of the outcomes that a row expects. `is_served` knows the statuses and
+    /// texts of the server behind.
     pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16, &str) -> bool) -> bool {
         expected.iter().any(|expected| match (expected, self) {
             (Expected::Passed, Self::Answered { status, text }) => is_served(*status, text),
@@ -81,7 +81,7 @@ impl Outcome {
         })
     }
 
-    /// How `stream` ended, or its connection.
+    /// The end of `stream`, or of its connection.
     async fn of(wire: &mut Wire, stream: u32) -> Self {
         let seen = wire.outcome(stream).await;
         match (seen.status, seen.reset) {
@@ -93,7 +93,7 @@ impl Outcome {
         }
     }
 
-    /// What became of the connection.
+    /// The fate of the connection.
     async fn of_connection(wire: &mut Wire) -> Self {
         if wire.answers_ping().await { Self::Nothing } else { Self::Ended(wire.goodbye()) }
     }

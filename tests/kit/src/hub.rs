@@ -3,7 +3,7 @@
 //!
 //! It is strict where a real hub is (bearer token, the resourceName-restricted Role of the
 //! ConfigMap, expired resourceVersions) and lets the test decide everything a cluster's state
-//! would: who is who, who may what, what fails.
+//! would: identities, rights, failures.
 
 mod api;
 mod authentication;
@@ -190,13 +190,13 @@ impl FakeHub {
         self.hub.reviews.remove_token(token);
     }
 
-    /// Answers `SubjectAccessReview`s by a function of their `spec`. Until set, nobody may do
-    /// anything.
+    /// Answers `SubjectAccessReview`s by a function of their `spec`. Until set, every user is
+    /// denied everything.
     pub fn on_access(&self, decide: impl Fn(&Value) -> Decision + Send + Sync + 'static) {
         self.hub.reviews.on_access(decide);
     }
 
-    /// Allows everything to everybody.
+    /// Allows everything to every user.
     pub fn allow_all(&self) {
         self.on_access(|_| Decision::allow());
     }
@@ -277,7 +277,7 @@ impl FakeHub {
         self.hub.store.compact();
     }
 
-    /// Closes every open connection in the middle of whatever it does.
+    /// Closes every open connection, even in mid-request.
     pub fn close_connections(&self) {
         self.server.close_connections();
     }

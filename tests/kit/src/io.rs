@@ -72,7 +72,7 @@ impl<T> Faulty<T> {
         self
     }
 
-    /// Ends the stream after `bytes` were read, whatever the other side still has to say.
+    /// Ends the stream after `bytes` were read, even if the other side sends more.
     #[must_use]
     pub fn close_reads_after(mut self, bytes: u64) -> Self {
         self.end_of_reads = Some(bytes);

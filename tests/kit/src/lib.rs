@@ -1,8 +1,8 @@
-//! What tests stand on: a throw-away PKI, a scripted member, a hub that answers the few calls a
-//! gateway makes, adversarial IO, and clients that let a test hold every knob of the protocol.
+//! The environment of tests: a throw-away PKI, a scripted member, a hub that answers the few calls
+//! a gateway makes, adversarial IO, and clients that let a test hold every knob of the protocol.
 //!
 //! Everything listens on 127.0.0.1:0, stops when dropped, waits for a bounded time only, and panics
-//! with a sentence that says what was awaited: a panic here is a failed test.
+//! with a sentence that names what it awaited: a panic here is a failed test.
 
 pub mod client;
 #[cfg(feature = "collector")]

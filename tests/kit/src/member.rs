@@ -1,7 +1,7 @@
-//! A member API server that does what a test tells it to and remembers everything it was asked.
+//! A scripted member API server that records every request.
 //!
 //! Replies are scripted by path. Every request is recorded as it came, from its head to its end:
-//! what was read of the body, and whether the answer was taken whole or the caller went away first.
+//! the read part of the body, and whether the answer was taken whole or the caller went away first.
 
 mod black_hole;
 mod body;
@@ -35,13 +35,13 @@ use self::record::{Exchange, Log, REMEMBERED};
 use crate::pki::{ALPN_BOTH, Authority, ClientAuth, Leaf, server_config};
 use crate::server::{Body, Connection, Server};
 
-/// Streams one path may have open before anybody called [`Streams::next`]; further requests
-/// get 503.
+/// Streams one path may have open before the first call of [`Streams::next`]; further requests get
+/// 503.
 const WAITING_STREAMS: usize = 1024;
 
 type Script = Arc<dyn Fn(&Recorded) -> Reply + Send + Sync>;
 
-/// How a fake member listens. Start from `MemberOptions::default()`.
+/// Options of a fake member's listener. Start from `MemberOptions::default()`.
 #[derive(Clone, Debug)]
 pub struct MemberOptions {
     /// Protocols offered, best first; none when empty (then HTTP/1.1 is spoken).
@@ -58,7 +58,7 @@ pub struct MemberOptions {
     pub require_client_certificate: bool,
     /// Replaces everything above about TLS, `alpn` included.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Where to listen; a fixed port lets a member come back where it was.
+    /// The listener's address; a fixed port lets a member come back where it was.
     pub address: SocketAddr,
     /// Requests remembered; the oldest are forgotten first, the count goes on.
     pub remembered: usize,
@@ -110,7 +110,7 @@ impl MemberOptions {
 // === impl FakeMember ===
 
 impl FakeMember {
-    /// Starts a member that answers 404 to everything, until told otherwise.
+    /// Starts a member that answers 404 to everything, until it is scripted.
     pub async fn start(options: MemberOptions) -> Self {
         let authority = options.authority.clone().unwrap_or_else(|| Arc::new(Authority::new("member-ca")));
         let log = Arc::new(Log::of(options.remembered));
@@ -194,7 +194,7 @@ impl FakeMember {
         self.state.log.recorded()
     }
 
-    /// How many requests were seen: zero is what every refusal must leave here.
+    /// Number of received requests: zero is what every refusal must leave here.
     pub fn request_count(&self) -> usize {
         self.state.log.count()
     }
@@ -231,7 +231,7 @@ impl FakeMember {
         self.server.goaway();
     }
 
-    /// Closes every open connection in the middle of whatever it does.
+    /// Closes every open connection, even in mid-request.
     pub fn close_connections(&self) {
         self.server.close_connections();
     }

@@ -1,5 +1,5 @@
-//! How much of the machine others take: a time is a measure of the program only where nothing else
-//! runs.
+//! How much of the machine other processes take: a time is a measure of the program only where
+//! nothing else runs.
 
 use std::collections::HashMap;
 use std::{fs, io};
@@ -13,7 +13,7 @@ pub struct Moment {
     own: u64,
 }
 
-/// What a process took, and whose child it is.
+/// Processor time of a process, and its parent.
 struct Process {
     parent: u32,
     ticks: u64,
@@ -22,7 +22,7 @@ struct Process {
 // === impl Moment ===
 
 impl Moment {
-    /// What has been taken until now.
+    /// The processor time until now.
     pub fn now() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
         let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
@@ -44,7 +44,7 @@ impl Moment {
     }
 }
 
-/// Those that ended are in the count of whoever waited for them.
+/// Ended processes are in the count of the parent that waited for them.
 fn own() -> io::Result<u64> {
     let processes: HashMap<u32, Process> = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())

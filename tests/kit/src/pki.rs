@@ -53,7 +53,7 @@ pub struct Issued {
     pub chain_der: Vec<CertificateDer<'static>>,
 }
 
-/// Where [`Issued::write_to`] put its files.
+/// The files written by [`Issued::write_to`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PemFiles {
     /// Certificate chain, PEM.
@@ -74,7 +74,7 @@ impl Authority {
         Self { params, key, certificate_der: der.clone(), intermediates: Vec::new(), root_der: der }
     }
 
-    /// An authority below this one. Chains of what it issues carry its certificate.
+    /// An authority below this one. Chains that it issues carry its certificate.
     #[must_use]
     pub fn intermediate(&self, common_name: &str) -> Self {
         let params = authority_params(common_name);
@@ -106,7 +106,7 @@ impl Authority {
         &self.certificate_der
     }
 
-    /// The root above this authority (itself, for a root), PEM: what a peer has to trust.
+    /// The root above this authority (itself, for a root), PEM: a peer has to trust it.
     pub fn root_pem(&self) -> String {
         pem("CERTIFICATE", &self.root_der)
     }

@@ -1,9 +1,9 @@
-//! TCP ports for programs that cannot be asked to choose one themselves, for servers that come back
-//! where they were, and for places where nobody listens.
+//! TCP ports for programs that cannot choose one themselves, for servers that come back where they
+//! were, and for places without a listener.
 //!
 //! They are below the range from which the system takes ports for outgoing connections and for port
-//! 0 (32768 on Linux), so that nobody takes one while it is not listened on: in a test run
-//! thousands of connections come and go each second. Starting at a place that depends on the
+//! 0 (32768 on Linux), so that no other process takes one while it is not listened on: in a test
+//! run thousands of connections come and go each second. Starting at a place that depends on the
 //! process makes two runs side by side unlikely to meet.
 
 use std::sync::atomic::{AtomicU16, Ordering};

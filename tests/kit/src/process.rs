@@ -1,4 +1,4 @@
-//! A program as a child process whose log a test reads.
+//! A program as a child process, with its log for the test.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-/// How long a process may take to say or do what is awaited.
+/// How long a process may take to log or do what is awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Lines of a pipe that are kept for a test that does not read them yet.
 const MAX_LINES: usize = 10_000;
@@ -33,7 +33,7 @@ impl LoggedProcess {
         self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no log line {awaited:?}"))
     }
 
-    /// The lines that nobody has read yet: for the message of a test that failed.
+    /// The unread lines: for the message of a test that failed.
     pub fn unread_lines(&self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
@@ -53,7 +53,7 @@ impl LoggedProcess {
         parsed(&self.text_with(part))
     }
 
-    /// As [`LoggedProcess::line_with`], of a line that need not be JSON: what is said before there
+    /// As [`LoggedProcess::line_with`], of a line that need not be JSON: text printed before there
     /// is a log.
     pub fn text_with(&self, part: &str) -> String {
         loop {

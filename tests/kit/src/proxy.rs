@@ -1,8 +1,8 @@
 //! Fake forward proxies: HTTP `CONNECT`, the same inside TLS, and SOCKS5.
 //!
-//! They resolve every name to 127.0.0.1, so that a test sees who resolved it, record what they were
-//! asked for, and insist on credentials if given some. Dropping one ends its listener and all that
-//! goes through it.
+//! They resolve every name to 127.0.0.1, so that a test sees which side resolved it, record their
+//! requests, and insist on credentials if given some. Dropping one ends its listener and all
+//! connections through it.
 
 mod http;
 mod socks;
@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::pki::{ALPN_BOTH, Authority, ClientAuth, Leaf, server_config};
 use crate::wait::AbortOnDrop;
 
-/// How a proxy is spoken to.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyKind {
     Http,
@@ -30,7 +30,7 @@ pub enum ProxyKind {
     Socks5,
 }
 
-/// What a proxy is like. The default is open to everybody and connects where it is asked to.
+/// Options of a proxy. The default is open to every client and connects to any destination.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyOptions {
     /// User and password to insist on.
@@ -41,7 +41,7 @@ pub struct ProxyOptions {
     pub silent: bool,
 }
 
-/// What one client asked for.
+/// The request of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// `host:port`, as the client wrote it.
@@ -68,7 +68,7 @@ struct Shared {
     refuses: AtomicBool,
 }
 
-/// A client after its greeting: what it wants, and what it said of itself.
+/// A client after its greeting: its destination, and its credentials.
 struct Request {
     destination: String,
     credentials: Option<(String, String)>,
@@ -86,7 +86,7 @@ struct Serving {
 // === impl FakeProxy ===
 
 impl FakeProxy {
-    /// A proxy that is open to everybody.
+    /// A proxy that is open to every client.
     pub async fn start(kind: ProxyKind) -> Self {
         Self::with(kind, ProxyOptions::default()).await
     }
@@ -154,7 +154,7 @@ async fn accept(listener: TcpListener, serving: Serving, cut: watch::Receiver<u3
                 cut.mark_unchanged();
                 connections.spawn(async move {
                     tokio::select! {
-                        // How a client leaves is the client's business.
+                        // The way it leaves is the client's business.
                         _ = serving.connection(tcp) => {}
                         _ = cut.changed() => {}
                     }
@@ -192,7 +192,7 @@ impl Serving {
         self.forward(stream, request, http::GRANTED, http::UNREACHABLE).await
     }
 
-    /// Connects to what is asked for, answers, and copies until either side ends.
+    /// Connects to the requested destination, answers, and copies until either side ends.
     async fn forward<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         mut client: S,

@@ -28,7 +28,7 @@ use self::connection::{Orders, Serving};
 pub use self::peer::Peer;
 use crate::wait::AbortOnDrop;
 
-/// What a handler knows about the connection a request came on.
+/// Facts about the connection of a request, for its handler.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Counted from 0 in order of acceptance.
@@ -111,7 +111,7 @@ impl Server {
         self.control.send_modify(|control| control.goaway += 1);
     }
 
-    /// Closes every open connection in the middle of whatever it does.
+    /// Closes every open connection, even in mid-request.
     pub(crate) fn close_connections(&self) {
         self.control.send_modify(|control| control.close += 1);
     }

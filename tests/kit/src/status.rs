@@ -1,4 +1,4 @@
-//! What a Kubernetes API server says when something went wrong.
+//! A Kubernetes API server's answer to a failure.
 
 use serde_json::{Value, json};
 

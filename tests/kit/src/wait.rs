@@ -1,7 +1,6 @@
-//! Bounded waiting: on conditions, on events, on gates. Nobody in a test sleeps for a while and
-//! hopes.
+//! Bounded waiting: on conditions, on events, on gates. No test sleeps for a while and hopes.
 //!
-//! Every wait ends within a limit, by panicking with what was awaited and where. The limits are
+//! Every wait ends within a limit, by panicking with what it awaited and where. The limits are
 //! tokio time. In a test with paused time the clock jumps ahead whenever all tasks are idle, also
 //! while a real socket is about to become readable, so paused time and the servers of this kit do
 //! not go together.
@@ -18,17 +17,17 @@ use tokio::task::JoinHandle;
 
 use crate::ports;
 
-/// How long the kit's own waits last: long enough for a loaded machine, short enough to fail a test
-/// by itself. What has to come before some timer of the program's needs a limit of its own.
+/// Length of the kit's own waits: long enough for a loaded machine, short enough to fail a test by
+/// itself. An event that has to come before a timer of the program needs a limit of its own.
 pub const WAIT: Duration = Duration::from_secs(20);
 
 /// Runs of [`timely`].
 const RUNS: usize = 3;
 
-/// How often [`eventually`] looks.
+/// How often [`eventually`] checks.
 const POLL: Duration = Duration::from_millis(5);
 
-/// "Something changed", for waiters that look for themselves what it was.
+/// "Something changed", for waiters that check themselves.
 #[derive(Debug)]
 pub struct Signal(watch::Sender<()>);
 
@@ -111,8 +110,8 @@ pub fn timely(limit: Duration, what: impl Display, mut run: impl AsyncFnMut() ->
     }
 }
 
-/// A TCP port of 127.0.0.1 that nobody listened on a moment ago, and that the system gives to
-/// nobody by itself.
+/// A TCP port of 127.0.0.1 that was free a moment ago, and that the system does not give out by
+/// itself.
 ///
 /// For tests about refused connections, servers that come back where they were, and programs that
 /// cannot be given a listener. Everything else binds port 0.
@@ -128,7 +127,7 @@ pub async fn free_port() -> u16 {
 // === impl Signal ===
 
 impl Signal {
-    /// A signal nobody has given yet.
+    /// A signal that was not given yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(()))
     }
@@ -168,7 +167,7 @@ impl Gate {
         Self(watch::Sender::new(false))
     }
 
-    /// Lets everybody through, now and later.
+    /// Lets all waiters through, now and later.
     pub fn open(&self) {
         self.0.send_replace(true);
     }

@@ -30,7 +30,7 @@ pub enum H1Error {
     /// The server closed the connection in the middle of a body.
     #[error("the body was cut after {0} bytes")]
     Truncated(usize),
-    /// What came is not HTTP/1.1.
+    /// The received bytes are not HTTP/1.1.
     #[error("malformed response: {0}")]
     Malformed(String),
 }
@@ -171,8 +171,8 @@ impl H1Connection {
     }
 
     /// Sends an upgrade request and reads the head of its response. After a 101 this connection is
-    /// the upgraded byte stream: [`H1Connection::read`] starts with what came together with the
-    /// head.
+    /// the upgraded byte stream: [`H1Connection::read`] starts with the bytes that came together
+    /// with the head.
     pub async fn upgrade(
         &mut self,
         method: &str,
@@ -224,7 +224,7 @@ impl H1Connection {
         within(WAIT, "room to close", self.io.shutdown()).await
     }
 
-    /// The byte stream, and what was received but not consumed.
+    /// The byte stream, and the received bytes that were not consumed.
     pub fn into_parts(self) -> (BoxedIo, Bytes) {
         (self.io, self.buffer.freeze())
     }

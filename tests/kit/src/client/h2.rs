@@ -132,7 +132,7 @@ impl H2Connection {
         Ok(H2Exchange { upload, response })
     }
 
-    /// How many streams the server allows at once, as announced so far.
+    /// Number of streams that the server allows at once, as announced so far.
     pub fn max_streams(&self) -> usize {
         self.sender.current_max_send_streams()
     }

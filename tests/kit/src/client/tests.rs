@@ -1,4 +1,4 @@
-//! What the clients judge by themselves: framing, ALPN, plain connections.
+//! The clients' own judgements: framing, ALPN, plain connections.
 
 use tokio::io::{AsyncWriteExt as _, duplex};
 

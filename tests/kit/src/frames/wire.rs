@@ -1,5 +1,5 @@
-//! A client's connection of which every frame is kept apart by stream: what is said on one is not
-//! lost while another is waited for.
+//! A client's connection that keeps frames apart by stream: those of one are not lost while the
+//! test waits for another.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +19,7 @@ const WINDOW: u32 = 64 << 20;
 /// Bytes in one write, so that the peer's answers to them are read before there are many.
 const BATCH: usize = 64 << 10;
 
-/// What of a server a test asks for: paths with their queries.
+/// Paths of a server, with their queries, that a test requests.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Answered at once.
@@ -32,7 +32,7 @@ pub struct Places {
     pub upload: String,
 }
 
-/// What came on one stream.
+/// The frames of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Of the first head that is not interim; 0 if it was not understood.
@@ -48,7 +48,7 @@ pub struct Seen {
 /// One HTTP/2 connection that sends the same header lines with each request.
 pub struct Wire {
     frames: Frames<BoxedIo>,
-    /// Where requests go.
+    /// Targets of requests.
     pub places: Places,
     lines: Vec<(String, String)>,
     next_stream: u32,
@@ -111,14 +111,14 @@ impl Wire {
                 return false;
             }
             if within(WAIT, "room for frames", self.frames.send_all(part)).await.is_err() {
-                // What it said before that may still be there.
+                // Its earlier frames may still be there.
                 self.until("the end of the connection", |_| false).await;
             }
         }
         !self.over
     }
 
-    /// Whether the peer still answers: it has then taken in what was sent before.
+    /// Whether the peer still answers: it has then read everything sent before.
     pub async fn answers_ping(&mut self) -> bool {
         let pongs = self.pongs;
         self.send(&encode(PING, 0, 0, b"settled?")).await && {
@@ -137,7 +137,7 @@ impl Wire {
         within(WAIT, what, reading).await;
     }
 
-    /// What came on `stream` until it was over, or the connection, or nothing came for long.
+    /// The frames of `stream`, once it or the connection is over, or nothing came for long.
     pub async fn outcome(&mut self, stream: u32) -> Seen {
         let reading = async {
             while !self.over && !self.seen(stream).is_some_and(Seen::is_over) {
@@ -148,12 +148,12 @@ impl Wire {
         self.seen(stream).cloned().unwrap_or_default()
     }
 
-    /// What came on `stream` so far.
+    /// The frames of `stream` so far.
     pub fn seen(&self, stream: u32) -> Option<&Seen> {
         self.streams.get(&stream)
     }
 
-    /// Forgets what came on `stream` of its body.
+    /// Takes the body of `stream` so far.
     pub fn take(&mut self, stream: u32) -> Vec<u8> {
         self.streams.get_mut(&stream).map(|seen| std::mem::take(&mut seen.body)).unwrap_or_default()
     }

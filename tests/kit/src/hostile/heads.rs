@@ -170,7 +170,7 @@ async fn bytewise(wire: &mut Wire, most: usize) -> Outcome {
     Outcome::of(wire, stream).await
 }
 
-/// CVE-2024-27316 and its like: CONTINUATION until somebody has enough.
+/// CVE-2024-27316 and its like: CONTINUATION until one side gives up.
 async fn endless(wire: &mut Wire, part: Vec<u8>) -> Outcome {
     const FRAMES: usize = 20_000;
     let target = wire.places.quick.clone();

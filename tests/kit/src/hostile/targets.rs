@@ -1,4 +1,4 @@
-//! Targets: their length, and what they ask for by the thousand.
+//! Targets: their length, and their lookups by the thousand.
 
 use super::{Expected, Outcome, Row};
 use crate::frames::Wire;

@@ -1,4 +1,4 @@
-//! The hub's request path: authenticate, count, fail if told to, answer.
+//! The hub's request path: authenticate, count, fail if ordered to, answer.
 
 mod objects;
 
@@ -117,7 +117,7 @@ impl Hub {
         json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     }
 
-    /// Lets happen what the test ordered.
+    /// Carries out the fault that the test ordered.
     async fn fault(&self, fault: Option<Fault>) -> Result<(), Refusal> {
         match fault {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! The ConfigMap from which a gateway learns whom the hub trusts
+//! The ConfigMap with the CAs and front-proxy settings of the hub's clients, which a gateway reads
 //! (`extension-apiserver-authentication`).
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Fault;
 
-/// What a hub's review may be padded by before nobody reads on.
+/// Padding of a hub's review, beyond every limit of a reader.
 const HUGE: usize = 100 << 20;
 
 fn page(code: u16, text: &'static str) -> Fault {
@@ -16,14 +16,14 @@ fn json_answer(code: u16, body: &Value) -> Fault {
     Fault::Answer(code, "application/json", body.to_string().into())
 }
 
-/// A review in which everything is permitted to everybody.
+/// A review in which everything is permitted to every user.
 fn review(group: &str, kind: &str) -> Value {
     let user = json!({"username": "root", "groups": ["system:masters"]});
     json!({"apiVersion": format!("{group}.k8s.io/v1"), "kind": kind, "spec": {},
         "status": {"authenticated": true, "allowed": true, "user": user}})
 }
 
-/// What a hub on a bad day, or what stands before it, answers to reviews of `kind` in `group`: no
+/// Answers to reviews of `kind` in `group` from a hub on a bad day, or from a proxy before it: no
 /// answer permits anything. `other` is another kind of review.
 pub fn review_faults(group: &str, kind: &str, other: &str) -> Vec<(&'static str, Fault)> {
     let mut padded = review(group, kind);

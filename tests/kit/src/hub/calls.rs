@@ -34,7 +34,7 @@ pub enum Call {
     Other,
 }
 
-/// What happens to a call instead of its answer.
+/// An outcome of a call instead of its answer.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// A Status with this code.
@@ -71,7 +71,7 @@ struct State {
 // === impl Calls ===
 
 impl Calls {
-    /// Counts a call; returns what is to go wrong with it.
+    /// Counts a call; returns the fault ordered for it.
     pub(super) fn enter(&self, call: Call, request: String) -> Option<Fault> {
         let mut state = self.state.lock();
         *state.counts.entry(call).or_default() += 1;

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::selector::{FieldSelector, LabelSelector};
 
-/// How long a watch lasts when the caller does not say (kube-apiserver: between 30 and 60 minutes).
+/// Length of a watch whose caller names none (kube-apiserver: between 30 and 60 minutes).
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
-/// What the objects of this hub can be selected by besides name and namespace.
+/// Fields by which the objects of this hub can be selected, besides name and namespace.
 const NO_FIELDS: &[&str] = &[];
 
 /// List options. An unknown parameter is ignored, as a real hub does.

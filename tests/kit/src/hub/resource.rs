@@ -20,7 +20,7 @@ pub enum Resource {
     ManagedClusters,
 }
 
-/// What a path addresses.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// All objects, of one namespace if given.

@@ -1,4 +1,4 @@
-//! TokenReview and SubjectAccessReview: who is who and who may what, as the test says.
+//! TokenReview and SubjectAccessReview: identities and rights, as the test says.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;

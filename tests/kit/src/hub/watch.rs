@@ -30,7 +30,7 @@ pub(super) struct Watches {
     open: Arc<Mutex<HashMap<Resource, usize>>>,
     signal: Arc<Signal>,
     orders: watch::Sender<Orders>,
-    /// What changes of a resource wait for.
+    /// Gates for which changes of a resource wait.
     gates: Mutex<HashMap<Resource, Gate>>,
 }
 
@@ -178,8 +178,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What a change looks like through the caller's filter: an object that stops matching was
-    /// deleted.
+    /// A change as seen through the caller's filter: an object that stops matching was deleted.
     fn seen(&self, change: Change) -> Option<(&'static str, Value)> {
         let matching = |object: Option<Value>| object.filter(|object| self.query.filter.matches(object));
         match (matching(change.before), matching(change.after)) {

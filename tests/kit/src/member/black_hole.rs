@@ -32,7 +32,7 @@ impl BlackHole {
         Self::at((Ipv4Addr::LOCALHOST, 0).into()).await
     }
 
-    /// As [`BlackHole::start`], at a loopback address of either family that nobody listens on.
+    /// As [`BlackHole::start`], at a free loopback address of either family.
     pub async fn at(address: SocketAddr) -> Self {
         let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }.expect("a socket");
         socket.bind(address).expect("nobody listens there");
@@ -46,7 +46,7 @@ impl BlackHole {
         Self { address, _listener: listener, _queue: queue }
     }
 
-    /// Where connecting hangs.
+    /// The address at which connecting hangs.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

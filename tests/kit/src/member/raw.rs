@@ -35,7 +35,7 @@ pub struct RawMember {
     _task: AbortOnDrop,
 }
 
-/// What one connection brought so far.
+/// One connection so far.
 #[derive(Clone, Debug, Default)]
 pub struct RawConnection {
     /// Everything received (inside TLS, once a script did [`Act::Tls`]), at most 8 MiB.
@@ -102,12 +102,12 @@ impl RawMember {
         self.authority.root_pem()
     }
 
-    /// What every connection brought so far, in order of acceptance.
+    /// All connections so far, in order of acceptance.
     pub fn connections(&self) -> Vec<RawConnection> {
         self.shared.connections.lock().clone()
     }
 
-    /// How many connections were accepted.
+    /// Number of accepted connections.
     pub fn connection_count(&self) -> usize {
         self.shared.connections.lock().len()
     }

@@ -1,5 +1,5 @@
-//! What the member remembers of each request: the head as received, what was read of the body, and
-//! how it ended.
+//! The member's record of each request: the head as received, the read part of the body, and the
+//! end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) const REMEMBERED: usize = 16 << 10;
 /// Bytes of one request body kept; further bytes are read and counted only.
 const MAX_BODY_KEPT: usize = 8 << 20;
 
-/// One request as the member saw it. Clones share what is learned later: body and ending.
+/// One request as the member saw it. Clones share what becomes known later: body and ending.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Counted from 0 in order of arrival.
@@ -120,12 +120,12 @@ impl Recorded {
         self.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
     }
 
-    /// What the script read of the body so far (at most 8 MiB are kept).
+    /// The part of the body that the script read so far (at most 8 MiB are kept).
     pub fn body(&self) -> Bytes {
         self.progress.lock().body.clone().freeze()
     }
 
-    /// How many body bytes the script read so far.
+    /// Number of body bytes that the script read so far.
     pub fn body_bytes(&self) -> u64 {
         self.progress.lock().body_bytes
     }

@@ -19,14 +19,14 @@ use crate::wait::{Gate, WAIT, within};
 /// Pieces of a stream that may wait for the caller to read them.
 const PIECES: usize = 16;
 
-/// What runs on the byte stream after a 101.
+/// Serves the byte stream after a 101.
 type Upgrader = Box<dyn FnOnce(TokioIo<Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// What the member does with one request.
+/// The member's reply to one request.
 pub enum Reply {
     /// Reads the request body to its end, then answers whole, with `Content-Length`.
     Full(StatusCode, HeaderMap, Bytes),
-    /// Answers at once by what comes through the channel, reading the request body meanwhile. The
+    /// Answers at once with the pieces from the channel, reading the request body meanwhile. The
     /// stream ends with the channel.
     Stream(StatusCode, HeaderMap, mpsc::Receiver<Piece>),
     /// Answers 200 at once and sends the request body (and trailers) back as it comes.
@@ -65,7 +65,7 @@ impl Reply {
         Self::Full(code(status), header_map(headers), body.into())
     }
 
-    /// Answers by what the sender sends.
+    /// Answers with the sender's pieces.
     pub fn stream(status: u16, headers: &[(&str, &str)]) -> (StreamSender, Self) {
         let (sender, receiver) = mpsc::channel(PIECES);
         (StreamSender(sender), Self::Stream(code(status), header_map(headers), receiver))

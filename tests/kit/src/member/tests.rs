@@ -1,4 +1,4 @@
-//! The member does what its script says and remembers what it was asked, over both protocols.
+//! The member follows its script and records its requests, over both protocols.
 
 use http::{Method, Version};
 use serde_json::json;

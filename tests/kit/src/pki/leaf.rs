@@ -14,7 +14,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::der;
 
-/// What a certificate may be used for (extended key usage, RFC 5280 section 4.2.1.12).
+/// A permitted use of a certificate (extended key usage, RFC 5280 section 4.2.1.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
     /// `serverAuth`.

@@ -17,7 +17,7 @@ pub const ALPN_H2: &[&str] = &["h2"];
 /// HTTP/1.1 only.
 pub const ALPN_H1: &[&str] = &["http/1.1"];
 
-/// Whom a client trusts.
+/// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
     /// Certificates below this authority's root.
@@ -28,7 +28,7 @@ pub enum Trust<'a> {
     Anyone,
 }
 
-/// What a server asks of its clients.
+/// A server's demand of client certificates.
 #[derive(Clone, Copy, Debug)]
 pub enum ClientAuth<'a> {
     /// No certificate is requested.

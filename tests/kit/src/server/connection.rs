@@ -1,5 +1,5 @@
-//! One accepted connection: TLS, then HTTP/2 or HTTP/1.1 as ALPN decides, until it ends or is told
-//! to.
+//! One accepted connection: TLS, then HTTP/2 or HTTP/1.1 as ALPN decides, until it ends or an order
+//! ends it.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,7 +22,7 @@ use super::{Answer, Body, Connection, Control, Counters, Handler, Peer};
 const MAX_HEADER_BYTES: usize = 1 << 20;
 /// Header lines accepted on HTTP/1.1.
 const MAX_HEADER_LINES: usize = 8192;
-/// Receive window of one HTTP/2 stream: what a Go API server gives.
+/// Receive window of one HTTP/2 stream, as a Go API server has it.
 const STREAM_WINDOW: u32 = 256 << 10;
 /// Largest window of HTTP/2 (RFC 9113 section 6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;

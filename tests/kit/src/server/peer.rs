@@ -1,10 +1,10 @@
-//! Who is at the other end, by the client certificate of the connection.
+//! The user at the other end, by the client certificate of the connection.
 
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The client certificate somebody presented, already verified.
+/// The presented client certificate, already verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// CN of the subject: the user.

@@ -1,4 +1,4 @@
-//! Waits end when they should, and say what they waited for when they do not.
+//! Waits end when they should, and name what they awaited when they do not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -157,8 +157,8 @@ impl Runner {
         self.drain().await
     }
 
-    /// Closing a socket with unread bytes sends RST, which may overtake what was sent: read until
-    /// the caller closes.
+    /// Closing a socket with unread bytes sends RST, which may overtake sent bytes: read until the
+    /// caller closes.
     async fn drain(&mut self) -> io::Result<()> {
         self.until_end(false).await
     }

@@ -1,4 +1,4 @@
-//! What a raw connection can be told to do, and the scripts that tests ask for most.
+//! The acts of a raw connection, and the scripts that tests need most.
 
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ pub enum Act {
     Hold,
     /// End properly: `close_notify` if in TLS, then FIN.
     Close,
-    /// End the TCP connection by FIN without `close_notify`: what a truncation attack or a killed
+    /// End the TCP connection by FIN without `close_notify`, as a truncation attack or a killed
     /// process does.
     Abandon,
     /// End the TCP connection by RST.
