@@ -1,4 +1,4 @@
-//! What the kernel holds of a connection whose reader does not read.
+//! The kernel's buffers of a connection whose reader does not read.
 
 /// Bytes that the buffers of one loopback connection hold at most, both ends together, as this
 /// machine is set up. They differ by far from one machine to another, and grow with the time that a

@@ -148,15 +148,13 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::open`], beside whatever else is open on this connection, which must be
-    /// HTTP/2.
+    /// As [`Connection::open`], beside other streams on this connection, which must be HTTP/2.
     pub async fn open_beside(&self, method: &str, target: &str) -> Result<Streamed<'static>, Failure> {
         let exchange = self.h2().send(parse(method), target, &lines(&self.headers, &[]), true).await?;
         Ok(Streamed::h2(exchange.response().await?))
     }
 
-    /// As [`Connection::upload`], beside whatever else is open on this connection, which must be
-    /// HTTP/2.
+    /// As [`Connection::upload`], beside other streams on this connection, which must be HTTP/2.
     pub async fn upload_beside(&self, method: &str, target: &str) -> Result<Upload<'static>, Failure> {
         Ok(Upload::h2(self.h2().send(parse(method), target, &lines(&self.headers, &[]), false).await?))
     }

@@ -24,7 +24,8 @@ impl Dialect {
             Self::Native => builder,
             Self::Kcp => builder.arg("--kcp-dialect"),
             Self::UserServer => builder.arg("--ocm-user-server-listen=127.0.0.1:0"),
-            // Else members are asked whom their credentials may impersonate.
+            // Otherwise, members are asked for the identities that their credentials may
+            // impersonate.
             Self::Karmada => builder.arg("--karmada-dialect=standalone").arg("--karmada-forward-all-groups"),
         }
     }
@@ -67,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// Group and resource whose `proxy` is reviewed.
+    /// Group and resource with the reviewed subresource `proxy`.
     pub fn reviewed(self) -> (&'static str, &'static str) {
         match self {
             Self::Native | Self::Kcp | Self::UserServer => ("cluster.core.oam.dev", "clustergateways"),

@@ -1,6 +1,6 @@
-//! What tests of the whole gateway stand on: the gateway in this process, scripted members and hubs
-//! from the kit, and one client that speaks HTTP/1.1 or HTTP/2 so that a scenario is written once
-//! for all protocol versions.
+//! The environment of tests of the whole gateway: the gateway in this process, scripted members and
+//! hubs from the kit, and one client that speaks HTTP/1.1 or HTTP/2 so that a scenario is written
+//! once for all protocol versions.
 //!
 //! Everything listens on 127.0.0.1:0 and every wait is bounded. See [`Testbed`] for where to start.
 

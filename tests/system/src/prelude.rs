@@ -1,4 +1,4 @@
-//! What most scenarios name: a gateway to start, scripted members and hubs, bounded waiting.
+//! Imports of most scenarios: a gateway to start, scripted members and hubs, bounded waiting.
 
 pub use std::sync::Arc;
 pub use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The gateway in this process, with everything it reads from disk in a directory of its own.
 //!
 //! `Testbed::with(&member).await` is enough for most tests: no hub, one cluster [`CLUSTER`], an
-//! administrator and a viewer. What a test needs beyond that it asks of [`Testbed::builder`].
+//! administrator and a viewer. [`Testbed::builder`] offers the rest.
 
 mod files;
 
@@ -26,7 +26,7 @@ use crate::versions::Http;
 pub const CLUSTER: &str = "c1";
 /// Bearer token of `admin`, a member of `system:masters`.
 pub const ADMIN: &str = "admin-token";
-/// Bearer token of `viewer`, who may `get` through any cluster and nothing else.
+/// Bearer token of `viewer`, which may `get` through any cluster and nothing else.
 pub const VIEWER: &str = "viewer-token";
 /// The credential of clusters made by [`cluster`].
 pub const MEMBER_TOKEN: &str = "member-token";
@@ -95,7 +95,7 @@ pub fn proxied(cluster: &str, rest: &str) -> String {
 // === impl Testbed ===
 
 impl Testbed {
-    /// Starts a gateway without a hub and without clusters, unless told otherwise.
+    /// Starts a gateway without a hub and without clusters by default.
     pub fn builder() -> TestbedBuilder {
         TestbedBuilder::new()
     }
@@ -105,12 +105,12 @@ impl Testbed {
         Self::builder().cluster(CLUSTER, cluster(CLUSTER, member)).start().await
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where tunnel-agents may link to it, if they may.
+    /// The address to which tunnel-agents link, if they may.
     pub fn tunnel_address(&self) -> Option<SocketAddr> {
         self.gateway.tunnel_address()
     }
@@ -177,8 +177,8 @@ impl Testbed {
         self.files.remove_cluster(name);
     }
 
-    /// Replaces the serving certificate on disk; [`TestbedBuilder::serving_leaf`] is what was
-    /// issued at the start.
+    /// Replaces the serving certificate on disk; [`TestbedBuilder::serving_leaf`] is the one of the
+    /// start.
     pub fn replace_serving_certificate(&self, certificate: &Issued) {
         self.files.write_serving(certificate);
     }
@@ -188,13 +188,13 @@ impl Testbed {
         self.files.directory()
     }
 
-    /// A connection of `hub`'s aggregator, which names nobody yet.
+    /// A connection of `hub`'s aggregator, which names no user yet.
     pub async fn aggregator(&self, hub: &FakeHub, http: Http) -> Connection {
         let connection = http.connect(&self.client_with(&hub.front_proxy_identity())).await;
         connection.expect("the gateway accepts connections")
     }
 
-    /// As [`Testbed::aggregator`], for a user who needs no review.
+    /// As [`Testbed::aggregator`], for a user that needs no review.
     pub async fn aggregator_as_admin(&self, hub: &FakeHub, http: Http) -> Connection {
         self.aggregator(hub, http).await.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
     }

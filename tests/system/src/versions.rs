@@ -24,9 +24,9 @@ pub enum Http {
 /// The versions on both sides of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// What the client speaks with the gateway.
+    /// The client's protocol with the gateway.
     pub client: Http,
-    /// What the member offers: both for [`Http::H2`], HTTP/1.1 alone for [`Http::H1`].
+    /// The member's protocols: both for [`Http::H2`], HTTP/1.1 alone for [`Http::H1`].
     pub member: Http,
 }
 

@@ -1,4 +1,4 @@
-//! A whole answer, and what a Status in it says.
+//! A whole answer, and the content of its Status.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -38,8 +38,8 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{} is no JSON ({error}): {}", self.status, self.text()))
     }
 
-    /// Asserts that this is a `metav1.Status` with `code` and `reason`, told alike by HTTP and by
-    /// the body; returns its message.
+    /// Asserts that this is a `metav1.Status` with `code` and `reason`, the same in HTTP's status
+    /// and in the body; returns its message.
     #[track_caller]
     pub fn status_message(&self, code: u16, reason: &str) -> String {
         let status = self.json();

@@ -14,7 +14,7 @@ const PIECE: usize = 16 << 10;
 /// More than all windows on the way of an upload hold together.
 const WINDOWS: usize = 64 << 20;
 
-/// A request whose head was sent and whose body is under way.
+/// A request whose head was sent and whose body is being sent.
 #[derive(Debug)]
 pub struct Upload<'a>(Inner<'a>);
 
@@ -53,7 +53,7 @@ impl<'a> Upload<'a> {
             return Ok(exchange.fill(quiet).await?);
         };
         let piece = vec![0; PIECE];
-        // Longer than what all buffers hold: not held back by anybody.
+        // More than all buffers hold: nothing holds it back.
         let most = WINDOWS + 2 * socket_buffers();
         let mut sent = 0;
         loop {

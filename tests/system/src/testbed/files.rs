@@ -72,7 +72,7 @@ impl Files {
         fs::remove_file(self.clusters().join(format!("{name}.json"))).expect("the cluster is registered");
     }
 
-    /// Replaces a file in one step: nobody ever reads half of it.
+    /// Replaces a file in one step: no reader gets half of it.
     fn write(&self, name: &str, text: &str) {
         let (new, path) = (self.directory().join("new"), self.directory().join(name));
         fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).expect("the directory is writable");

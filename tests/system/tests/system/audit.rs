@@ -1,5 +1,4 @@
-//! The audit log: everything anybody asked for is in it, under the right name, and nothing secret
-//! is.
+//! The audit log: every request is in it, under the right name, and nothing secret is.
 
 mod failing;
 mod refused;

@@ -1,4 +1,4 @@
-//! Clusters come, change and go while the gateway runs, and nobody else's requests notice.
+//! Clusters come, change and go while the gateway runs, and requests for others do not notice.
 
 mod hub;
 mod just_registered;

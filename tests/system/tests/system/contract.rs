@@ -1,4 +1,4 @@
-//! What `docs/contract.md` lists: each requirement with a test that exists, and the few that no
+//! The list of `docs/contract.md`: each requirement with a test that exists, and the few that no
 //! other promise covers.
 
 mod document;

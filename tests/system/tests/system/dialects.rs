@@ -17,7 +17,7 @@ use kit::member::StreamSender;
 use system_tests::Streamed;
 use system_tests::prelude::*;
 
-/// Whom the hub knows.
+/// A user that the hub knows.
 const ALICE: &str = "alices-token";
 
 /// A hub that allows everything, a member registered there, and a gateway that serves one dialect.

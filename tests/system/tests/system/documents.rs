@@ -9,7 +9,7 @@ const VERSION: &str = "/apis/cluster.core.oam.dev/v1alpha1";
 const DOCUMENT: &str = "/openapi/v3/apis/cluster.core.oam.dev/v1alpha1";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A hub on which nobody may do anything yet, and a gateway of it.
+/// A hub that denies everything yet, and a gateway of it.
 async fn with_hub() -> (FakeHub, Testbed) {
     let hub = FakeHub::start().await;
     let testbed = Testbed::builder().hub(&hub).start().await;

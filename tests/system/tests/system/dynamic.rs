@@ -1,5 +1,5 @@
-//! Clusters whose credential a program issues: it runs when it must, and its failure is nobody
-//! else's.
+//! Clusters with a credential that a program issues: it runs when it must, and its failure affects
+//! no other cluster.
 //!
 //! The programs are shell scripts that count their runs in a directory of their own.
 
@@ -34,7 +34,7 @@ impl Plugin {
     /// from 1.
     fn new(body: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory for temporary files");
-        // Written whole before it is counted: whoever sees the count sees the number.
+        // Written whole before it is counted: a test that sees the count sees the number.
         let count = "echo $$ >> $DIR/runs; RUN=$(wc -l < $DIR/runs); RUN=$((RUN))";
         let script = format!("DIR={}; {count}\n{body}", directory.path().display());
         let config = json!({"apiVersion": V1, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"});
@@ -84,7 +84,7 @@ impl Plugin {
     }
 }
 
-/// Asserts that it ran once a second at most since `started`, whatever was asked of it meanwhile.
+/// Asserts that it ran once a second at most since `started`, however many requests came meanwhile.
 #[track_caller]
 fn assert_runs_now_and_then(plugin: &Plugin, started: Instant) {
     let seconds = started.elapsed().as_secs();

@@ -1,5 +1,5 @@
-//! What a user is told when a member fails, and what a failing member must never cause: a retry
-//! that acts twice, a redirect elsewhere, an endless wait, a lost request of somebody else.
+//! What a user learns when a member fails, and what a failing member must never cause: a retry that
+//! acts twice, a redirect elsewhere, an endless wait, a lost request of another user.
 
 mod answers;
 mod broken;
@@ -15,12 +15,12 @@ mod words;
 
 use system_tests::prelude::*;
 
-/// What comes at once comes within this on a busy machine too, and long before any timer that would
+/// An immediate event comes within this on a busy machine too, and long before any timer that would
 /// make up for it.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Asserts a Status about [`CLUSTER`] that invites nobody to send the request again; returns its
-/// message.
+/// Asserts a Status about [`CLUSTER`] that does not invite the client to repeat the request;
+/// returns its message.
 #[track_caller]
 fn assert_names_the_cluster(answer: &Answer, code: u16, reason: &str) -> String {
     let message = answer.status_message(code, reason);

@@ -1,6 +1,6 @@
 //! Connections are shared by strangers. Whatever one of them, a member, or the hub does to what it
 //! shares with a victim: the victim's watch sees the next event and its log misses no byte, both on
-//! the streams that were open before; and the attacker is told why, or loses what is its own.
+//! the streams that were open before; and the attacker gets the reason, or loses its own streams.
 
 mod caller;
 mod member;

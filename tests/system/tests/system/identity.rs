@@ -1,5 +1,5 @@
-//! Who is calling, over the wire: what proves an identity, what proves nothing, and what those
-//! learn who prove none.
+//! Callers' identities over the wire: what proves an identity, what proves nothing, and what
+//! callers without a proof learn.
 
 mod crowds;
 mod debugging;
@@ -32,7 +32,7 @@ struct Fixture {
 // === impl Fixture ===
 
 impl Fixture {
-    /// Nobody may do anything yet.
+    /// Every user is denied everything yet.
     async fn set() -> Self {
         Self::with(Http::H2, &[]).await
     }
@@ -65,7 +65,7 @@ impl Fixture {
     }
 }
 
-/// As whom the member was asked to act: the lines of its `Impersonate-*` headers.
+/// The identity as which the member was asked to act: the lines of its `Impersonate-*` headers.
 fn acted_as(request: &Recorded) -> Vec<(String, String)> {
     let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
         let name = name.as_str().strip_prefix("impersonate-")?;

@@ -15,13 +15,13 @@ mod watches;
 
 use system_tests::prelude::*;
 
-/// What a small request may take while others are stuck: less than anybody waits for them (a dial
-/// is given ten seconds), more than a busy machine needs.
+/// Time that a small request may take while others are stuck: less than a client waits for them (a
+/// dial is given ten seconds), more than a busy machine needs.
 const SOON: Duration = Duration::from_secs(5);
 /// A sender without room for this long counts as stuck.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Asserts that a GET is answered soon: beside whatever is open on `connection` if that is HTTP/2,
+/// Asserts that a GET is answered soon: beside the open streams of `connection` if that is HTTP/2,
 /// and on a new connection.
 async fn assert_others_are_served(testbed: &Testbed, connection: Option<&Connection>) {
     if let Some(connection) = connection {

@@ -1,4 +1,4 @@
-//! What `/metrics` says after things have happened, under the names that dashboards know.
+//! `/metrics` after events, under the names that dashboards know.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,7 @@ async fn member() -> FakeMember {
     member
 }
 
-/// Whether the exposition has this very line.
+/// Whether the exposition has exactly this line.
 fn has(text: &str, line: &str) -> bool {
     text.lines().any(|found| found == line)
 }

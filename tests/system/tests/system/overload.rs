@@ -1,5 +1,5 @@
-//! Caps on what is under way: those beyond are told to come again, nothing is sent for them, and
-//! nobody else notices.
+//! Limits on requests in flight: those beyond are asked to come again, nothing is sent for them,
+//! and other users do not notice.
 
 mod exempt;
 mod held;

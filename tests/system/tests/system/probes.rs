@@ -1,4 +1,4 @@
-//! What is asked of members without anybody's request, and where the answer is to be found.
+//! Requests to members without any user's request, and where their answer is to be found.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 

@@ -1,6 +1,6 @@
 //! Members behind a forward proxy: everything goes through it (ordinary requests, streams and
-//! upgrades alike), connections are used again, and what the proxy has against it is told without
-//! its password.
+//! upgrades alike), connections are used again, and the proxy's objections are reported without its
+//! password.
 
 mod faults;
 mod traffic;

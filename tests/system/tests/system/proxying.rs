@@ -1,5 +1,5 @@
-//! What a request and its answer look like on the other side: byte for byte the same, except for
-//! what must not cross.
+//! A request and its answer on the other side: byte for byte the same, except for what must not
+//! cross.
 
 mod bodies;
 mod credentials;

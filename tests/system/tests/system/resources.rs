@@ -21,7 +21,7 @@ use system_tests::{Streamed, TestbedBuilder};
 pub(super) const NAMESPACE: &str = "vela-system";
 pub(super) const SECRETS: Resource = Resource::Secrets;
 pub(super) const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
-/// What kubectl asks for.
+/// The `Accept` header of kubectl.
 pub(super) const TABLE: (&str, &str) = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
 
 /// A hub, and the gateway before its aggregator.
@@ -69,12 +69,13 @@ impl Fixture {
             hub.put_secret(secret);
         }
         let testbed = configure(Testbed::builder().hub(&hub)).start().await;
-        // Its own watch begins after that: what a test makes of the next one is not meant for it.
+        // Its own watch begins after that: a fault that a test orders for the next one is not meant
+        // for it.
         hub.watching(SECRETS, 1).await;
         Self { hub, testbed }
     }
 
-    /// A user who needs no review.
+    /// A user that needs no review.
     pub(super) async fn connect(&self, http: Http) -> Connection {
         self.testbed.aggregator_as_admin(&self.hub, http).await
     }

@@ -135,8 +135,8 @@ async fn without_a_certificate_one_is_made_and_kept() {
     assert!(first == second, "the certificate is made once");
 }
 
-/// Starts a gateway without a certificate, asserts that `made` says whom to trust, and returns what
-/// it holds.
+/// Starts a gateway without a certificate, asserts that `made` is a certificate to trust it by, and
+/// returns its content.
 async fn serve_from(directory: &Path, made: &Path) -> Vec<u8> {
     let flag = |name: &str, file: &str| format!("--{name}={}", directory.join(file).display());
     let arguments = [

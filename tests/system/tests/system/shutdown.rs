@@ -1,5 +1,5 @@
-//! The gateway is asked to leave: those who rely on it are told in time, what is under way comes to
-//! its end, the rest is cut off.
+//! The gateway is asked to leave: those that rely on it learn of it in time, requests in flight
+//! come to their end, the rest is cut off.
 
 mod deadline;
 mod finishing;
@@ -21,7 +21,7 @@ struct Leaving {
 // === impl Leaving ===
 
 impl Leaving {
-    /// Starts the shutdown and returns once nobody new is let in.
+    /// Starts the shutdown and returns once no new connection is let in.
     async fn start(testbed: Testbed) -> Self {
         let leaving = Self { client: testbed.client(), ended: tokio::spawn(testbed.stop()) };
         let refused = async || tokio::net::TcpStream::connect(leaving.client.address()).await.is_err();

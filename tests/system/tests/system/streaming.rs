@@ -1,5 +1,5 @@
-//! Bodies of any length in both directions: as they come, held back by who does not read, and never
-//! cut without saying so.
+//! Bodies of any length in both directions: as they come, held back by a side that does not read,
+//! and never cut without a sign.
 
 mod answers;
 mod cancelling;
@@ -13,6 +13,6 @@ use std::time::Duration;
 
 pub(crate) use self::truncation::cuts;
 
-/// What comes at once comes within this on a busy machine too, and long before any timer that would
+/// An immediate event comes within this on a busy machine too, and long before any timer that would
 /// make up for it.
 const AT_ONCE: Duration = Duration::from_secs(5);

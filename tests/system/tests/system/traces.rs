@@ -1,5 +1,5 @@
-//! What a trace collector is told of requests: how they hang together, whom that is decided by, and
-//! that nobody waits for it.
+//! Traces of requests at a collector: how the spans hang together, who decides about them, and that
+//! no request waits for the collector.
 
 mod collector_away;
 mod decided;
@@ -13,7 +13,7 @@ use system_tests::prelude::*;
 
 /// A path of the member.
 const PATH: &str = "/api/v1/namespaces/ns/pods/p";
-/// Every request that nobody decided about.
+/// Every request without an earlier decision.
 const ALL: &str = "--tracing-sampling-rate-per-million=1000000";
 /// The first span of a request for a member.
 const ROOT: &str = "GET clustergateways/proxy";
@@ -26,7 +26,7 @@ struct Fixture {
     testbed: Testbed,
 }
 
-/// A span that somebody else began, as `traceparent` names it.
+/// A span that the caller began, as `traceparent` names it.
 struct Parent {
     trace: &'static str,
     span: &'static str,
@@ -62,7 +62,7 @@ impl Fixture {
         Self { collector, hub, member, testbed }
     }
 
-    /// What the hub's aggregator gets for `user` with `headers`.
+    /// The hub's aggregator's answer for `user` with `headers`.
     async fn through_the_hub(&self, http: Http, headers: &[(&str, &str)]) -> Answer {
         let mut connection = self.testbed.aggregator(&self.hub, http).await.with("x-remote-user", "jane");
         connection.call("GET", &proxied(CLUSTER, PATH), headers, b"").await

@@ -1,8 +1,7 @@
-//! Members behind the tunnel: they are used like any other, and what fails on the way names its
-//! hop.
+//! Members behind the tunnel: they are used like any other, and a failure on the way names its hop.
 //!
 //! The tunnel-servers and agents here are a few lines on the protocol itself, so that a test
-//! decides what they answer and sees what they were asked.
+//! decides their answers and sees their requests.
 
 mod agent;
 mod certificates;
@@ -24,7 +23,7 @@ use tempfile::TempDir;
 
 use self::server::{Answer, TunnelServer};
 
-/// What every tunnelled API server is asked for as.
+/// The name under which every tunnelled API server is asked for.
 const API_SERVER: &str = "kubernetes.default.svc:443";
 /// A path of the members.
 const PATH: &str = "/api/v1/nodes";

@@ -1,8 +1,8 @@
 //! Upgrades: exec, attach, port-forward and WebSocket watches reach the member on a connection of
 //! their own, and after its 101 every byte arrives on the other side.
 //!
-//! The members speak bytes, so that a test sees what went over the wire and not what a library made
-//! of it.
+//! The members speak bytes, so that a test sees the bytes on the wire and not a library's reading
+//! of them.
 
 mod bytes;
 mod heads;

@@ -1,4 +1,4 @@
-//! Requests that were turned away are in the log too: they are half of what it is for.
+//! Refused requests are in the log too: they are half of its purpose.
 
 use kit::hub::{Decision, FakeHub, TokenUser};
 use serde_json::{Value, json};

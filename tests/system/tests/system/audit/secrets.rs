@@ -1,4 +1,4 @@
-//! Nothing that anybody keeps secret gets into the log.
+//! No secret of any party gets into the log.
 
 use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, proxied};
 

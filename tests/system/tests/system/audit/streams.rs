@@ -1,4 +1,4 @@
-//! What lasts is written twice: when it has begun, and when it is over.
+//! Long-running requests are written twice: when they have begun, and when they are over.
 
 use system_tests::prelude::*;
 

@@ -33,7 +33,7 @@ impl Fixture {
         cluster(name, &self.member)
     }
 
-    /// The hub's aggregator, for a user who needs no review.
+    /// The hub's aggregator, for a user that needs no review.
     async fn connect(&self) -> Connection {
         self.testbed.aggregator_as_admin(&self.hub, Http::H2).await
     }
@@ -44,7 +44,7 @@ impl Fixture {
     }
 }
 
-/// The life of one Secret; returns what the slowest of its changes took to have its effect.
+/// The life of one Secret; returns the time after which the slowest of its changes took effect.
 async fn come_change_and_go(fixture: &Fixture) -> Duration {
     let mut slowest = Duration::ZERO;
     let mut effect = async |is_there: &dyn Fn(&Answer) -> bool| {

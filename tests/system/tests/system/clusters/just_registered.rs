@@ -20,7 +20,7 @@ const CATCH_UP: Duration = Duration::from_secs(5);
 /// Requests that come while one waits.
 const CROWD: usize = 20;
 
-/// A hub whose watch of Secrets tells nothing new before its gate is open.
+/// A hub whose watch of Secrets sends nothing new before its gate is open.
 struct Behind {
     hub: FakeHub,
     member: FakeMember,
@@ -105,7 +105,7 @@ async fn all_who_wait_for_a_name_share_one_question_on_every_core() {
     let first = behind.begin(Http::H2, "new").await;
     let crowd = join_all((0..CROWD).map(|_| behind.get("new")));
     let open = async {
-        // The first, the crowd, and who asks for the metrics.
+        // The first, the crowd, and the reader of the metrics.
         becomes(WAIT, "the crowd", async || behind.in_flight().await >= CROWD + 2).await;
         answering.open();
         behind.gate.open();

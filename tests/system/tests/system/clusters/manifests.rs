@@ -1,5 +1,4 @@
-//! Clusters of a directory: what is wrong with one is said where it is asked for, and harms no
-//! other.
+//! Clusters of a directory: an error in one is reported to its own callers, and harms no other.
 
 use system_tests::prelude::*;
 
@@ -52,11 +51,11 @@ async fn a_cluster_with_a_wrong_secret_says_what_is_wrong_until_it_is_corrected(
 
 #[tokio::test]
 async fn a_cluster_whose_manifest_breaks_is_not_taken_for_deleted() {
-    // Whoever reads "no such cluster" gives up what it has there.
+    // A client that reads "no such cluster" gives up what it has there.
     let member = member(MemberOptions::default()).await;
     let good = Value::from(cluster(BROKEN, &member));
-    // Half an edit, a value that cannot be decoded, and a file that was truncated to be written
-    // anew.
+    // Half an edit, a value that cannot be decoded, and a file that was truncated before it is
+    // written again.
     let half = r#"{"kind": "Secret", "metadata": {"name""#.to_owned();
     for broken in [half, manifest(&good, "token", "%%%"), String::new()] {
         let testbed = Testbed::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;
@@ -109,7 +108,7 @@ fn authorization(member: &FakeMember) -> String {
 #[tokio::test]
 async fn a_manifest_that_cannot_be_read_at_the_start_is_no_absence() {
     let member = member(MemberOptions::default()).await;
-    // Named only in the file, or nowhere: what nobody could read may be about any cluster.
+    // Named only in the file, or nowhere: an unreadable one may be about any cluster.
     let testbed = Testbed::builder()
         .cluster(CLUSTER, cluster(CLUSTER, &member))
         .manifest(BROKEN, "kind: Secret\nmetadata: {name: broken")

@@ -1,4 +1,4 @@
-//! What a cluster leaves behind when it is removed, replaced or wrong for a while.
+//! Leftovers of a cluster that is removed, replaced or wrong for a while.
 
 use kit::exposition;
 use system_tests::prelude::*;

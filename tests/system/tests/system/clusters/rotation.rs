@@ -1,4 +1,4 @@
-//! A Secret is replaced while requests are under way: every request travels with one generation of
+//! A Secret is replaced while requests are in flight: every request travels with one generation of
 //! it, whole.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const REQUESTS: usize = 2_000;
 /// Requests that each generation serves at least before the next takes its place.
 const EACH: usize = 200;
 
-/// Clients that are busy until told otherwise.
+/// Clients that are busy until they are stopped.
 struct Load {
     tasks: JoinSet<()>,
     done: Arc<AtomicUsize>,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const REQUIREMENTS: [(char, usize); 9] =
     [('A', 17), ('B', 9), ('C', 22), ('D', 13), ('E', 24), ('T', 10), ('P', 10), ('S', 13), ('K', 16)];
 
-/// Where the sources of each crate are, as the document names it.
+/// The directory of each crate's sources, as the document names the crate.
 const CRATES: [(&str, &str); 26] = [
     ("api", "crates/api/src"),
     ("audit", "crates/audit/src"),
@@ -112,7 +112,7 @@ fn table_rows(text: &str) -> Vec<Row> {
     rows.map(|cells| Row { id: cells[0].clone(), shown_by: cells.last().expect("cells").clone() }).collect()
 }
 
-/// What stands in backticks and has the form of a test's name.
+/// Texts in backticks that have the form of a test's name.
 fn tests(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).filter(|text| text.contains("::")).collect()
 }
@@ -145,7 +145,7 @@ fn files(module: &Path) -> Vec<String> {
     paths.filter_map(|path| std::fs::read_to_string(path).ok()).collect()
 }
 
-/// Whether a function has an attribute of a test, or is given to one of the macros that make tests
+/// Whether a function has an attribute of a test, or is passed to one of the macros that make tests
 /// of scenarios.
 fn is_test(text: &str, name: &str) -> bool {
     let lines: Vec<_> = text.lines().map(str::trim).collect();

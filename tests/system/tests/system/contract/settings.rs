@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Where a builder is in its crate, and by what name the document has it.
+/// The file of a builder in its crate, and its name in the document.
 const BUILDERS: &[(&str, &str, &str)] = &[
     ("h2", "src/client.rs", "h2::client::Builder"),
     ("h2", "src/server.rs", "h2::server::Builder"),

@@ -27,7 +27,7 @@ struct Fixture {
     files: Files,
 }
 
-/// What the gateway knows Karmada's server by, and that server the gateway.
+/// Files with which the gateway and Karmada's server authenticate each other.
 struct Files {
     directory: tempfile::TempDir,
     front_proxies: Arc<Authority>,
@@ -64,7 +64,7 @@ impl Files {
         ]
     }
 
-    /// A server that takes nobody else's connections.
+    /// A server that accepts connections of its own front proxies alone.
     fn options(&self, http: Http) -> MemberOptions {
         let client_authority = Some(Arc::clone(&self.front_proxies));
         MemberOptions { client_authority, require_client_certificate: true, ..http.member_options() }
@@ -109,7 +109,7 @@ async fn started(hub: &FakeHub, arguments: &[String]) -> Testbed {
     arguments.iter().fold(builder, |builder, argument| builder.arg(argument)).start().await
 }
 
-/// Who is told to have sent it.
+/// The sender's identity that the request carries.
 fn told(request: &Recorded) -> Vec<String> {
     let identity = request.headers.iter().filter(|(name, _)| {
         ["x-remote", "x_remote", "impersonate", "authorization", "cookie"]
@@ -262,7 +262,7 @@ async fn documents_tell_of_both_groups(http: Http) {
 }
 
 /// Neither our own group nor members must go away with Karmada, and a hub sends nothing for a group
-/// that nobody describes to it.
+/// that is in no discovery document.
 #[tokio::test]
 async fn documents_tell_of_ours_whatever_karmada_does() {
     let fixture = Fixture::set(Http::H2).await;
@@ -287,7 +287,7 @@ async fn documents_tell_of_ours_whatever_karmada_does() {
         }
         assert_eq!(connection.get("/apis/cluster.core.oam.dev/v1alpha1").await.header("warning"), None);
     }
-    // What it says is what counts.
+    // Karmada's answer counts.
     for code in [404, 403] {
         fixture.karmada.on_any(move |_| Reply::status(code, "its own words"));
         assert_eq!(connection.get(version).await.status, code);
@@ -304,7 +304,8 @@ async fn who_may_not_ask_asks_no_karmada() {
     }
     fixture.hub.allow_all();
     let of_the_group = |target: &str| format!("/apis/cluster.karmada.io{target}");
-    // Nor is one asked for what it would read otherwise than the gateway did, as a member even.
+    // Nor does Karmada, even as a member, get a request that it would read otherwise than the
+    // gateway did.
     for target in ["/v1alpha1/../x", "/v1alpha1/clusters/%2e%2E/x", "//v1alpha1/clusters/c1/proxy/api"] {
         fixture.connect(Http::H2).await.get(&of_the_group(target)).await.status_message(400, "BadRequest");
     }

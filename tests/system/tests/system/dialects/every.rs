@@ -1,5 +1,5 @@
-//! All members at once, in Karmada's spelling: what they have is one answer, and who may not reach
-//! one of them does not learn of it.
+//! All members at once, in Karmada's spelling: their objects are one answer, and a caller that may
+//! not reach one of them does not learn of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use super::ALICE;
 const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy";
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 const MARK: &str = "resource.karmada.io/cached-from-cluster";
-/// Of which alice may not know.
+/// A cluster that alice may not know of.
 const HIDDEN: &str = "rome";
 
 /// The members of these names, and a gateway before them.
@@ -220,7 +220,8 @@ async fn who_may_not_ask_all_asks_nobody() {
     assert_eq!(fleet.members[0].connections_accepted(), 0);
 }
 
-/// What it says of a body would make a member wait for one, or take the next request for it.
+/// A body announced by its headers would make a member wait for one, or take the next request for
+/// it.
 #[tokio::test]
 async fn a_request_with_a_body_is_refused_and_headers_of_one_reach_no_member() {
     let fleet = Fleet::with_pods(&["berlin"]).await;
@@ -298,7 +299,7 @@ async fn a_member_that_never_answers_is_missing_and_counted() {
     assert!(text.contains("cluster_gateway_requests_in_flight{cluster=\"berlin\"} 0"), "{text}");
 }
 
-/// In the cluster's metrics too, and as what it was.
+/// In the cluster's metrics too, and by its own method and code.
 #[tokio::test]
 async fn a_member_at_its_limit_is_missing_and_counted() {
     let fleet = Fleet::flagged(&["berlin"], &["--max-requests-per-cluster=1"]).await;

@@ -1,5 +1,5 @@
-//! Under Karmada's paths a member sees the caller and decides itself, and is told of no group that
-//! its credential may not claim.
+//! Under Karmada's paths a member sees the caller and decides itself, and gets no group that its
+//! credential may not claim.
 
 use kit::member::Recorded;
 use system_tests::prelude::*;
@@ -65,7 +65,7 @@ fn everything() -> Value {
     json!({"kind": "SelfSubjectRulesReview", "status": {"resourceRules": [rule], "incomplete": false}})
 }
 
-/// As whom a member was asked to act.
+/// The identity as which a member was asked to act.
 fn acted_as(request: &Recorded) -> Vec<String> {
     let identity = request.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
     identity.map(|(name, value)| format!("{name}: {}", value.to_str().expect("text"))).collect()
@@ -154,7 +154,7 @@ async fn the_flags_about_uids_and_extra_attributes_hold() {
     assert_eq!(acted_as(&fleet.asked()[0]), ALICE_IN_FULL[..3]);
 }
 
-/// Where it is not known what the member refuses, it is the member's to refuse.
+/// Where it is not known which groups the member refuses, it is the member's to refuse them.
 #[tokio::test]
 async fn what_cannot_be_learnt_leaves_nothing_out() {
     for answer in [json!({"kind": "Status", "status": "Failure"}), json!([]), rules(&["devs"], true)] {

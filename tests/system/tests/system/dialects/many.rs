@@ -8,14 +8,14 @@ use system_tests::prelude::*;
 use super::Fixture;
 
 const REQUESTS: usize = 10_000;
-/// Before them: what is kept once is kept by then.
+/// Before them: what is kept only once is kept by then.
 const BEFORE: usize = 2_000;
-/// What the member remembers of them, which is in this process too.
+/// Requests that the member remembers, which is in this process too.
 const REMEMBERED: usize = 100;
 /// Of clients; a core that serves one of them opens its own connection to the member.
 const CONNECTIONS: usize = 4;
-/// What an allocator may keep of what was freed, in bytes. A connection that is kept for each
-/// request would be a hundred times as much, and a kilobyte for each five times.
+/// Freed memory that an allocator may keep, in bytes. A connection that is kept for each request
+/// would be a hundred times as much, and a kilobyte for each five times.
 const FLAT: u64 = 2 << 20;
 /// Says that this process is the one that is measured.
 const ALONE: &str = "MANY_REQUESTS_ALONE";

@@ -1,4 +1,4 @@
-//! Who may, and what those are told who may not: one review, whatever the spelling.
+//! Rights, and the answers of callers without them: one review, whatever the spelling.
 
 use system_tests::prelude::*;
 
@@ -20,7 +20,7 @@ async fn the_review_is_of_the_clusters_proxy(dialect: Dialect) {
     for (method, verb) in
         [("GET", "get"), ("POST", "create"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete")]
     {
-        // What is asked of the member says nothing about the cluster's proxy.
+        // The path on the member says nothing about the cluster's proxy.
         let target =
             fixture.path("/apis/apps/v1/namespaces/ns/deployments/d?watch=true&fieldSelector=metadata.name%3Dx");
         assert_eq!(connection.call(method, &target, &[], b"").await.status, 200, "{method}");

@@ -1,4 +1,5 @@
-//! What is off, and what names no cluster: refused before anybody is asked who sends it.
+//! A path of a dialect that is off, or without a cluster's name: refused before the sender is
+//! authenticated.
 
 use kit::client::H1Error;
 use system_tests::prelude::*;
@@ -17,7 +18,7 @@ async fn gateway(arguments: &[&str]) -> (FakeHub, FakeMember, Testbed) {
     (hub, member, testbed)
 }
 
-/// Nobody was asked about the sender, and nothing about the cluster.
+/// No review about the sender, and no connection to the cluster.
 fn assert_nobody_was_asked(hub: &FakeHub, member: &FakeMember) {
     assert_eq!((hub.token_reviews().len(), hub.access_reviews().len()), (0, 0));
     assert_eq!(member.connections_accepted(), 0);
@@ -66,7 +67,8 @@ async fn a_name_that_is_none_is_refused_whoever_asks(http: Http) {
     assert_nobody_was_asked(&hub, &member);
 }
 
-/// Else whoever opens connections and sends such requests would hold a stranger's place for ever.
+/// Otherwise, a client that opens connections and sends such requests would hold a stranger's place
+/// for ever.
 #[tokio::test]
 async fn a_connection_of_nobody_ends_and_that_of_a_user_does_not() {
     let (_hub, _member, testbed) = gateway(&["--kcp-dialect"]).await;
@@ -81,7 +83,7 @@ async fn a_connection_of_nobody_ends_and_that_of_a_user_does_not() {
     assert_eq!(connection.get("/clusters/c1/api").await.status, 200);
 }
 
-/// A path is one thing in one dialect, and what is no path of any is reviewed as what it says.
+/// A path is one thing in one dialect, and a path of none is reviewed as it is.
 #[tokio::test]
 async fn a_dialect_that_is_on_changes_no_other_path() {
     let (hub, _member, testbed) = gateway(&["--kcp-dialect"]).await;

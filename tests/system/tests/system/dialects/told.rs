@@ -1,4 +1,4 @@
-//! What metrics, audit log and redirects say of the spelling.
+//! The spelling in metrics, audit log and redirects.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::{ALICE, Fixture, hub};
 
 across_dialects!(requests_are_counted_with_their_dialect, the_audit_log_names_it, locations_stay_in_it,);
 
-/// Whether the exposition has this very line.
+/// Whether the exposition has exactly this line.
 fn has(text: &str, line: &str) -> bool {
     text.lines().any(|found| found == line)
 }
@@ -23,7 +23,7 @@ async fn requests_are_counted_with_their_dialect(dialect: Dialect) {
         assert_eq!(native.get(&proxied(CLUSTER, rest)).await.status, code);
     }
     let label = dialect.word().map(|word| format!(",dialect=\"{word}\"")).unwrap_or_default();
-    // Those of the native spelling are what they were before there was another.
+    // Those of the native spelling are the same as without any other.
     let (count, of_native) = if dialect == Dialect::Native { (2, 2) } else { (1, 1) };
     let line = |code, label: &str, count| {
         format!("cluster_gateway_requests_total{{cluster=\"{CLUSTER}\",verb=\"GET\",code=\"{code}\"{label}}} {count}")

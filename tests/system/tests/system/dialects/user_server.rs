@@ -1,5 +1,5 @@
-//! The port of Open Cluster Management's user server: members and nothing else, for those who say
-//! themselves who they are.
+//! The port of Open Cluster Management's user server: members and nothing else, for callers that
+//! prove their identity themselves.
 
 use kit::pki::Issued;
 use system_tests::prelude::*;
@@ -18,7 +18,7 @@ async fn connect(fixture: &Fixture, http: Http, identity: Option<&Issued>) -> Co
     http.connect(&fixture.testbed.user_server_client(identity)).await.expect("the gateway accepts connections")
 }
 
-/// Whoever was reviewed last.
+/// The last review.
 fn reviewed(fixture: &Fixture) -> Value {
     fixture.hub.access_reviews().pop().expect("a review")
 }
@@ -81,7 +81,7 @@ async fn nothing_but_members_is_served(http: Http) {
         assert_eq!(message, "the path must begin with the name of a cluster: /<cluster>/<path on the member>");
     }
     assert_eq!((fixture.hub.access_reviews().len(), fixture.member.request_count()), (asked, 0));
-    // And members only here: elsewhere their paths are nobody's.
+    // And members only here: elsewhere their paths do not exist.
     let mut elsewhere = fixture.testbed.anonymous(http).await.bearer(ALICE);
     elsewhere.get(&fixture.path("/api")).await.status_message(404, "NotFound");
     assert_eq!(reviewed(&fixture)["nonResourceAttributes"]["path"], "/c1/api");
@@ -97,7 +97,7 @@ async fn what_runs_behind_a_member_is_not_reached(http: Http) {
         assert!(message.starts_with("the gateway reaches API servers, not what runs behind them"), "{message}");
     }
     assert_eq!(fixture.member.request_count(), 0);
-    // What its own API server serves is another matter.
+    // Paths that its own API server serves are another matter.
     assert_eq!(connection.get(&fixture.path(&format!("{services}/web:80/proxy/ping"))).await.status, 200);
     fixture.hub.on_access(|_| Decision::no_opinion(""));
     let refused = connection.call("DELETE", &fixture.path(&format!("{services}/web/proxy-service/x")), &[], b"").await;

@@ -6,7 +6,7 @@ use system_tests::prelude::*;
 
 use super::{PATH, Plugin, V1, assert_runs_now_and_then, member};
 
-/// A member that wants a certificate, and who issues such.
+/// A member that wants a certificate, and the authority that issues such.
 async fn strict(http: Http) -> (FakeMember, Arc<Authority>) {
     let authority = Arc::new(Authority::new("member-client-ca"));
     let options = MemberOptions {

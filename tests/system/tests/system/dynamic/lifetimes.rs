@@ -67,7 +67,7 @@ async fn a_program_ends_with_its_cluster() {
     let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, PATH);
-    // The client leaves: the program goes on for whoever comes next.
+    // The client leaves: the program goes on for the next client.
     let leaving = async {
         tokio::select! {
             answer = connection.get(&target) => panic!("{}", answer.text()),

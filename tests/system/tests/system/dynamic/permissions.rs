@@ -1,4 +1,4 @@
-//! Who may have a program run: whoever may use the cluster, if the operator allows the program.
+//! A program runs for any caller that may use the cluster, if the operator allows the program.
 
 use serde_json::json;
 use system_tests::{ADMIN, CLUSTER, Http, Testbed, VIEWER, proxied};

@@ -148,7 +148,7 @@ async fn a_program_that_fails_then_is_what_the_caller_learns() {
     picky.accept(0);
     let message = testbed.get(&target).await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("exec: executable sh failed with exit code 9"), "{message}");
-    // What was issued last is still there, should the member have been wrong.
+    // The last issued credential is still there, in case the member was wrong.
     picky.accept(1);
     assert_eq!(testbed.get(&target).await.status, 200);
     eventually(WAIT, || plugin.runs() == 2).await;

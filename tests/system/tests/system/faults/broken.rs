@@ -1,5 +1,5 @@
-//! Members that break off: what may have acted on a request is never asked again, and nobody is
-//! invited to.
+//! Members that break off: a request on which one may have acted is never repeated, and no client
+//! is invited to repeat it.
 
 use kit::pki::ALPN_H1;
 use system_tests::prelude::*;

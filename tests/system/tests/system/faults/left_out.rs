@@ -1,4 +1,4 @@
-//! Requests of which the member itself says that it did nothing with them: they may be sent again.
+//! Requests that the member itself says it did not process: they may be sent again.
 
 use kit::wait::within;
 use system_tests::{CLUSTER, Http, Testbed, proxied};

@@ -1,4 +1,5 @@
-//! Bytes that a member sends beyond its answer belong to nobody; interim answers are not answers.
+//! Bytes that a member sends beyond its answer belong to no request; interim answers are not
+//! answers.
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
@@ -27,7 +28,7 @@ async fn bytes_after_an_answer_answer_nothing(client: Http) {
     let mut connection = testbed.connect(client).await;
     for _ in 0..5 {
         let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
-        // An error is as good as the right answer: the member is broken, but nobody is deceived.
+        // An error is as good as the right answer: the member is broken, but no client is deceived.
         if let Ok(answer) = answer {
             assert!(!answer.text().contains("evil"), "somebody else's bytes were taken for the answer");
         }

@@ -19,7 +19,7 @@ pub(super) async fn testbed(secret: ClusterSecret) -> Testbed {
     Testbed::builder().cluster(CLUSTER, secret).start().await
 }
 
-/// As [`testbed`], with little patience: for those who do not answer at all.
+/// As [`testbed`], with little patience: for members that do not answer at all.
 async fn impatient(secret: ClusterSecret) -> Testbed {
     Testbed::builder().cluster(CLUSTER, secret).arg("--dial-timeout=300ms").start().await
 }

@@ -1,15 +1,15 @@
-//! What the system says, in the words that users of Go programs search for, and without its
-//! numbers: wherever a connection is reset.
+//! The system's errors, in the words that users of Go programs search for, and without its numbers:
+//! wherever a connection is reset.
 
 use kit::pki::{ALPN_H1, ALPN_H2};
 use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 
-/// The first bytes of whatever a client says first: it is reset while it says more or waits.
+/// The first bytes of a client's first message: it is reset while it sends more or waits.
 const FIRST: usize = 3;
 
-/// Asserts what a request is answered while connections are cut.
+/// Asserts the answer to a request while connections are cut.
 #[track_caller]
 fn assert_told(place: &str, answer: &Answer, code: u16, reason: &str) {
     let message = assert_names_the_cluster(answer, code, reason);

@@ -8,7 +8,7 @@ use system_tests::prelude::*;
 
 use super::{Fixture, LARGE, Victim};
 
-/// What the member does with slow requests: nothing until the row is over.
+/// Holds slow requests of the member until the row is over.
 #[derive(Clone)]
 struct Slow(Arc<Mutex<Gate>>);
 
@@ -42,13 +42,13 @@ async fn assert_shared(wire: &mut Wire, fixture: &Fixture, victim: &Victim, row:
     assert_eq!(recorded.connection, victim.connection, "the attacker has a connection of its own");
 }
 
-/// What the member says at one of the [`Places`](kit::frames::Places), whole.
+/// The member's whole answer at one of the [`Places`](kit::frames::Places).
 fn is_the_members(status: u16, text: &str) -> bool {
     let is_large = || text.len() == LARGE && text.bytes().all(|byte| byte == b'l');
     status == 200 && (matches!(text, "of the member" | "late") || is_large())
 }
 
-/// Returns what is wrong.
+/// Returns the error, if any.
 async fn attacked(row: &Row, wire: &mut Wire) -> Option<String> {
     let outcome: Outcome = within(3 * WAIT, row.name, (row.attack)(wire)).await;
     if !outcome.is_one_of(row.expected, is_the_members) {

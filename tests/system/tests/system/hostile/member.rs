@@ -27,16 +27,16 @@ enum Expected {
     Answer(usize),
     /// A body of which so many bytes come, and that goes on.
     Open(usize),
-    /// Nothing yet; who does not wait loses nothing.
+    /// Nothing yet; a caller that does not wait loses nothing.
     Silence,
 }
 
-/// A member, and what whoever asks it gets.
+/// A member, and what a caller of it gets.
 struct Asked {
     row: &'static str,
     secret: ClusterSecret,
     expected: &'static [Expected],
-    /// Told when the gateway has read all that the member says, if the member can see that.
+    /// Notified when the gateway has read all that the member sent, if the member can see that.
     is_read: Option<Arc<Notify>>,
 }
 
@@ -88,7 +88,7 @@ async fn beside_a_victim(hub: FakeHub, rows: &[Asked]) {
 // === impl Expected ===
 
 impl Expected {
-    /// By what was `seen` of an answer of this cluster.
+    /// Compares with what was `seen` of an answer of this cluster.
     fn is_met(self, cluster: &str, seen: Option<&Seen>) -> bool {
         let Some(seen) = seen else { return self == Self::Silence };
         let told = |code| seen.status == Some(code) && seen.text().contains(&format!("cluster {cluster}"));

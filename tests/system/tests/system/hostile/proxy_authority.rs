@@ -26,7 +26,8 @@ async fn what_is_open_goes_on_when_the_hub_has_another_authority() {
     becomes(WAIT, "the new authority", async || ask().await.0 == Some(200)).await;
     victim.goes_on(&mut before, "another authority").await;
 
-    // What is asked on the old word is refused, and takes nothing from what was permitted before.
+    // A request that relies on the old authority is refused, and takes nothing from what was
+    // permitted before.
     let asked = fixture.member.request_count();
     let target = before.places.quick.clone();
     let stream = before.request("GET", &target, &[], true).await;

@@ -1,5 +1,5 @@
-//! A hub on a bad day: who is known goes on, nobody gets in, and strangers are told that it is the
-//! hub.
+//! A hub on a bad day: known users go on, no unknown one gets in, and strangers learn that the hub
+//! is the cause.
 
 use kit::frames::Wire;
 use kit::hub::review_faults;
@@ -7,10 +7,10 @@ use system_tests::prelude::*;
 
 use super::{Fixture, Victim};
 
-/// More than any test takes: who is known stays known.
+/// More than any test takes: a known user stays known.
 const KNOWN: &[&str] =
     &["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
-/// Strangers who wait, and how many of them a connection carries.
+/// Waiting strangers, and how many of them a connection carries.
 const STRANGERS: usize = 10_000;
 const OF_ONE: usize = 250;
 
@@ -22,7 +22,7 @@ fn is_told(wire: &Wire, stream: u32) -> bool {
     told
 }
 
-/// Asks as somebody whom the hub was never asked about; the answer has to name the hub.
+/// Asks as a user that the hub was never asked about; the answer has to name the hub.
 async fn assert_told(wire: &mut Wire, row: &str, target: &str) {
     // A review that is not answered is tried for half a minute.
     const LOOKS: usize = 4;

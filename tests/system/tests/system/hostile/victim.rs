@@ -1,5 +1,4 @@
-//! Somebody who does nothing wrong: a watch and a followed log, on a connection that may be others'
-//! too.
+//! A well-behaved client: a watch and a followed log, on a connection that may be others' too.
 
 use kit::frames::Wire;
 use kit::member::StreamSender;
@@ -37,7 +36,7 @@ impl Victim {
         victim
     }
 
-    /// Sees an event that happens now, and all of the log, of which a part was written before.
+    /// Sees an event that happens now, and all of the log, a part of which was written before.
     pub(super) async fn goes_on(&mut self, wire: &mut Wire, after: &str) {
         self.seen += 1;
         let event = format!("event {}\n", self.seen);
@@ -57,7 +56,7 @@ impl Victim {
     }
 }
 
-/// Part of a log whose every byte tells where it stands.
+/// Part of a log: the value of each byte depends on its position.
 fn bytes(from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| u8::try_from(at % 251).expect("below 251")).collect()
 }

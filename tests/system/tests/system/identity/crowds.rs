@@ -1,28 +1,29 @@
-//! Crowds of strangers ask the hub's reviews for nothing that users have to wait for. Nor does one
-//! user who may do nothing.
+//! The reviews of crowds of strangers on the hub never make users wait. Nor do those of one user
+//! without rights.
 
 use kit::client::H2Exchange;
 use system_tests::prelude::*;
 
 use super::{Fixture, target};
 
-/// What the hub takes for a review.
+/// Time that the hub takes for a review.
 const REVIEW: Duration = Duration::from_secs(1);
-/// What a user may have to wait: a few reviews, not those of the crowd, which are 16 s when made a
-/// hundred at a time.
+/// Time that a user may have to wait: a few reviews, not those of the crowd, which are 16 s when
+/// made a hundred at a time.
 const SOON: Duration = Duration::from_secs(6);
 /// Connections of strangers.
 const STRANGERS: usize = 16;
 /// Requests of each.
 const EACH: usize = 100;
-/// Connections of a user who may do nothing, and requests of each, as many as a connection carries.
+/// Connections of a user without rights, and requests of each, as many as a connection carries.
 const MALLORYS: usize = 17;
 const OF_ONE: usize = 249;
 /// Bytes of a path that no review is remembered for.
 const LONG: usize = 12_000;
 
 impl Fixture {
-    /// A hub that allows alice everything, and alice's connection, whose token it knows already.
+    /// A hub that allows alice everything, and alice's connection, with a token that the gateway
+    /// knows already.
     async fn with_alice() -> (Self, Connection) {
         let fixture = Self::set().await;
         fixture.hub.add_token("alices", TokenUser::new("alice", &[]));
@@ -34,7 +35,7 @@ impl Fixture {
         (fixture, alice)
     }
 
-    /// Strangers who ask, each for something else, and leave without waiting for an answer.
+    /// Strangers that send a different request each, and leave without waiting for an answer.
     async fn crowd(&self, request: impl Fn(usize, usize) -> (String, Vec<(&'static str, String)>)) {
         for stranger in 0..STRANGERS {
             let mut connection = self.connect(Http::H2, None).await;
@@ -56,8 +57,8 @@ impl Fixture {
 type Waiting = (Connection, Vec<H2Exchange>);
 
 impl Fixture {
-    /// Mallory, whose token the hub knows and who may do nothing: she asks each time for something
-    /// else, and waits for the answers.
+    /// Mallory, with a token that the hub knows and without rights: each of her requests is a
+    /// different one, and she waits for the answers.
     async fn mallory(&self, target: impl Fn(usize, usize) -> String) -> Vec<Waiting> {
         self.hub.add_token("mallorys", TokenUser::new("mallory", &[]));
         let mut known = self.connect(Http::H2, None).await.bearer("mallorys");
@@ -80,7 +81,7 @@ impl Fixture {
     }
 }
 
-/// Asserts that mallory was told that it is she who has too many reviews waiting.
+/// Asserts that mallory's answer says that she has too many reviews waiting.
 async fn assert_is_told(mallory: Vec<Waiting>) {
     let (_connection, mut asked) = mallory.into_iter().next_back().expect("there is a last one");
     let last = asked.pop().expect("requests of it");

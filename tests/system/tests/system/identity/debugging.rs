@@ -1,4 +1,4 @@
-//! On one's own machine: everything for everybody, said loudly, and nowhere else.
+//! On the user's own machine: everything for every caller, with a loud warning, and nowhere else.
 
 use kit::hub::{Call, Resource};
 use system_tests::{Http, across_http};

@@ -1,5 +1,5 @@
-//! Rules about whom members see: the operator's file, the annotations of Secrets, and what of them
-//! changes at run time.
+//! Rules about the identities that members see: the operator's file, the annotations of Secrets,
+//! and their changes at run time.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::{Fixture, PATH, acted_as, lines, target};
 
 const GATE: &str = "--feature-gates=APIPriorityAndFairness=false,ClientIdentityPenetration=true";
 const ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
-/// What KubeVela's chart ships.
+/// The file that KubeVela's chart ships.
 const KUBEVELA: &str = "apiVersion: cluster.core.oam.dev/v1alpha1
 kind: ClusterGatewayProxyConfiguration
 spec:
@@ -37,7 +37,7 @@ impl RulesFile {
         file
     }
 
-    /// In one step: nobody reads half of it.
+    /// In one step: no reader gets half of it.
     fn write(&self, rules: &str) {
         let new = self.0.path().join("new");
         std::fs::write(&new, rules)
@@ -54,7 +54,7 @@ impl RulesFile {
     }
 }
 
-/// A configuration that makes everybody in `group` into `user`.
+/// A configuration that maps every member of `group` to `user`.
 fn mapping(group: &str, user: &str) -> String {
     format!(
         "spec: {{clientIdentityExchanger: {{rules: [{{name: map, type: StaticMappingIdentityExchanger, \
@@ -71,7 +71,7 @@ impl Fixture {
         self.member.next_request().await
     }
 
-    /// What the aggregator, which brings jane of the group dev, first hears of a new cluster.
+    /// The first answer about a new cluster to the aggregator, which brings jane of the group dev.
     async fn known_to_jane(&self, cluster: &str) -> Answer {
         let connection = self.front_proxy(Http::H2).await;
         let mut jane = connection.with("x-remote-user", "jane").with("x-remote-group", "dev");
@@ -196,7 +196,7 @@ async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
     assert_eq!(acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await), []);
     assert_eq!(fixture.known_to_jane("c2").await.status, 200);
     assert_eq!(acted_as(&fixture.member.next_request().await), []);
-    // The operator's rules hold for those who ask.
+    // The operator's rules hold for callers that ask for impersonation.
     let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
     let asking = format!("{}?impersonate=true", target());
     assert_eq!(connection.call("GET", &asking, &identity, b"").await.status, 200);

@@ -4,10 +4,10 @@ use system_tests::prelude::*;
 
 use super::target;
 
-/// What the proxy of these tests is called.
+/// The certificate's name of the proxy in these tests.
 const NAME: &str = "my-proxy";
 
-/// A gateway without a hub behind a proxy that says who calls by `X-User` and `X-Groups`.
+/// A gateway without a hub behind a proxy that names its callers by `X-User` and `X-Groups`.
 struct Fixture {
     member: FakeMember,
     proxies: Authority,

@@ -1,11 +1,11 @@
-//! The hub's aggregator is believed what it says of its callers; nobody else is.
+//! The hub's aggregator is trusted with the identity of its callers; no other client is.
 
 use kit::pki::Issued;
 use system_tests::prelude::*;
 
 use super::{Fixture, PATH, target};
 
-/// An identity as somebody might forge it.
+/// A forged identity.
 const FORGED: &[(&str, &str)] = &[
     ("X-Remote-User", "root"),
     ("x-remote-group", "system:masters"),
@@ -52,7 +52,7 @@ async fn forged_identities_have_no_effect(http: Http) {
         Some("alice" | "bob") => Decision::allow(),
         _ => Decision::no_opinion(""),
     });
-    // Nobody at all.
+    // Without a certificate.
     let mut connection = fixture.connect(http, None).await;
     let message = connection.call("GET", &target(), FORGED, b"").await.status_message(403, "Forbidden");
     assert!(message.contains("User \"system:anonymous\""), "{message}");
@@ -141,7 +141,7 @@ async fn a_new_authority_counts_for_connections_that_are_open_already() {
     let root = renewed.root_pem();
     fixture.hub.change_authentication(|data| drop(data.insert("requestheader-client-ca-file".to_owned(), root)));
     let identity = renewed.issue(&Leaf::client("front-proxy-client"));
-    // Who is refused loses the connection.
+    // A refused client loses the connection.
     let taken_over = async || {
         fixture.connect(Http::H2, Some(&identity)).await.call("GET", &target(), &user, b"").await.status == 200
     };

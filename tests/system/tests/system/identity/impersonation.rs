@@ -1,10 +1,11 @@
-//! Direct callers who want to be somebody else: allowed by review only, and never by the member.
+//! Direct callers that want to act as another user: allowed by review only, and never by the
+//! member.
 
 use system_tests::prelude::*;
 
 use super::{Fixture, target};
 
-/// Who impersonates whom.
+/// The identity to impersonate.
 const HEADERS: &[(&str, &str)] =
     &[("Impersonate-User", "bob"), ("Impersonate-Group", "testers"), ("Impersonate-Extra-Scopes", "read")];
 
@@ -53,7 +54,7 @@ async fn who_may_not_impersonate_reaches_nobody(http: Http) {
     let mut connection = fixture.connect(http, None).await.bearer("alices-token");
     let message = connection.call("GET", &target(), HEADERS, b"").await.status_message(403, "Forbidden");
     assert!(message.contains("User \"alice\" cannot impersonate"), "{message}");
-    // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. Who is known
+    // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. A known user
     // keeps the connection.
     let headers = [("Impersonate-Group", "system:masters")];
     connection.call("GET", &target(), &headers, b"").await.status_message(400, "BadRequest");

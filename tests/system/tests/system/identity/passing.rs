@@ -1,11 +1,11 @@
-//! Callers as members see them: whole, however large they are, and never as somebody else.
+//! Callers as members see them: whole, however large they are, and never as another user.
 
 use system_tests::prelude::*;
 
 use super::{Fixture, PATH, acted_as, lines, target};
 
 const GATE: &str = "--feature-gates=ClientIdentityPenetration=true";
-/// Of a user who is in everything.
+/// Of a user who is a member of very many.
 const GROUPS: usize = 600;
 
 across_versions!(callers_cross_with_all_they_are, crowded_users_cross_whole);
@@ -58,7 +58,7 @@ async fn crowded_users_cross_whole(versions: Versions) {
     }
 }
 
-/// Whoever speaks for itself may send 512 lines.
+/// Other clients may send 512 lines.
 #[tokio::test]
 async fn a_hub_may_send_two_thousand_lines_over_http1() {
     let fixture = Fixture::with(Http::H2, &[]).await;
@@ -112,7 +112,7 @@ async fn a_name_that_would_arrive_as_another_reaches_nobody() {
 
 across_versions!(kubevelas_impersonation_reaches_the_member);
 
-/// KubeVela acts for the author of an application: its own token, whom it acts for, and
+/// KubeVela acts for the author of an application: its own token, the user it acts for, and
 /// `impersonate=true`.
 async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
     let fixture = Fixture::with(versions.member, &["--feature-gates=APIPriorityAndFairness=false"]).await;

@@ -1,4 +1,4 @@
-//! Before it knows its clusters and whom to trust, the gateway says that it does not know, and
+//! Before it knows its clusters and the hub's CAs, the gateway says that it does not know, and
 //! nothing else.
 
 use system_tests::prelude::*;

@@ -89,7 +89,7 @@ fn requests() -> Vec<(&'static str, String)> {
     (0..REQUESTS).map(|_| next()).map(|(method, path, query)| (method, format!("{path}{query}"))).collect()
 }
 
-/// What a review is about, without what is empty.
+/// The subject of a review, without its empty fields.
 fn reviewed(spec: &Value) -> Value {
     let mut about =
         spec.get("resourceAttributes").or(spec.get("nonResourceAttributes")).expect("about something").clone();

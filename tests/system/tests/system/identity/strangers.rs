@@ -1,4 +1,4 @@
-//! Those who prove no identity: what they are told, that their connections end, and the little that
+//! Callers that prove no identity: their answers, the end of their connections, and the little that
 //! is open to them.
 
 use serde_json::json;
@@ -106,7 +106,8 @@ async fn probes_are_open_to_everybody(http: Http) {
     }
     let answer = connection.call("HEAD", "/healthz", &[], b"").await;
     assert_eq!((answer.status, answer.body.len()), (200, 0));
-    // A certificate nobody vouches for fails no handshake: it is judged like any other credential.
+    // A certificate of an untrusted authority fails no handshake: it is judged like any other
+    // credential.
     let mut connection = fixture.connect(http, Some(&stranger)).await;
     connection.get(&target()).await.status_message(401, "Unauthorized");
     assert_eq!(fixture.hub.access_reviews().len(), 0);

@@ -29,7 +29,7 @@ impl Fixture {
         self.connect(http, None).await.bearer("alices-token")
     }
 
-    /// What the hub was asked last, without the user.
+    /// The hub's last review, without the user.
     fn asked(&self) -> Value {
         let spec = self.reviewed();
         assert_eq!((&spec["user"], &spec["groups"]), (&json!("alice"), &json!(["developers", "system:authenticated"])));
@@ -47,7 +47,7 @@ fn pods(verb: &str, more: &Value) -> Value {
     attributes
 }
 
-/// Requests, and what they are on the member.
+/// Requests, and their meaning on the member.
 fn matrix() -> Vec<(&'static str, &'static str, Value)> {
     let (in_ns, named) = (json!({"namespace": "ns"}), json!({"namespace": "ns", "name": "p"}));
     let sub = |name: &str| json!({"namespace": "ns", "name": "p", "subresource": name});
@@ -65,7 +65,7 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
         ("PUT", "/api/v1/namespaces/ns/pods/p/status", pods("update", &sub("status"))),
         ("GET", "/api/v1/namespaces/ns/pods/p/log?follow=false", pods("get", &sub("log"))),
         ("POST", "/api/v1/namespaces/ns/pods/p/exec?command=sh", pods("create", &sub("exec"))),
-        // The member decodes once, so that these are what the ones above are.
+        // The member decodes once, so that these mean the same as the ones above.
         ("GET", "/api/v1/namespaces%2Fns%2Fpods%2Fp", pods("get", &named)),
         ("GET", "/api/v1/namespaces/ns/pods/p%2Flog", pods("get", &sub("log"))),
         ("GET", "/%61pi/v1/namespaces/ns/%70ods/p", pods("get", &named)),
@@ -73,8 +73,8 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
         // Slashes at the ends do not count.
         ("GET", "//api/v1/namespaces/ns/pods/p/", pods("get", &named)),
         ("GET", "/%2Fapi/v1/namespaces/ns/pods/p/%2f", pods("get", &named)),
-        // What is behind a proxy is the workload's, slashes and all: nothing there changes what is
-        // reviewed.
+        // The path behind a proxy is the workload's, slashes and all: nothing there changes the
+        // review.
         ("GET", "/api/v1/namespaces/ns/pods/p/proxy//x", pods("get", &sub("proxy"))),
         ("GET", "/api/v1/namespaces/ns/pods/p/proxy/a%5Cb//c", pods("get", &sub("proxy"))),
         (
@@ -87,7 +87,7 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
         ("GET", "/apis/apps/v1", path("/apis/apps/v1", "get")),
         ("GET", "/openapi/v3/apis/apps/v1?hash=x", path("/openapi/v3/apis/apps/v1", "get")),
         ("POST", "/version", path("/version", "post")),
-        // Open to everybody at the gateway, and not therefore on members.
+        // Open to every caller at the gateway, and not therefore on members.
         ("GET", "/healthz", path("/healthz", "get")),
     ]
 }
@@ -143,13 +143,13 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
             format!("{what}: the hub does not allow it for requests to cluster {CLUSTER}: RBAC: no rule")
         );
     }
-    // Nor does anybody learn here which clusters there are.
+    // Nor does a caller learn here which clusters there are.
     connection.get(&proxied("nowhere", "/api/v1/pods")).await.status_message(403, "Forbidden");
     assert_eq!(fixture.member.request_count(), 1);
 }
 
-/// What stands before a member may join slashes, and take `\` for one. Then these are about
-/// something else than by Kubernetes' rules.
+/// A proxy before a member may join slashes, and take `\` for one. Then these are about something
+/// else than by Kubernetes' rules.
 const SEEN_OTHERWISE_ONCE_NORMALISED: &[(&str, &str)] = &[
     ("GET", "/api/v1/namespaces//pods/p"),
     // pods/log
@@ -167,7 +167,7 @@ const SEEN_OTHERWISE_ONCE_NORMALISED: &[(&str, &str)] = &[
     ("GET", "/api/v1/nodes/n//proxy/pods"),
     ("GET", "/api/v1/nodes/n%2F%2Fproxy/pods"),
     ("GET", "/api/v1/nodes//n/proxy/pods"),
-    // No resource, of which everybody may read.
+    // No resource, but a path, which every user may read.
     ("GET", "/api/v1\\secrets"),
     ("GET", "/api/v1%5Csecrets"),
     ("GET", "/api/v1%5csecrets"),

@@ -1,5 +1,4 @@
-//! What would be an identity or a session in a header is none in a trailer, and does not cross as
-//! one either.
+//! Headers of an identity or a session are none in a trailer, and do not cross there either.
 
 use http::Method;
 use system_tests::{ADMIN, CLUSTER, Http, Testbed, proxied};

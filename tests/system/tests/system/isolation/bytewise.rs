@@ -1,6 +1,6 @@
 //! Members that send a byte a frame, as what they relay does when it flushes each byte, to clients
 //! that have stopped reading. h2 counts such frames over the whole connection to the member, which
-//! is everybody's.
+//! all users share.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
 /// Time for millions of frames.
 const FLOOD: std::time::Duration = WAIT.saturating_mul(10);
 
-/// What the test allows the member, in this order.
+/// Steps that the test permits the member, in this order.
 #[derive(Default)]
 struct Turns {
     flood: Notify,
@@ -102,7 +102,7 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
     turns.event.notify_one();
     assert_eq!(watch.event().await, "event\n");
 
-    // Who reads at last finds everything, and how it ended.
+    // A client that reads in the end gets everything, with the right ending.
     let plain = within(WAIT, "the bytes", plain.whole()).await.expect("a clean end");
     assert_in_order(&plain.body);
     let trailed = within(WAIT, "the bytes", trailed.whole()).await.expect("a clean end");

@@ -1,6 +1,6 @@
 //! Clients that upload a byte a frame to members that do not read. h2 counts such frames over the
-//! whole connection from the client, which is a hub's and so everybody's, and keeps each in some
-//! 250 bytes.
+//! whole connection from the client, which is a hub's and so shared by all its users, and keeps
+//! each in some 250 bytes.
 
 use kit::member::BodyEnd;
 use system_tests::frames::{DATA, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode};

@@ -22,7 +22,7 @@ const ENHANCE_YOUR_CALM: [u8; 8] = [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 11];
 const WAVES: usize = 20;
 const WAVE: usize = 30;
 
-/// What all connections of the member have seen.
+/// Counts over all connections of the member.
 #[derive(Default)]
 struct Seen {
     requests: AtomicUsize,
@@ -144,7 +144,7 @@ impl Fixture {
         eventually(WAIT, || self.requests() == before + WAVE || self.goodbyes() > 0).await;
         assert_eq!(self.goodbyes(), 0, "a connection was ended for all its users");
         drop(wave);
-        // The gateway has seen the resets when it answers what came after them.
+        // The gateway has seen the resets when it answers a request after them.
         assert_eq!(self.testbed.get("/version").await.status, 200);
         self.connection.h2().get("/version", &headers).await.expect("an open connection");
     }

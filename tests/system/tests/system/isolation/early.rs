@@ -1,5 +1,5 @@
-//! A hub speaks for all its users over few connections. What one of them begins and takes back
-//! before it was looked at, or asks that no proxy serves, ends nobody else's stream.
+//! A hub speaks for all its users over few connections. A request of one of them that is taken back
+//! before it was looked at, or that no proxy serves, ends no other user's stream.
 
 use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions};
@@ -9,7 +9,7 @@ use system_tests::{ADMIN, CLUSTER, Testbed, VIEWER, proxied};
 use super::hub::Hub;
 
 /// Far more than h2 lets wait by default (`DEFAULT_REMOTE_RESET_STREAM_MAX`, 20), and than a hub
-/// has under way at once.
+/// has in flight at once.
 const TAKEN_BACK: usize = 2_000;
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 

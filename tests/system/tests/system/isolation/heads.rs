@@ -1,4 +1,4 @@
-//! What one user, or one member, writes into a head or trailers does not end the streams of others:
+//! The head or trailers that one user, or one member, writes do not end the streams of others:
 //! neither those on the connection to the member, nor those of a hub's other users.
 
 mod forbidden;
@@ -16,7 +16,8 @@ use system_tests::{ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, proxied}
 /// Go's servers end the connection at a block of more than twice the mebibyte that they take
 /// (`golang.org/x/net/http2.(*Framer).readMetaFrame`).
 const MOST_OF_GO: usize = 2 << 20;
-/// What Go's servers put into one frame of a head, whatever the peer takes (`splitHeaderBlock`).
+/// Bytes of a head that Go's servers put into one frame, whatever the peer takes
+/// (`splitHeaderBlock`).
 const FRAME_OF_GO: usize = 16 << 10;
 const PROTOCOL_ERROR: u32 = 1;
 
@@ -49,7 +50,7 @@ async fn assert_told(client: &mut FrameClient, text: &str) {
     assert!(status.contains(text), "{status}");
 }
 
-/// Somebody's watch of the member, on the only connection there is.
+/// Another user's watch of the member, on the only connection there is.
 struct Victim {
     connection: Connection,
     watch: Streamed<'static>,
@@ -73,7 +74,7 @@ impl Victim {
 }
 
 /// A member in frames, as Go's servers treat header blocks. The first stream is a watch, and gets
-/// an event for every other request, which is answered by what `answer` makes of its stream.
+/// an event for every other request; `answer` makes the answer to that from its stream.
 async fn like_go(mut frames: MemberFrames, answer: impl Fn(u32) -> Vec<u8>) -> io::Result<()> {
     let (mut watch, mut block) = (None, 0);
     loop {
@@ -194,8 +195,8 @@ async fn a_name_that_go_takes_for_malformed_is_refused() {
 
 #[tokio::test]
 async fn a_large_head_of_a_workload_ends_nobodys_stream() {
-    // Less than is passed on, more than is passed on, and as much as Go's reverse proxy takes of
-    // what is behind it.
+    // Less than is passed on, more than is passed on, and as much as Go's reverse proxy takes from
+    // the server behind it.
     for (bytes, status) in [(400 << 10, 200), (2 << 20, 502), (10 << 20, 502)] {
         let head = many(bytes);
         let member = FrameMember::start(move |_, frames| {
@@ -215,8 +216,8 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
     }
 }
 
-/// The HTTP library ends the connection for a name of 64 KiB, which API servers relay of whatever
-/// is behind them.
+/// The HTTP library ends the connection for a name of 64 KiB, which API servers relay from any
+/// server behind them.
 #[tokio::test]
 async fn a_name_too_long_for_the_library_ends_its_own_answer() {
     let name = "n".repeat(64 << 10);

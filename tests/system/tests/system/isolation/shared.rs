@@ -13,15 +13,14 @@ use super::hub::Hub;
 
 /// Streams given up at once: twice as many as h2 remembers by default (`DEFAULT_RESET_STREAM_MAX`).
 const GIVEN_UP: usize = 100;
-/// How often something arrives for each of them that was on its way. What arrives for forgotten
-/// streams is more than the 1024 frames that h2 by default forgives a connection in all its life
-/// (`DEFAULT_LOCAL_RESET_COUNT_MAX`).
+/// How often a late frame arrives for each of them. Frames for forgotten streams are more than the
+/// 1024 that h2 by default forgives a connection in all its life (`DEFAULT_LOCAL_RESET_COUNT_MAX`).
 const LATE: usize = 30;
 /// Pieces of one byte: the whole window of one upload.
 const TINY: usize = 256 << 10;
 
-/// One byte for each stream. More at once would be one error: h2 answers what it reads together by
-/// one reset.
+/// One byte for each stream. More at once would be one error: h2 answers frames that it reads
+/// together by one reset.
 fn late(streams: &[u32]) -> Vec<u8> {
     streams.iter().flat_map(|stream| encode(DATA, 0, *stream, b"x")).collect()
 }
@@ -40,8 +39,8 @@ async fn streams_given_up_do_not_end_those_of_others() {
     assert_eq!(watch.event().await, "event\n");
 }
 
-/// Answers every request at once and, when all but the first were given up, sends what was on its
-/// way to them; then an event on the first.
+/// Answers every request at once and, when all but the first were given up, sends late frames for
+/// them; then an event on the first.
 async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
     let (mut first, mut given_up) = (None, Vec::new());
     while given_up.len() < GIVEN_UP {
@@ -90,7 +89,7 @@ async fn uploads_that_are_answered_early_do_not_end_the_hubs_connection() {
 async fn an_upload_in_tiny_pieces_does_not_end_the_hubs_connection() {
     let member = FakeMember::start(MemberOptions::default()).await;
     let hole = BlackHole::start().await;
-    // Nobody reads an upload before its member can be reached.
+    // An upload is not read before its member can be reached.
     let url = format!("https://{}", hole.address());
     let lost = ClusterSecret::new("vela-system", "lost").endpoint(&url).ca(&member.ca_pem()).token(MEMBER_TOKEN);
     let testbed = Testbed::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;

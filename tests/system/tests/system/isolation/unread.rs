@@ -22,11 +22,11 @@ const LINE: usize = 100;
 /// attack.
 const LINES: usize = 10_000;
 
-/// What may wait on the way to one client that reads nothing.
+/// Most bytes that may wait on the way to one client that reads nothing.
 fn held_at_most(versions: Versions) -> usize {
     match (versions.client, versions.member) {
-        // The client's window of 1 MiB, ours towards the member of 1 MiB, our send buffer; and what
-        // the scripted member itself queues and buffers, about 1.5 MiB.
+        // The client's window of 1 MiB, ours towards the member of 1 MiB, our send buffer; and the
+        // scripted member's own queue and buffers, about 1.5 MiB.
         (Http::H2, Http::H2) => 4 << 20,
         // Where HTTP/1.1 is spoken, the kernel's buffers of both connections too.
         _ => (4 << 20) + 2 * socket_buffers(),
@@ -48,7 +48,7 @@ async fn feed(stream: &StreamSender, piece: usize, limit: usize) -> usize {
     sent
 }
 
-/// Answers under way to clients that do not read them.
+/// Unread answers that are still being sent.
 struct Unread {
     /// The connection of all of them, if they share one.
     shared: Option<Connection>,
@@ -121,7 +121,7 @@ async fn unread_floods_of_small_frames_hold_nobody_back(member: Http) {
     let (sent, open) = feed_all(&mut streams, LINE, LINE * LINES).await;
     assert_others_are_served(&testbed, unread.shared.as_ref()).await;
 
-    // Who reads at last finds everything.
+    // A client that reads in the end gets everything.
     drop(open);
     let total: usize = sent.iter().sum();
     assert!(total > STALLED * LINE * LINES / 2, "{total} bytes are no flood");

@@ -1,5 +1,5 @@
-//! An upload that the member does not read, and a member that cannot be reached, hold nobody else
-//! back.
+//! An upload that the member does not read, and a member that cannot be reached, hold back no other
+//! request.
 
 use kit::member::BlackHole;
 use system_tests::prelude::*;

@@ -1,4 +1,4 @@
-//! Who is never turned away.
+//! Users that are never refused.
 
 use system_tests::{CLUSTER, Http, proxied};
 

@@ -1,5 +1,5 @@
-//! Bytes that wait for somebody slow: beyond what the gateway may hold, whoever has the most gives
-//! way, and nobody else notices.
+//! Bytes that wait for a slow client or member: beyond what the gateway may hold, the user with the
+//! most gives way, and others do not notice.
 
 use bytes::Bytes;
 use h2::Reason;
@@ -181,7 +181,7 @@ async fn heads_of_strangers_that_are_not_whole_go_first() {
 
 #[tokio::test]
 async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
-    // Nothing is exceeded: nobody gives way.
+    // Nothing is exceeded: no stream gives way.
     let mut narrow = Narrow::start().await;
     narrow.fixture.member.on("/one", |_| Reply::full(200, &[], vec![b'x'; 100 << 10]));
     let mut alice = narrow.fixture.connect(Http::H1, "alice").await;
@@ -190,7 +190,7 @@ async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
     assert_eq!(narrow.metric("cluster_gateway_sheds_total").await, 0);
 }
 
-/// What a member may write above an answer without a body.
+/// Bytes that a member may write above an answer without a body.
 const HEAD: usize = 200 << 10;
 
 /// Has the member answer `/head` with a head like that.
@@ -277,7 +277,7 @@ async fn pipelined_requests_wait_for_a_client_that_reads_no_answers() {
     let (mut read, mut write) = tokio::io::split(io);
     let mut sent = 0;
     loop {
-        // One by one: what comes from the client has the gateway look again.
+        // One by one: bytes from the client make the gateway check again.
         write.write_all(request.as_bytes()).await.expect("sent");
         write.flush().await.expect("sent");
         sent += 1;

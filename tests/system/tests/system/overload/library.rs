@@ -1,5 +1,5 @@
-//! What the HTTP library has for somebody counts for as long as it has it, whether or not a request
-//! is left that it was for.
+//! Memory that the HTTP library has for a user counts for as long as it has it, whether or not the
+//! request that it was for is still there.
 
 use std::io;
 
@@ -38,7 +38,7 @@ async fn held(root: &mut Connection) -> u64 {
     metric(root, "cluster_gateway_held_bytes").await
 }
 
-/// A member that reads nothing, and the gateway, whose connection to it takes nothing more.
+/// A member that reads nothing, and the gateway with a connection to it that takes nothing more.
 async fn deaf(client: &mut Option<FrameClient>, root: &mut Option<Connection>) -> (RawMember, Testbed) {
     let member = RawMember::always(vec![Act::Tls(kit::pki::ALPN_H2), Act::Write(SETTINGS.into()), Act::Hold]).await;
     let testbed = Testbed::with(&member).await;

@@ -75,7 +75,7 @@ async fn heads_of_an_http1_member_that_are_not_whole_end_its_own_requests() {
     unfinished_heads_give_way(vec![Act::Tls(ALPN_H1), Act::ReadHead, head, Act::ReadToEnd], FAST, &[]).await;
 }
 
-/// They are collected for the one who asked, who has to wait for their ends.
+/// They are collected for their caller, which has to wait for their ends.
 #[tokio::test]
 async fn refusals_of_upgrades_that_do_not_end_give_way() {
     let mut narrow = Box::pin(Narrow::start()).await;

@@ -1,5 +1,5 @@
-//! What waits in the gateway for the hub, or for those who watch clusters, counts like what waits
-//! for members: beyond what may be held, whoever has the most is told, and nobody else notices.
+//! Bytes that wait in the gateway for the hub, or for watchers of clusters, count like those for
+//! members: beyond what may be held, the user with the most is refused, and others do not notice.
 
 use kit::client::{H2Connection, H2Response};
 use kit::frames::{INITIAL_WINDOW_SIZE, Places, SETTINGS, Wire, encode, setting};
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::held::{Narrow, metric};
 
-/// More than any test takes: who is known stays known.
+/// More than any test takes: a known user stays known.
 const KNOWN: [&str; 2] =
     ["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
 /// Of each request that waits for a review. It counts as received and as sent.
@@ -75,7 +75,7 @@ async fn requests_that_wait_for_access_reviews_give_way() {
     narrow.assert_within_limit().await;
 }
 
-/// They are told as all strangers are: their connection ends.
+/// They get the answer that all strangers get: their connection ends.
 #[tokio::test]
 async fn strangers_who_wait_for_token_reviews_give_way() {
     let mut narrow = Narrow::with(&KNOWN).await;
@@ -132,7 +132,7 @@ async fn watches_of_clusters_that_nobody_reads_give_way() {
     unread_watches_give_way(CLUSTERS).await;
 }
 
-/// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
+/// A change goes to all watchers; some of alice's, which read nothing, lose theirs.
 async fn unread_watches_give_way(target: &str) {
     let mut narrow = Narrow::with(&KNOWN).await;
     let (fixture, hub) = (&narrow.fixture, Arc::clone(&narrow.fixture.hub));

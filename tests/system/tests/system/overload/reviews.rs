@@ -1,5 +1,5 @@
-//! A hub that cannot keep up with reviews: those who find its queue full may come again, as nothing
-//! was asked for them.
+//! A hub that cannot keep up with reviews: callers that find its queue full may come again, as
+//! nothing was asked for them.
 
 use system_tests::prelude::*;
 

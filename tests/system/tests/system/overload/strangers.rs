@@ -1,4 +1,4 @@
-//! Connections of those who have not shown who they are: few, and not for long.
+//! Connections of clients that have not shown who they are: few, and not for long.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{FAST, Fixture};
 
-/// What one address may have.
+/// Connections that one address may have.
 const MOST_OF_ONE: usize = 256;
 /// When a connection without a request ends.
 const FIRST_REQUEST: Duration = Duration::from_secs(15);
@@ -41,8 +41,8 @@ async fn the_oldest_of_an_address_give_way_and_those_who_are_known_stay() {
     assert!((1..=4).contains(&told), "{told} connections gave way");
 }
 
-/// A probe is nobody's, and a request whose head is not whole is none. Each ends when its time is
-/// over: not before, when a slow client would be about to say who it is.
+/// A probe has no user, and a request whose head is not whole is none. Each ends when its time is
+/// over: not before, when a slow client would be about to authenticate.
 #[tokio::test]
 async fn a_connection_without_a_request_ends_after_a_while() {
     let fixture = Fixture::with(&[]).await;
@@ -101,14 +101,14 @@ async fn connections_that_say_what_nobody_takes_count() {
     becomes(WAIT, "the flood counts", async || ended_connections(&fixture, "frames").await == 1).await;
 }
 
-/// How many the gateway ended so far at the limit `reason`.
+/// Number of connections that the gateway ended so far at the limit `reason`.
 async fn ended_connections(fixture: &Fixture, reason: &str) -> u64 {
     let metrics = fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
     let name = format!("cluster_gateway_client_connections_ended_total{{reason=\"{reason}\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).expect("a count")
 }
 
-/// How long it took until nothing more can come, whatever came before that.
+/// Time until nothing more can come, however much came before that.
 async fn ended(connection: &mut (impl AsyncRead + Unpin)) -> Duration {
     let began = Instant::now();
     let mut rest = Vec::new();

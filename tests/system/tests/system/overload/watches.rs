@@ -1,4 +1,4 @@
-//! Watches of what the hub keeps: each takes a place there.
+//! Watches of objects that the hub keeps: each takes a place there.
 
 use system_tests::Streamed;
 use system_tests::prelude::*;
@@ -7,7 +7,7 @@ use super::Fixture;
 
 const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
-/// What one user may have open.
+/// Watches that one user may have open.
 const MOST: usize = 128;
 /// As many as the server takes on one connection, and less.
 const ON_A_CONNECTION: usize = 64;

@@ -1,4 +1,4 @@
-//! What goes through a proxy, and how often it is asked for a way.
+//! Traffic through a proxy, and how often it is asked to connect.
 
 use kit::proxy::{Asked, FakeProxy, ProxyKind};
 use system_tests::prelude::*;

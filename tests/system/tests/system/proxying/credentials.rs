@@ -1,4 +1,4 @@
-//! Whose credentials the member sees: the cluster's own, whatever the caller sends, and never the
+//! Credentials that the member sees: the cluster's own, whatever the caller sends, and never the
 //! caller's identity.
 
 use kit::member::Recorded;
@@ -11,7 +11,7 @@ use super::agreeable;
 across_versions!(identity_never_crosses);
 across_http!(headers_named_in_connection_neither_hide_an_identity_nor_drop_a_credential);
 
-/// What a member sees of who is asking: the cluster's own credential, once.
+/// A member sees the cluster's own credential, once, and nothing of the caller's.
 #[track_caller]
 fn assert_only_our_credential(request: &Recorded) {
     assert_eq!(request.header_values("authorization"), [format!("Bearer {MEMBER_TOKEN}")]);

@@ -1,5 +1,5 @@
 //! HTTP/1.1 requests whose end two servers might see in different places: refused, or the last on
-//! their connection. What hides in them is never a request (RFC 9112 section 11.2).
+//! their connection. Text hidden in them is never a request (RFC 9112 section 11.2).
 
 use kit::client::{H1Connection, H1Error};
 use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, proxied};
@@ -58,8 +58,8 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
     let member = agreeable(member).await;
     let testbed = Testbed::with(&member).await;
     let hidden = hidden();
-    // Who goes by the length takes what follows the last chunk for the body, who goes by the chunks
-    // for a request.
+    // A server that goes by the length takes the bytes after the last chunk for the body, one that
+    // goes by the chunks for a request.
     let length = format!("Content-Length: {}\r\nTransfer-Encoding: chunked\r\n", 5 + hidden.len());
     let first = [("length and chunks", length.as_str(), LAST_CHUNK)];
     for (case, lines, before) in first.iter().chain(AMBIGUOUS) {
@@ -77,7 +77,7 @@ async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
     let member = agreeable(member).await;
     let testbed = Testbed::with(&member).await;
     let (hidden, empty) = (hidden(), "0\r\n\r\n");
-    // What was answered before, on the same connection: nothing, a body that reads like a head, the
+    // Requests answered before, on the same connection: none, a body that reads like a head, the
     // same in pieces.
     let earlier = format!("X: y\r\n\r\n{}", post("Content-Length: 7\r\n"));
     let earlier = post(&format!("Content-Length: {}\r\n", earlier.len())) + &earlier;

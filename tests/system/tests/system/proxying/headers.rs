@@ -26,7 +26,7 @@ pub(crate) const KEPT: &[(&str, &str)] = &[
     ("x-empty", ""),
 ];
 
-/// Header lines that are about the connection to us, or would say who somebody is.
+/// Header lines that are about the connection to us, or would name an identity.
 pub(crate) const DROPPED: &[(&str, &str)] = &[
     ("cookie", "session=1"),
     ("expect", "200-maybe"),

@@ -1,5 +1,5 @@
-//! Large request heads: what a hub sends for a user with many groups passes, what is absurd is
-//! refused without harm.
+//! Large request heads: a hub's head for a user with many groups passes, an absurd one is refused
+//! without harm.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_versions, pro
 
 use super::agreeable;
 
-/// As many lines as a header map holds: whatever is added to a request with them has no room.
+/// As many lines as a header map holds: no line can be added to a request with them.
 const FULL: u32 = 24_575;
 
 /// Names of four bytes, all different: this many lines still fit a head of a mebibyte.
@@ -118,7 +118,7 @@ async fn as_many_header_lines_of_a_member_as_fit_are_answered() {
 
 /// Answers every request by 200 and as many lines.
 async fn answer_by_short_names(mut frames: MemberFrames) -> std::io::Result<()> {
-    /// What every peer takes in one frame (RFC 9113 section 4.2).
+    /// Size of a frame that every peer takes (RFC 9113 section 4.2).
     const FRAME: usize = 16 << 10;
     let names = short_names(FULL + 1);
     let lines: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();

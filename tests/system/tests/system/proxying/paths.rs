@@ -8,7 +8,7 @@ use super::agreeable;
 across_versions!(every_method_arrives, paths_and_queries_arrive_byte_for_byte);
 across_http!(dot_segments_are_refused_in_every_spelling, what_only_looks_like_the_proxy_path_is_not_found);
 
-/// What a client may ask of a member: nothing of it is decoded, cleaned, sorted or collapsed.
+/// Targets on a member: no part of them is decoded, cleaned, sorted or collapsed.
 pub(crate) const TARGETS: &[&str] = &[
     "/",
     "/api/v1/pods",

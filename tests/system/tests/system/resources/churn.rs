@@ -1,5 +1,5 @@
-//! Watchers end up with what a list shows, whatever happens and however often they have to go on
-//! elsewhere.
+//! Watchers end up with the content of a list, whatever happens and however often they have to go
+//! on elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -48,7 +48,7 @@ impl Watcher {
         Self { path, objects, version, position }
     }
 
-    /// Watches, again and again, until it has seen [`LAST`]; lists anew when its version is too
+    /// Watches, again and again, until it has seen [`LAST`]; lists again when its version is too
     /// old.
     async fn run(mut self, fixture: &Fixture) -> Self {
         loop {
@@ -80,8 +80,8 @@ impl Watcher {
             "BOOKMARK" => return,
             kind => panic!("{kind}"),
         }
-        // Of what was before it began, a watch that goes on may say "added" or "modified" a little
-        // wrongly.
+        // About objects from before its beginning, a resumed watch may say "added" or "modified" a
+        // little wrongly.
         let known =
             if event.kind == "DELETED" { next_summary.remove(&name) } else { !next_summary.insert(name.clone()) };
         assert!(event.kind != "ADDED" || !known, "{name} is added twice");
@@ -123,7 +123,7 @@ async fn churn(fixture: &Fixture, seed: u64, positions: &[Position]) {
             36 => fixture.hub.bookmark(),
             37 => fixture.hub.end_watches(),
             38 => fixture.hub.break_watches(),
-            // A new list would make up for what was missed: none in the end.
+            // A new list would make up for missed events: none at the end.
             _ if change < CHANGES / 2 => fixture.hub.compact(),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! What readers are told when the hub fails: the hub's own code and reason, or what the operator
-//! has to do.
+//! Readers' answers when the hub fails: the hub's own code and reason, or what the operator has to
+//! do.
 
 use kit::hub::{Call, Fault};
 use system_tests::{Http, across_http};

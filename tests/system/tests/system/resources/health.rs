@@ -1,4 +1,4 @@
-//! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a
+//! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, shown again behind a
 //! gate.
 
 use system_tests::prelude::*;
@@ -126,7 +126,7 @@ async fn nothing_is_written_over_somebody_elses_change() {
     fixture.call("PATCH", &path("a"), &[MERGE], patch.to_string().as_bytes()).await.status_message(409, "Conflict");
     assert_eq!(annotations(&fixture, "a"), (Value::Null, Value::Null));
 
-    // With the current version a write that comes in between is told at once; without one it is
+    // With the current version, a write in between is reported at once; without one, the report is
     // tried again.
     fixture.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(409));
     let current = json!({"name": "a", "resourceVersion": version(&fixture, "a")});
@@ -232,7 +232,7 @@ async fn a_hub_that_writes_slowly_is_not_overrun() {
         let (target, body) = (path(name), object(&json!({"name": name}), true, "Fine"));
         reports.spawn(async move { connection.call("PUT", &target, &[JSON], &body).await.status });
     }
-    // Those that get no place are told after a while.
+    // Those that get no place are refused after a while.
     for _ in 0..12 {
         let refused = within(WAIT, "a refusal", reports.join_next()).await;
         assert_eq!(refused.expect("a report").expect("an answer"), 429);

@@ -162,7 +162,7 @@ async fn what_cannot_be_registered_is_refused_and_nothing_is_written() {
     assert_eq!(fixture.hub.get(SECRETS, NAMESPACE, "new"), None);
 }
 
-/// Whoever may write Clusters and not read a Secret must not have its token sent anywhere.
+/// A user that may write Clusters and not read a Secret must not have its token sent anywhere.
 #[tokio::test]
 async fn a_secret_is_read_for_those_alone_who_may_read_it() {
     let hub = FakeHub::start().await;
@@ -231,7 +231,7 @@ async fn the_way_to_a_member_is_changed_by_those_alone_who_name_its_credential()
     assert!(data.get("fallback-endpoints").is_none(), "the new credential would go to the old addresses: {data}");
 }
 
-/// Callers of a cluster would be sent elsewhere by whoever may only write Clusters.
+/// Otherwise, a user that may only write Clusters could send callers of a cluster elsewhere.
 #[tokio::test]
 async fn a_cluster_that_was_registered_otherwise_is_moved_by_those_alone_who_may_write_its_secret() {
     let hub = FakeHub::start().await;
@@ -337,7 +337,7 @@ async fn discovery_names_the_group_only_where_it_is_served() {
     assert_eq!(off.get(CLUSTERS).await.status, 404);
 }
 
-/// Each reads a Secret whole: nobody's writes keep all permits of the others.
+/// Each reads a Secret whole: no user's writes take all permits of the others.
 #[tokio::test]
 async fn a_delete_takes_a_permit_as_any_write() {
     let hub = FakeHub::start().await;

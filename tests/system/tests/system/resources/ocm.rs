@@ -32,7 +32,8 @@ fn managed(name: &str, configs: &Value, available: Option<&str>) -> Value {
         "status": {"conditions": conditions}})
 }
 
-/// What an addon of Open Cluster Management writes: a credential, and no way to the cluster.
+/// A Secret as an addon of Open Cluster Management writes it: a credential, and no way to the
+/// cluster.
 pub(super) fn credential(name: &str) -> ClusterSecret {
     ClusterSecret::new(NAMESPACE, name).token("t").data("ca.crt", "")
 }
@@ -110,7 +111,7 @@ async fn the_kind_may_come_later_without_a_restart() {
     assert_eq!(until(&fixture, EFFECTIVE, "a", |_| true).await.text(), "own");
     fixture.hub.install(MANAGED);
     fixture.hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
-    // Somebody's look at the clusters is noticed; nobody's would take half a minute.
+    // A read of the clusters by a user wakes the gateway; without one it would take half a minute.
     fixture.get("/apis/cluster.core.oam.dev/v1alpha1/virtualclusters").await;
     until(&fixture, EFFECTIVE, "a", |answer| answer.text() == "other").await;
     fixture.hub.watching(MANAGED, 1).await;

@@ -1,4 +1,4 @@
-//! `--ocm-integration` and `ManagedCluster`s that no administrator has accepted: anybody with a
+//! `--ocm-integration` and `ManagedCluster`s that no administrator has accepted: any holder of a
 //! bootstrap credential may create one, and no credential goes where it says.
 
 use system_tests::prelude::*;
@@ -67,8 +67,8 @@ async fn very_many_large_ones_keep_no_gateway_from_starting() {
     assert_eq!(shown["items"].as_array().map(Vec::len), Some(102), "these, the registered one, and the hub");
 }
 
-/// Waits until the gateway knows what was put before: `marker` is where its accepted
-/// `ManagedCluster`, put last, says.
+/// Waits until the gateway knows the objects that were put before: `marker` is reached where its
+/// accepted `ManagedCluster`, put last, says.
 async fn settled(fixture: &Fixture, own: &FakeMember, marker: &str) {
     fixture.hub.put_secret(credential(marker));
     fixture.hub.put(MANAGED, managed(marker, &json!(true), own));
@@ -87,7 +87,7 @@ async fn one_that_comes_later_moves_nothing_either() {
         fixture.hub.put(MANAGED, managed("a", unaccepted, &thief));
         settled(&fixture, &own, &format!("marker-{round}")).await;
         assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");
-        // A Secret that is written anew is looked at beside it again.
+        // A rewritten Secret is compared with it again.
         fixture.hub.put_secret(cluster("a", &own).annotation("touched", &round.to_string()));
         settled(&fixture, &own, &format!("touched-{round}")).await;
         assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");

@@ -11,7 +11,7 @@ const FLAG: &str = "--ocm-integration";
 const MANAGED: Resource = Resource::ManagedClusters;
 const CONDITION: &str = "/readyz/managedclusters";
 
-/// A cluster whose Secret says `own`, and whose `ManagedCluster` says `other`.
+/// A cluster whose Secret names `own`, and whose `ManagedCluster` names `other`.
 struct Moved {
     hub: FakeHub,
     own: FakeMember,
@@ -54,7 +54,7 @@ fn heal(hub: &FakeHub) {
     }
 }
 
-/// What a gateway that knows whom to trust is not ready for.
+/// The failed checks of a gateway that knows the hub's CAs.
 async fn missing(testbed: &Testbed) -> String {
     let mut connection = testbed.anonymous(Http::H2).await;
     let knows = |answer: &Answer| !answer.text().contains("[-]identity");
@@ -97,7 +97,7 @@ async fn a_hub_that_forbids_or_forgets_them_moves_no_cluster() {
         fail(&fixture.hub, &Fault::Status(code));
         fixture.hub.break_watches();
         fixture.hub.called(Call::List(MANAGED), before + 2).await;
-        // What the Secret says counts no more when it is written anew.
+        // The endpoint in the Secret does not count again when the Secret is rewritten.
         fixture.hub.put_secret(cluster("a", &moved.own).annotation("touched", &code.to_string()));
         fixture.testbed.ready().await;
         assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "other", "{code}");

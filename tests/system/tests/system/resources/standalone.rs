@@ -141,7 +141,7 @@ async fn one_reader_cannot_have_all_watches() {
     .await;
 }
 
-/// Each watch remembers what it has told, and nothing for longer than it lasts.
+/// Each watch remembers the objects it has sent, and nothing for longer than it lasts.
 #[tokio::test]
 async fn what_a_watch_has_seen_counts() {
     const WATCHES: usize = 50;

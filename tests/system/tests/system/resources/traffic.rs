@@ -1,4 +1,4 @@
-//! `clustergateways/traffic`: what a gateway counted for a cluster, and its last failures there.
+//! `clustergateways/traffic`: a gateway's counts for a cluster, and its last failures there.
 
 use system_tests::VIEWER;
 use system_tests::prelude::*;
@@ -82,8 +82,8 @@ async fn only_who_may_is_told_and_only_of_clusters() {
     assert_eq!(connection.call("GET", &path(CLUSTER), &[("accept", "text/html")], b"").await.status, 406);
 }
 
-/// Whoever registers the name after it was given up begins at nothing, and the streams of the
-/// former cluster, which end, count for it no more: what users asked for there is nobody else's
+/// The next owner of a name that was given up begins at nothing, and the streams of the former
+/// cluster, which end, count for it no more: requests of users there are not the new owner's
 /// business.
 #[tokio::test]
 async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
@@ -144,7 +144,7 @@ async fn failures_on_the_way_to_a_cluster_are_told_with_it() {
     let user = async |name: &str| testbed.aggregator(&hub, Http::H2).await.with("x-remote-user", name);
     let mut admin = testbed.aggregator_as_admin(&hub, Http::H2).await;
 
-    // What a stranger does wrong is not the cluster's.
+    // A stranger's errors are not the cluster's.
     assert_eq!(user("mallory").await.get(&proxied(CLUSTER, PODS)).await.status, 403);
     hub.fail(Call::AccessReview, Fault::Status(500));
     let mut alice = user("alice").await;

@@ -87,7 +87,7 @@ async fn what_is_no_cluster_is_left_out_or_says_why() {
         let message = answer.status_message(500, "InternalError");
         assert!(message.contains(name) && message.contains(text), "{message}");
     }
-    // Where one of the two is in order, that one is shown.
+    // If one of the two is in order, that one is shown.
     fixture.hub.put(MANAGED, managed("invalid", &json!({})));
     assert_eq!(fixture.get(&format!("{PATH}/invalid")).await.json()["spec"]["credential-type"], "ManagedCluster");
     assert_eq!(names(&fixture.get(PATH).await).len(), 3);
@@ -149,7 +149,7 @@ async fn a_hub_without_managed_clusters_is_a_hub_like_any_other() {
     fixture.get(&format!("{PATH}/absent")).await.status_message(404, "NotFound");
     let mut watch = watch(&fixture, "").await;
     assert_eq!([watch.next_summary().await, watch.next_summary().await], ["ADDED local", "ADDED a"]);
-    // Nor is one that lets nobody see them.
+    // Nor is a hub that does not permit anyone to read them.
     fixture.hub.install(MANAGED);
     for call in [Call::List(MANAGED), Call::Get(MANAGED), Call::Watch(MANAGED)] {
         fixture.hub.fail(call, Fault::Status(403));
@@ -232,7 +232,7 @@ async fn watchers_list_anew_when_the_hub_gets_or_loses_its_managed_clusters() {
     assert_eq!([watch.next_summary().await, watch.next_summary().await], ["ADDED local", "ADDED a"]);
     fixture.hub.install(MANAGED);
     fixture.hub.put(MANAGED, managed("b", &json!({})));
-    // Whoever goes on from a list that lacks it would never hear of it.
+    // A watch that resumed from a list that lacks it would never hear of it.
     let target = format!("{PATH}?watch=true&resourceVersion={}", version(&before));
     fixture.get(&target).await.status_message(410, "Expired");
     // The gateway has noticed by that: open watches learn of it too.

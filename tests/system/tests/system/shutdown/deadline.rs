@@ -1,4 +1,5 @@
-//! What does not end by itself is cut off when the time for draining is over, and never before.
+//! A request that does not end by itself is cut off when the time for draining is over, and never
+//! before.
 
 use kit::client::H1Connection;
 use kit::member::Ending;

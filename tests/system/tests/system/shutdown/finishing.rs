@@ -1,4 +1,4 @@
-//! What is under way comes to a proper end: answers are finished, watches are ended between two
+//! Requests in flight come to a proper end: answers are finished, watches are ended between two
 //! events.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A client that leaves takes its request with it, at once, whatever state that is in.
+//! A client that leaves takes its request with it, at once, in every state of the request.
 
 use h2::Reason;
 use kit::member::{BodyEnd, Ending};

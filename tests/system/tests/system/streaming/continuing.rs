@@ -7,7 +7,7 @@ use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, proxied};
 
 across_http!(the_body_is_asked_for_and_arrives, a_member_that_refuses_leaves_nothing_half_used);
 
-/// A head that announces `length` bytes and waits to be told to send them.
+/// A head that announces `length` bytes and waits for the invitation to send them.
 fn head(token: &str, path: &str, length: usize) -> String {
     let target = proxied(CLUSTER, path);
     format!(
@@ -49,7 +49,7 @@ async fn who_may_not_send_is_not_asked_to() {
     connection.send(head("wrong", "/x", 4)).await.expect("taken");
     assert_eq!(connection.head().await.expect("a final answer").status, 401);
     connection.body().await.expect("a whole one");
-    // What comes now is a body that nobody waits for, not a request.
+    // The next bytes are a body that the gateway no longer waits for, not a request.
     connection
         .send(format!("GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n", proxied(CLUSTER, "/x")))
         .await

@@ -1,5 +1,5 @@
 //! An answer before the end of the upload, by a member that speaks HTTP/1.1: the rest of the upload
-//! is of no use to anybody.
+//! is of no use.
 
 use kit::client::H1Error;
 use kit::member::raw::{Act, RawMember};
@@ -10,7 +10,7 @@ use super::uploads::assert_refused_early;
 across_http!(the_rest_of_a_refused_upload_is_not_carried);
 
 async fn the_rest_of_a_refused_upload_is_not_carried(client: Http) {
-    // As Go's server does it: the connection closes after the answer, but only once what was on its
+    // As Go's server does it: the connection closes after the answer, but only once bytes on their
     // way could arrive.
     let answer = "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 16\r\n\r\nlimit is 3145728";
     let member = RawMember::always(Act::answer(answer, Act::ReadToEnd)).await;
@@ -20,7 +20,7 @@ async fn the_rest_of_a_refused_upload_is_not_carried(client: Http) {
     let seen = member.until(0, |seen| seen.caller_closed).await;
     assert!(seen.bytes_in < 1 << 20, "the upload goes on after its answer: {} bytes", seen.bytes_in);
     if client == Http::H1 {
-        // What follows would be read as the rest of the body (RFC 9112 section 9.3).
+        // The next bytes would be read as the rest of the body (RFC 9112 section 9.3).
         let end = connection.h1().head().await.expect_err("the connection ends");
         assert!(matches!(end, H1Error::NoAnswer | H1Error::Io(_)), "{end:?}");
     }

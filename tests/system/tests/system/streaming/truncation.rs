@@ -41,8 +41,8 @@ pub(crate) fn cuts() -> Vec<(&'static str, Vec<Act>)> {
         ("half a chunk, closed", Act::half_chunked()),
         ("half a last chunk, closed", Act::answer(format!("{chunked}0\r\n"), Act::Close)),
         ("a malformed chunk", Act::answer(format!("{chunked}zz\r\nhello\r\n0\r\n\r\n"), Act::ReadToEnd)),
-        // Without a length the end of TLS is the end of the body: without close_notify anybody
-        // could have made it.
+        // Without a length the end of TLS is the end of the body: without close_notify, any
+        // attacker on the way could have made it.
         ("no length, cut", Act::answer("HTTP/1.1 200 OK\r\n\r\nhello", Act::Abandon)),
     ]
 }

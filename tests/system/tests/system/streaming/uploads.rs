@@ -12,10 +12,10 @@ across_http!(an_upload_goes_on_when_the_member_reads_again, an_early_answer_over
 
 /// After this long without room, an upload counts as held back.
 const QUIET: Duration = Duration::from_millis(300);
-/// What the gateway's and the member's HTTP/2 windows for one request hold, with room for frames in
-/// between.
+/// Bytes that the gateway's and the member's HTTP/2 windows for one request hold, with room for
+/// frames in between.
 const WINDOWS: usize = 1 << 20;
-/// What TLS and HTTP/1.1 hold beside the kernel's buffers of one connection.
+/// Bytes that TLS and HTTP/1.1 hold besides the kernel's buffers of one connection.
 const BESIDE: usize = 2 << 20;
 
 async fn a_member_reads_while_the_client_sends(versions: Versions) {
@@ -76,7 +76,7 @@ async fn an_early_answer_over_http2_is_relayed_at_once(client: Http) {
     let again = connection.try_call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
     match client {
         Http::H2 => assert_eq!(again.expect("other requests go on").status, 201),
-        // What follows would be read as the rest of the body: the connection has to end (RFC 9112
+        // The next bytes would be read as the rest of the body: the connection has to end (RFC 9112
         // section 9.3).
         Http::H1 => assert!(matches!(again, Err(Failure::H1(_))), "{again:?}"),
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// More spans than the queue and a batch under way take together.
+/// More spans than the queue and a batch in flight take together.
 const REQUESTS: usize = 800;
 
 async fn call(connection: &mut Connection) {

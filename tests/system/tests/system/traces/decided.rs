@@ -1,9 +1,8 @@
-//! Who decides whether a request is recorded: the hub, the rate, and nobody else.
+//! The decision to record a request: by the hub or the rate, and nothing else.
 
 use super::*;
 
-/// The trace ids of what the collector was told, once it was told of a request that is recorded for
-/// sure and came later.
+/// The trace ids at the collector, once it has got a later request that is certainly recorded.
 async fn told(fixture: &Fixture) -> Vec<String> {
     let last = Parent { trace: "11111111111111111111111111111111", ..SAMPLED };
     fixture.through_the_hub(Http::H2, &[("traceparent", &last.header())]).await;

@@ -1,4 +1,4 @@
-//! The spans of a request, and what they say.
+//! The spans of a request, and their content.
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn a_request_of_the_hub_is_told_as_a_part_of_its_trace(http: Http) {
     }
     assert!(one(&spans, "authentication").end <= one(&spans, "authorization").start, "in their order");
     assert!(one(&spans, "authorization").end <= member.start, "in their order");
-    // What the member records hangs on the span of asking it.
+    // The member's spans hang on the span of the request to it.
     let forwarded = format!("00-{}-{}-01", SAMPLED.trace, member.id);
     assert_eq!(fixture.forwarded().await, (Some(forwarded), Some("hub=1".to_owned())));
 }
@@ -126,7 +126,7 @@ async fn a_watch_is_told_when_it_ends() {
     let mut connection = connection.with("x-remote-user", "jane").with("traceparent", &SAMPLED.header());
     let watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=1"), &[]).await.expect("a watch");
     let (_, sender) = watches.next().await;
-    // The part of it that has ended is told before.
+    // The ended part of it is exported before.
     let member = fixture.collector.span("asking the member", |span| span.name == "member").await;
     assert!(fixture.collector.spans().iter().all(|span| span.name != ROOT));
     drop(sender);

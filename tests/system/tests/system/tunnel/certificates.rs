@@ -1,5 +1,5 @@
-//! Certificates change while the gateway runs: new links use the new ones, and nothing that is
-//! under way breaks.
+//! Certificates change while the gateway runs: new links use the new ones, and no open stream
+//! breaks.
 
 use system_tests::prelude::*;
 

@@ -10,7 +10,7 @@ use tunnel::{Hop, Reason};
 use super::server::refusal;
 use super::{Answer, PATH, Pki, TunnelServer, member, tunnelled};
 
-/// What a dial is given, which a server that is not there must not use up.
+/// Time of a dial, which an absent server must not use up.
 const DIAL: Duration = Duration::from_secs(10);
 
 /// A member whose connections end with their request, so that each needs a stream of its own.

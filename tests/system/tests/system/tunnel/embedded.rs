@@ -12,7 +12,7 @@ use super::{Answer, PATH, Pki, TunnelServer, member, tunnelled};
 /// Counts the agents that the gateway uses, or has used.
 const LINKED: &str = "tunnel_server_registrations_total{outcome=\"linked\"}";
 
-/// Those who may be agents.
+/// The authority of the agents.
 struct Agents {
     authority: Authority,
     directory: TempDir,
@@ -78,7 +78,7 @@ async fn an_agent_links_and_its_member_is_used_like_any_other(http: Http) {
     assert_eq!(types.len(), all, "the tunnel's series and the gateway's do not share names");
     assert!(metrics.contains("tunnel_server_"), "its agents are counted: {metrics}");
 
-    // A crash is noticed, and ends what was under way.
+    // A crash is noticed, and ends open requests.
     member.on("/never", never);
     let mut waiting = testbed.connect(http).await;
     let asking = tokio::spawn(async move { waiting.get(&proxied(CLUSTER, "/never")).await });

@@ -1,5 +1,5 @@
-//! What the tunnel refuses is told in words that say which hop it was, and costs the cluster
-//! nothing afterwards.
+//! A refusal of the tunnel is reported with the hop that refused, and costs the cluster nothing
+//! afterwards.
 
 use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, MemberOptions};
@@ -145,7 +145,7 @@ async fn silence_ends_with_the_dial_timeout() {
         .await;
     let started = Instant::now();
     let message = failure_message(&testbed, 504, "Timeout").await;
-    // Of ten seconds, unless told otherwise.
+    // Of ten seconds by default.
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(message.contains(&hole.address().to_string()), "{message}");
 }

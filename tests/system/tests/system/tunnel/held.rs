@@ -1,5 +1,5 @@
-//! What comes through the tunnel faster than it is read: it counts for whoever does not read it,
-//! and is given back when that has left.
+//! Bytes that come through the tunnel faster than they are read: they count for the user that does
+//! not read them, and are freed when it has left.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ const WINDOW: u64 = 900 << 10;
 /// More than a gateway counts for some connections and requests without any.
 const USUAL: u64 = 400 << 10;
 
-/// A member that floods whoever upgrades.
+/// A member that floods each client that upgrades.
 async fn flooding(arguments: &'static [&'static str]) -> Fixture {
     let more = |builder: system_tests::TestbedBuilder| {
         arguments.iter().fold(builder, |builder, argument| builder.arg(argument))
@@ -51,7 +51,7 @@ async fn what_an_upgrade_does_not_read_counts_until_it_ends() {
     becomes(WAIT, "nothing to count", async || held(&fixture.testbed).await < USUAL).await;
 }
 
-/// Some of those who read nothing lose theirs, and nobody else notices.
+/// Some clients that read nothing lose their streams, and others do not notice.
 #[tokio::test]
 async fn upgrades_that_nobody_reads_give_way_to_others() {
     const LIMIT: u64 = 4 << 20;
@@ -93,8 +93,7 @@ async fn upgrades_that_nobody_reads_give_way_to_others() {
     assert_eq!(bob.get(&proxied(CLUSTER, PATH)).await.status, 200);
 }
 
-/// HTTP/2 reads nothing while it cannot answer a PING: what the member sends meanwhile stays in
-/// the tunnel.
+/// HTTP/2 reads nothing while it cannot answer a PING: the member's later bytes stay in the tunnel.
 #[tokio::test]
 async fn what_a_member_sends_that_does_not_read_counts_for_its_connection() {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! A link that is lost: what was under way ends at once and says why, and the next request goes
+//! A link that is lost: open requests end at once with the reason, and the next request goes
 //! through.
 
 use kit::member::{MemberOptions, Reply};
@@ -8,8 +8,8 @@ use tokio::time::{Duration, Instant};
 
 use super::{Fixture, PATH};
 
-/// How soon everybody has to know: long before the ten seconds after which a silent link is asked
-/// whether it lives.
+/// How soon all callers have to know: long before the ten seconds after which a silent link is
+/// checked.
 const PROMPT: Duration = Duration::from_secs(5);
 
 across_http!(requests_under_way_fail_and_name_the_tunnel);

@@ -1,5 +1,5 @@
 //! A tunnel-server without agents: it serves the frontends' side of the protocol and dials by
-//! itself, or answers what a test wants.
+//! itself, or answers as a test says.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,11 +18,11 @@ use tunnel::{Gauge, Hop, Incoming, Reason, Refusal, Serving, Settings, Timing, s
 
 use super::Pki;
 
-/// What becomes of the streams of a cluster.
+/// The fate of a cluster's streams.
 #[derive(Clone)]
 pub enum Answer {
     LeadsTo(SocketAddr),
-    /// The same, and told to have taken so long.
+    /// The same, with these reported times.
     Timed(Timing, SocketAddr),
     Refused(Refusal),
     /// Nothing is answered until the gate opens.
@@ -118,7 +118,7 @@ impl TunnelServer {
         self.shared.open.lock().iter().for_each(|(serving, _)| serving.drain());
     }
 
-    /// Ends all links in the middle of whatever goes over them.
+    /// Ends all links, even in mid-stream.
     pub fn cut(&self) {
         self.shared.open.lock().drain(..).for_each(|(serving, _)| serving.close());
     }

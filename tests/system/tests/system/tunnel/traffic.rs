@@ -1,4 +1,4 @@
-//! What goes through the tunnel: requests, streams, upgrades, probes, with each kind of credential.
+//! Traffic through the tunnel: requests, streams, upgrades, probes, with each kind of credential.
 
 use bytes::Bytes;
 use system_tests::prelude::*;

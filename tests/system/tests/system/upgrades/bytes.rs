@@ -1,4 +1,4 @@
-//! After the 101: no byte is lost, whoever sends it and whenever, and the end of one side is the
+//! After the 101: no byte is lost, from either side and at any time, and the end of one side is the
 //! end of the other.
 
 use bytes::Bytes;

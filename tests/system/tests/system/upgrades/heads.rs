@@ -1,5 +1,5 @@
-//! The two heads of an upgrade: what the protocol needs crosses as it was sent, what identifies the
-//! caller never does.
+//! The two heads of an upgrade: the protocol's headers cross as they were sent, those that identify
+//! the caller never do.
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_BOTH;

@@ -1,4 +1,4 @@
-//! Who may upgrade: acting on a pod is a write, whatever the method of the request says.
+//! Rights to upgrade: acting on a pod is a write, whatever the method of the request says.
 
 use kit::hub::{Decision, FakeHub, TokenUser};
 use kit::member::raw::{Act, RawMember};
@@ -21,8 +21,8 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/portforward?ports=80"),
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/%65xec?command=sh"),
         ("GET", "websocket", "//api/v1/namespaces/ns/pods/p/exec/"),
-        // A kubelet serves exec, attach and port-forward by paths of its own, and asks nobody for
-        // more than `get nodes/proxy`.
+        // A kubelet serves exec, attach and port-forward by paths of its own, and requires no more
+        // than `get nodes/proxy`.
         ("GET", "websocket", "/api/v1/nodes/n/proxy/exec/ns/p/c?command=id&output=1"),
         ("GET", "websocket", "/api/v1/nodes/n/proxy/exec/ns/p/c?command=id&output=1&watch=true"),
         ("GET", "websocket", "/api/v1/nodes/n/%70roxy/e%78ec/ns/p/c?command=id&watch=1"),
@@ -30,8 +30,8 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
         ("GET", "websocket", "/api/v1/nodes/https:n:10250/proxy/portForward/ns/p?port=80"),
         ("GET", "websocket", "/api/v1/namespaces/ns/services/s/proxy/terminal?watch=true"),
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/exec?command=sh&watch=true"),
-        // A watch is of a collection: these have names, or may have them for whoever reads them
-        // otherwise.
+        // A watch is of a collection: these have names, or may have them for a server that reads
+        // them otherwise.
         (
             "GET",
             "websocket",

@@ -9,7 +9,7 @@ const CUT: &[Expected] = &[Expected::Cut];
 /// It is passed on as it was read, in one way, and the connection used for nothing else.
 const ONE_WAY: &[Expected] = &[Expected::Refused, Expected::Answer(2)];
 
-/// What follows `HTTP/1.1 `.
+/// The text after `HTTP/1.1 `.
 const ROWS: &[(&str, &str, &[Expected])] = &[
     ("a line break in a value", "200 OK\r\nX-Split: a\rX-Evil: evil-words\r\nContent-Length: 2\r\n\r\nok", REFUSED),
     ("a NUL in a value", "200 OK\r\nX-Split: a\0evil-words\r\nContent-Length: 2\r\n\r\nok", REFUSED),
@@ -46,8 +46,8 @@ const ROWS: &[(&str, &str, &[Expected])] = &[
     ("another protocol's words", "\r\n220 mail.example ESMTP evil-words\r\n", REFUSED),
 ];
 
-/// What comes so many times behind `HTTP/1.1 200 OK\r\n`, or in its place. The member does not end
-/// it.
+/// A text that comes so many times behind `HTTP/1.1 200 OK\r
+/// `, or in its place. The member does not end it.
 const ENDLESS: &[(&str, &str, &str, usize, &[Expected])] = &[
     ("lines without an end", "HTTP/1.1 200 OK\r\n", "X-Endless: evil-words\r\n", 200_000, REFUSED),
     ("a line without an end", "HTTP/1.1 200 OK\r\nX-Endless: ", "evil-words", 500_000, REFUSED),

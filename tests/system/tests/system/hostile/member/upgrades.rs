@@ -10,7 +10,7 @@ use super::name;
 /// Far more than a pipe or a window has room for.
 const FLOOD: usize = 8 << 20;
 
-/// What whoever asked finds.
+/// What the caller finds.
 #[derive(Clone, Copy)]
 enum Expected {
     /// 502 that names the cluster, with this text.
@@ -19,7 +19,7 @@ enum Expected {
     Switched(usize),
 }
 
-/// What follows `HTTP/1.1 `, and what comes so many times behind it.
+/// The text after `HTTP/1.1 `, and a text that comes so many times behind it.
 const ROWS: &[(&str, &str, &str, usize, Expected)] = &[
     (
         "a refusal without an end",

@@ -1,5 +1,5 @@
 //! Fields that HTTP/2 forbids, and heads of more frames than the library takes. Go's reverse proxy,
-//! an API server's way to whatever is behind `…/proxy`, passes both on.
+//! an API server's way to all servers behind `…/proxy`, passes both on.
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What the front keeps of one connection.
+/// Bytes that the front keeps of one connection.
 const KEPT: usize = 8 << 20;
 const VALUE: usize = 900_000;
 
