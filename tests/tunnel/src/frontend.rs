@@ -1,4 +1,4 @@
-//! Frontends: who asks a tunnel-server for byte streams, in each of the ways it understands.
+//! Frontends: they ask a tunnel-server for byte streams, in each of the ways it understands.
 
 mod head;
 mod records;

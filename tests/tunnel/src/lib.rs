@@ -1,4 +1,4 @@
-//! What the tests of the tunnel share: testbeds of servers and agents in this process, frontends
+//! Shared code of the tunnel's tests: testbeds of servers and agents in this process, frontends
 //! that call, destinations that answer or misbehave, and measures.
 //!
 //! Everything is real sockets and real TLS on loopback, on ports of the system's choice, and ends

@@ -1,4 +1,4 @@
-//! What a test can measure of its own process, and of an echo.
+//! Measures of the test's own process, and of an echo.
 
 use std::time::Duration;
 

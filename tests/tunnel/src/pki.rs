@@ -52,7 +52,7 @@ impl Pki {
         }
     }
 
-    /// Where all files are.
+    /// Directory of all files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

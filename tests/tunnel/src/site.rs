@@ -39,7 +39,7 @@ struct Open(Arc<Counts>);
 // === impl Site ===
 
 impl Site {
-    /// Runs `script` on every connection; what it returns is what [`Site::ending`] tells.
+    /// Runs `script` on every connection; [`Site::ending`] returns its result.
     pub async fn start<F>(script: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = Ending> + Send + 'static,
@@ -66,7 +66,7 @@ impl Site {
                 connections.spawn(async move {
                     let ending = run.await;
                     drop(open);
-                    let _ = ended.try_send(ending); // full or nobody there: nobody asks
+                    let _ = ended.try_send(ending); // full or no receiver: it is not needed
                 });
                 while connections.try_join_next().is_some() {}
             }
@@ -197,7 +197,7 @@ impl Site {
         self.counts.open.load(Ordering::SeqCst)
     }
 
-    /// How the next connection ended: in order of their ends.
+    /// The next connection's ending, in order of their ends.
     pub async fn ending(&self) -> Ending {
         let mut endings = self.endings.lock().await;
         let next = kit::wait::within(kit::wait::WAIT, "the end of a connection to a site", endings.recv());

@@ -28,12 +28,12 @@ pub const REST: Duration = Duration::from_secs(10);
 
 static MACHINE: LazyLock<std::sync::Arc<RwLock<()>>> = LazyLock::new(std::sync::Arc::default);
 
-/// Servers, agents and what they need. Dropping it stops all of them without draining.
+/// Servers, agents and their files. Dropping it stops all of them without draining.
 pub struct Testbed {
     agents: Vec<Option<Agent>>,
     servers: Vec<Option<Server>>,
     pub pki: Pki,
-    /// What every agent's `--api-server` is: an echo.
+    /// Every agent's `--api-server`: an echo.
     pub api_server: Site,
     directory: TempDir,
     turn: Turn,
@@ -62,20 +62,20 @@ pub struct AgentSpec {
     pub cluster: String,
     /// Links to each server.
     pub links: usize,
-    /// `--allow`; loopback unless told otherwise.
+    /// `--allow`; loopback by default.
     pub allow: Vec<String>,
     /// Which servers it is given; all when empty.
     pub servers: Vec<usize>,
     /// Servers that are not the testbed's.
     pub elsewhere: Vec<SocketAddr>,
-    /// Its API server; the testbed's echo unless told otherwise.
+    /// Its API server; the testbed's echo by default.
     pub api_server: Option<SocketAddr>,
     /// Further flags.
     pub flags: Vec<String>,
 }
 
-/// Measures need the machine for themselves; everything else shares it, and who only waits takes no
-/// part of it.
+/// Measures need the machine for themselves; everything else shares it, and a test that only waits
+/// takes no part of it.
 enum Turn {
     None,
     Shared { _guard: OwnedRwLockReadGuard<()> },
@@ -204,7 +204,7 @@ impl Testbed {
         }
     }
 
-    /// Where the server `at` has its Unix socket.
+    /// The Unix socket of the server `at`.
     pub fn uds(&self, at: usize) -> PathBuf {
         self.directory.path().join(format!("frontend-{at}.sock"))
     }

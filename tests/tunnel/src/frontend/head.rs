@@ -1,4 +1,4 @@
-//! What a tunnel-server says to a `CONNECT`, over HTTP/1.1 read by hand: a test must see each byte
+//! A tunnel-server's answer to a `CONNECT`, over HTTP/1.1 read by hand: a test must see each byte
 //! as it comes.
 
 use std::io;
@@ -24,13 +24,13 @@ pub struct Answer {
     pub hop: String,
     /// The sentence: the body.
     pub message: String,
-    /// All of the head, for whoever wants to see it. Empty over HTTP/2.
+    /// All of the head, for tests that check it. Empty over HTTP/2.
     pub head: String,
     /// Whether the server closed the connection after it.
     pub closed: bool,
 }
 
-/// Reads up to the blank line; what came together with it is the second.
+/// Reads up to the blank line; the second value is the bytes that came together with it.
 pub async fn read<R: AsyncRead + Unpin>(io: &mut R) -> io::Result<(Answer, Vec<u8>)> {
     let mut buffer = Vec::new();
     let end = loop {
@@ -40,7 +40,7 @@ pub async fn read<R: AsyncRead + Unpin>(io: &mut R) -> io::Result<(Answer, Vec<u
         if buffer.len() > LONGEST {
             return Err(io::Error::other("a head without end"));
         }
-        // As large as kube-apiserver's: what comes together is seen together.
+        // As large as kube-apiserver's: bytes that come together are seen together.
         buffer.reserve(4096);
         if io.read_buf(&mut buffer).await? == 0 {
             let text = format!("the end after {} bytes of a head", buffer.len());

@@ -15,9 +15,9 @@ const HEADER: usize = 5;
 pub struct Records<T> {
     io: T,
     header: [u8; HEADER],
-    /// How much of the header was read.
+    /// Number of header bytes that were read.
     read: usize,
-    /// How much of the header was given on.
+    /// Number of header bytes that were given on.
     given: usize,
     /// Payload still to come.
     left: usize,

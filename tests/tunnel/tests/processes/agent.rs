@@ -14,8 +14,8 @@ use crate::process::{A_SECOND, Process, assert_echoes, assert_reset};
 
 /// How long an agent may take to link.
 const LINKED: Duration = Duration::from_secs(20);
-/// What the two keepalive settings add up to, and a busy machine's share: TCP by itself would take
-/// a quarter of an hour.
+/// The sum of the two keepalive settings, and a busy machine's share: TCP by itself would take a
+/// quarter of an hour.
 const FROZEN: Duration = Duration::from_secs(28);
 /// Less than any dial is given.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -126,7 +126,7 @@ async fn one_that_is_asked_to_end_lets_its_streams_end_while_dials_go_elsewhere(
     }
 }
 
-/// A frontend that runs requests of its own in a stream is told that it will not last.
+/// A frontend that runs requests of its own in a stream learns that it will not last.
 async fn told_of_leaving(open: &[Tunnel]) {
     let mut told = 0;
     for tunnel in open {

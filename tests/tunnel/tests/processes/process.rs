@@ -65,8 +65,9 @@ pub async fn assert_reset(tunnel: &mut Tunnel) {
     assert_eq!(tunnel.end("a stream").await, Some(io::ErrorKind::ConnectionReset));
 }
 
-/// Reads on until the end, which must not look like a proper one. The kernel closes what a killed
-/// process leaves behind: with a FIN, where nothing was unread; TLS tells that from an end.
+/// Reads on until the end, which must not look like a proper one. The kernel closes the connections
+/// of a killed process: with a FIN, where nothing was unread; TLS distinguishes that from a proper
+/// end.
 pub async fn assert_broken(tunnel: &mut Tunnel) {
     let end = tunnel.end("a stream").await;
     assert!(matches!(end, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof)), "{end:?}");

@@ -89,7 +89,8 @@ async fn one_that_is_killed_in_mid_transfer_is_no_clean_end_and_its_agents_are_b
     timely(2 * A_SECOND, "the end of all transfers in one second, the agent in two", killed_in_mid_transfer).await;
 }
 
-/// Returns what the agent took to be back, or twice what all transfers took to end if that is more.
+/// Returns the time until the agent was back, or twice the time until all transfers ended if that
+/// is more.
 async fn killed_in_mid_transfer() -> Duration {
     let mut served = Served::start(&[]).await;
     let agent = served.agent(&[]).await;

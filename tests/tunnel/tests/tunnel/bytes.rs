@@ -72,7 +72,7 @@ async fn ten_downloads_of_ten_mebibytes_are_whole() {
     testbed.wait_idle().await;
 }
 
-/// The client is gone before the destination has read anything: what it wrote arrives nevertheless.
+/// The client is gone before the destination has read anything: its bytes arrive nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn write_then_close_delivers_everything_always() {
     let testbed = Testbed::simple().await;

@@ -1,4 +1,4 @@
-//! A destination that speaks first: kube-apiserver drops a connection of which one byte comes
+//! A destination that speaks first: kube-apiserver drops a connection if one byte of it comes
 //! together with the 200.
 
 use std::sync::Arc;
@@ -13,10 +13,10 @@ const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 const BANNER: &[u8] = b"SSH-2.0-speaks-first\r\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a client on a busy machine may be late by: longer than a server that only waits would wait.
+/// Possible delay of a client on a busy machine: longer than a server that only waits would wait.
 const LATE: Duration = Duration::from_millis(40);
 
-/// One dial of a client that looks `late`; what its first read got, and what came after it.
+/// One dial of a client that looks `late`; the bytes of its first read, and those after it.
 async fn first_read(caller: &Caller, authority: &str, late: Duration) -> (Vec<u8>, Vec<u8>) {
     let mut io = caller.connect().await.expect("connected");
     io.write_all(caller.head(authority).as_bytes()).await.expect("written");

@@ -1,4 +1,5 @@
-//! What is no `CONNECT` is answered or cut off, in bounded time, and leaves nothing behind.
+//! Requests other than `CONNECT` are answered or cut off, in bounded time, and leave nothing
+//! behind.
 
 mod agents;
 
@@ -14,7 +15,7 @@ use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, measure, testbed:
 /// Longer than a slow head may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the server says to `text`, up to its end.
+/// The server's answer to `text`, up to its end.
 async fn said(caller: &Caller, text: &[u8]) -> String {
     let mut io = caller.connect().await.expect("connected");
     // The server may answer and close before it has read everything.

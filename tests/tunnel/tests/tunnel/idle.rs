@@ -1,4 +1,4 @@
-//! What a connection costs that does nothing.
+//! The cost of an idle connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, Tunnel, measure};
 /// Each has four descriptors in this process over a Unix socket (both ends of the client's and of
 /// the destination's).
 const CONNECTIONS: usize = 2_000;
-/// Together longer than the allocator keeps what is unused.
+/// Together longer than the allocator keeps unused memory.
 const ROUNDS_TO_REST: usize = 12;
 
 async fn open(caller: &Caller, site: &Site) -> Vec<Tunnel> {
@@ -44,7 +44,7 @@ async fn cost(kind: Frontend, most: u64, gives_back: bool) {
     eventually(REST, || site.open() == 0).await;
     let what = format!("descriptors to fall to about {descriptors}");
     becomes(REST, what, async || measure::descriptors() <= descriptors + 8).await;
-    // What is not given back to the system is used again.
+    // Memory that is not given back to the system is used again.
     let again = open(&caller, &site).await;
     let grown = measure::resident().saturating_sub(full) / CONNECTIONS as u64;
     println!("{kind:?}: {grown} bytes more for each when they come again");
@@ -81,8 +81,8 @@ async fn memory_at_rest(caller: &Arc<Caller>, site: &Site) -> u64 {
     last
 }
 
-/// The allocator gives back what was not used for a second when its threads come by next: so they
-/// are kept coming by.
+/// The allocator gives back memory that was not used for a second when its threads come by next: so
+/// they are kept coming by.
 async fn come_by(caller: &Arc<Caller>, site: &Site) {
     let mut dials = JoinSet::new();
     for _ in 0..32 {

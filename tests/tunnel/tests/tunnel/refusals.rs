@@ -1,5 +1,5 @@
-//! Each way in which no stream comes about has its status, its reason, and who said so; and it
-//! comes in time.
+//! Each way in which no stream comes about has its status, its reason, and the hop that answered;
+//! and it comes in time.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio::task::block_in_place;
 use tokio::time::Instant;
 use tunnel_tests::{AgentSpec, Answer, Frontend, Site, Testbed, testbed::CLUSTER};
 
-/// An answer that needs nobody's network comes at once: on a busy machine too long before any time
-/// for dials is over.
+/// An answer that needs no network comes at once: on a busy machine too, long before any time for
+/// dials is over.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn assert_answer(answer: &Answer, status: u16, reason: &str, hop: &str, words: &[&str]) {

@@ -1,4 +1,4 @@
-//! Several servers, gateways that know all of them, and agents that are linked to some: who asks
+//! Several servers, gateways that know all of them, and agents that are linked to some: a caller
 //! need not know to which.
 
 use kit::hub::ClusterSecret;

@@ -1,6 +1,6 @@
 //! Dials, broken streams, crashes, reconnects and rotations for a while: nothing is left over.
 //!
-//! `SOAK_SECONDS` says for how long; a soak of ten minutes is for people who watch it.
+//! `SOAK_SECONDS` sets the length; a soak of ten minutes is for people who watch it.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed};
 const SECONDS: u64 = 15;
 /// Callers that dial at the same time.
 const CALLERS: usize = 8;
-/// What memory may grow by between the end of the first third and the end: the allocator's own
-/// ways, and nothing in proportion.
+/// Growth of memory that is allowed between the end of the first third and the end: the allocator's
+/// own ways, and nothing in proportion.
 const GROWTH: u64 = 48 << 20;
 /// Descriptors that come and go: connections of the moment to API servers and admin endpoints.
 const SPARE_DESCRIPTORS: usize = 24;
@@ -35,7 +35,7 @@ async fn one(caller: &Caller, turn: usize, echo: &str, flood: &str) -> std::io::
     let target = if turn.is_multiple_of(3) { flood } else { echo };
     let mut tunnel = caller.open(target).await.map_err(std::io::Error::other)?;
     match turn % 3 {
-        // Broken off while data is under way.
+        // Broken off while data is being sent.
         0 => {
             tunnel.read_exact(&mut vec![0; 100_000]).await?;
             tunnel.reset();
@@ -62,7 +62,7 @@ async fn calls(callers: Vec<Caller>, first: usize, echo: String, flood: String, 
     good
 }
 
-/// Everything that may grow, when nothing is under way.
+/// All quantities that may grow, when nothing is open.
 async fn at_rest(testbed: &Testbed) -> (u64, usize, usize) {
     testbed.wait_idle().await;
     (resident(), descriptors(), testbed.tasks())

@@ -1,4 +1,5 @@
-//! Who does not read stops nobody else, holds a bounded amount, and frees it when it leaves.
+//! A side that does not read stops no other stream, holds a bounded amount, and frees it when it
+//! leaves.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tunnel_tests::{AgentSpec, Frontend, Site, Testbed, Tunnel, measure, pattern}
 
 /// Differences below this are the machine's.
 const FLOOR: Duration = Duration::from_millis(2);
-/// Comparisons of which one has to hold.
+/// Comparisons; one of them has to hold.
 const ATTEMPTS: usize = 5;
 /// A write that takes longer than this waits for a reader.
 const STUCK: Duration = Duration::from_millis(500);
@@ -30,8 +31,8 @@ fn testbed() -> Builder {
 }
 
 /// An echo beside the stalled streams takes no more than twice as long as one that has a server and
-/// an agent to itself: medians of rounds taken in turns, so that whatever else the machine does
-/// happens to both.
+/// an agent to itself: medians of rounds taken in turns, so that other load of the machine affects
+/// both.
 async fn assert_undisturbed(testbed: &Testbed, kind: Frontend, what: &str) {
     let echo = Site::echo().await;
     let mut calm = testbed.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
@@ -114,8 +115,8 @@ async fn destinations_that_never_read(kind: Frontend, streams: usize) {
         tunnel.reset();
     }
     if kind == Frontend::Uds {
-        // What a closed Unix socket was given is delivered to whoever may yet take it, for minutes:
-        // `bridge` tests that.
+        // Bytes in a closed Unix socket are delivered as long as a reader may yet take them, for
+        // minutes: `bridge` tests that.
         drop(sink);
     } else {
         eventually(WAIT, || sink.open() == 0).await;
@@ -139,7 +140,7 @@ async fn destinations_that_never_read_disturb_nobody() {
     destinations_that_never_read(Frontend::H2, 1).await;
 }
 
-/// More than may be held: those that hold most give way, with a reset, and everybody else goes on.
+/// More than may be held: those that hold most give way, with a reset, and all others go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_worst_give_way_when_too_much_is_held() {
     const BUDGET: u32 = 16 << 20;

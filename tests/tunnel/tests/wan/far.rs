@@ -1,4 +1,4 @@
-//! The far end: an agent, and a destination that sends and takes as many bytes as it is told.
+//! The far end: an agent, and a destination that sends and takes as many bytes as a command says.
 
 use std::io::{BufRead as _, Read, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use tunnel_agent::Agent;
 
-/// What the destination is told: one byte, then a number in eight.
+/// A command to the destination: one byte, then a number in eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Send that many bytes.
@@ -16,9 +16,9 @@ pub(crate) enum Command {
     Take = b't' as isize,
 }
 
-/// Port of the destination where nobody else is.
+/// Port of the destination, which no other program uses there.
 pub(crate) const PORT: u16 = 7000;
-/// What the process says when it may be configured, and when everything is running.
+/// The process prints these when it may be configured, and when everything is running.
 pub(crate) const READY: &str = "ready";
 
 // === impl Command ===
@@ -43,8 +43,8 @@ pub(crate) fn destination(address: SocketAddr) -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// The program in the far namespace: says that it is there, is told the agent's flags (one a line,
-/// an empty one at the end), says that everything runs, and ends with its standard input.
+/// The program in the far namespace: prints that it is there, reads the agent's flags (one a line,
+/// an empty one at the end), prints that everything runs, and ends with its standard input.
 pub(crate) fn main(address: IpAddr) -> ExitCode {
     let run = || -> Result<()> {
         let mut lines = std::io::stdin().lock().lines();

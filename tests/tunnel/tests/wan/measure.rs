@@ -1,4 +1,4 @@
-//! One connection to the far end, and how fast it is. What the far end does is in [`crate::far`].
+//! One connection to the far end, and its speed. [`crate::far`] has the far end's part.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -26,14 +26,14 @@ pub(crate) struct Session {
     direction: Direction,
 }
 
-/// Sent before anything is measured: more than the congestion window needs to grow to what it will
-/// be.
+/// Sent before anything is measured: more than the congestion window needs to grow to its final
+/// size.
 const WARMTH: u64 = 15_000_000;
 /// Sent in one measure.
 const BULK: u64 = 20_000_000;
-/// Measures of which the median counts.
+/// Measures; their median counts.
 const MEASURES: usize = 3;
-/// Round trips of which the median counts.
+/// Round trips; their median counts.
 const ECHOES: usize = 15;
 /// A connection that stands still for longer is broken.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);

@@ -1,6 +1,6 @@
-//! What is between the two ends: a pair of network namespaces with `netem` on both sides where the
-//! system lets us make them (root or user namespaces, and a kernel with that queueing discipline),
-//! and [`slow`] relays on loopback elsewhere.
+//! The network between the two ends: a pair of network namespaces with `netem` on both sides where
+//! the system lets us make them (root or user namespaces, and a kernel with that queueing
+//! discipline), and [`slow`] relays on loopback elsewhere.
 //!
 //! The whole program runs again in a namespace of its own, and the far end in another: nothing has
 //! to be cleaned up, because namespaces end with their last process.
@@ -32,7 +32,7 @@ const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--net"];
 const PROBE: &str =
     "ip link set lo up && ip link add wan type veth peer name other && tc qdisc add dev wan root netem delay 50ms";
 
-/// What is between the ends. Ended on drop.
+/// The network between the ends. Ended on drop.
 pub(crate) enum Network {
     /// Namespaces; the far end is a process.
     Namespaces { far: Child },
@@ -99,7 +99,7 @@ impl Network {
         Ok(Self::Relays { destination, direct, runtime, agent: None })
     }
 
-    /// Where the tunnel-server listens for agents.
+    /// The tunnel-server's address for agents.
     pub(crate) fn listen(&self) -> SocketAddr {
         let address = if let Self::Namespaces { .. } = self { NEAR_ADDRESS } else { Ipv4Addr::LOCALHOST.into() };
         SocketAddr::from((address, 0))
@@ -133,7 +133,7 @@ impl Network {
         }
     }
 
-    /// Where the near end finds the destination, over the distance.
+    /// The destination's address for the near end, over the distance.
     pub(crate) fn direct(&self) -> SocketAddr {
         match self {
             Self::Namespaces { .. } => self.destination(),
@@ -161,7 +161,7 @@ impl Drop for Network {
 }
 
 fn expect_ready(far: &mut Child) -> Result<()> {
-    // One byte at a time: what comes later belongs to the next who asks.
+    // One byte at a time: later bytes belong to the next reader.
     let mut line = String::new();
     let stdout = far.stdout.as_mut().context("no standard output")?;
     BufReader::with_capacity(1, stdout).read_line(&mut line)?;

@@ -1,8 +1,8 @@
 //! A long way made of a process: a relay for TCP that holds everything back for half a round trip.
 //!
-//! Each connection has as many bytes under way as TCP keeps with the buffers Linux gives it unless
-//! told otherwise: without that bound the direct connection would be as fast as memory, which no
-//! connection over such a distance is.
+//! Each connection has as many bytes in flight as TCP keeps with Linux's default buffers: without
+//! that bound the direct connection would be as fast as memory, which no connection over such a
+//! distance is.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep_until};
 
 /// There and back.
 pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// Bytes of one direction under way until their acknowledgement is back. Measured between two
+/// Bytes of one direction in flight until their acknowledgement is back. Measured between two
 /// namespaces with this round trip and default settings: 2.8 MB (`tcp_wmem` allows 4 MiB,
 /// bookkeeping included).
 const UNDER_WAY: u32 = 2_800_000;
-/// Reads under way: enough for any size of them.
+/// Reads in flight: enough for any size of them.
 const READS: usize = 4096;
 /// Of one read.
 const PIECE: u32 = 64 * 1024;
@@ -57,7 +57,7 @@ async fn direction(from: OwnedReadHalf, to: OwnedWriteHalf) -> Result<()> {
 }
 
 async fn take(mut from: OwnedReadHalf, held: mpsc::Sender<Held>) -> Result<()> {
-    // What is held here is on its way for half of the time that its acknowledgement takes.
+    // Bytes held here are on their way for half of the time that their acknowledgement takes.
     let room = Arc::new(Semaphore::new(usize::try_from(UNDER_WAY / 2)?));
     loop {
         let permit = room.clone().acquire_many_owned(PIECE).await?;

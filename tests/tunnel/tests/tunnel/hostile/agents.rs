@@ -1,5 +1,5 @@
-//! Agents that may link, and then say whatever they like on the link: those who use other clusters
-//! of the same tunnel-server, on the same connection of a frontend, do not notice.
+//! Agents that may link, and then send anything on the link: users of other clusters of the same
+//! tunnel-server, on the same connection of a frontend, do not notice.
 
 mod embedded;
 
@@ -34,8 +34,8 @@ const FIRST_SEED: &str = "AGENTS_SEED";
 
 type AgentLink = Frames<net::prefixed::Prefixed<TlsStream<TcpStream>>>;
 
-/// What an agent says when it is asked for the stream: this, so many times. Then what its caller
-/// gets, and what becomes of the link.
+/// The bytes of an agent when it is asked for the stream, repeated so many times. Then what its
+/// caller gets, and the fate of the link.
 struct Row {
     name: &'static str,
     says: fn(u32) -> Vec<u8>,
@@ -47,7 +47,7 @@ struct Row {
 /// What the caller of such an agent gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gets {
-    /// A stream, whatever it is worth.
+    /// A stream, whether or not it is of use.
     Stream,
     Refused(Reason),
     /// The end of its own stream; the frontend's link stays, as its other stream shows.
@@ -56,7 +56,7 @@ enum Gets {
     Nothing,
 }
 
-/// What becomes of a link.
+/// The fate of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -168,7 +168,7 @@ impl Random {
     }
 }
 
-/// Where such agents link, and who asks for their streams there.
+/// The server to which such agents link, and the callers that ask for their streams there.
 trait Stage {
     /// A stream that was opened.
     type Opened;
@@ -184,7 +184,7 @@ trait Stage {
     /// Asks for a stream of [`EVIL`], on the connection that others have theirs on.
     async fn open(&self, row: &str) -> (Gets, Option<Self::Opened>);
 
-    /// What a caller sees there of what the table says.
+    /// How a caller sees there what the table lists.
     fn seen(gets: Gets) -> Gets;
 }
 
@@ -202,8 +202,8 @@ async fn linked(stage: &impl Stage) -> AgentLink {
     link
 }
 
-/// Says `bytes` to whoever asks for a stream, as often as it is taken, and then tells what became
-/// of the link. It stays as it is until it is `released`.
+/// Sends `bytes` to each caller that asks for a stream, as often as they are taken, and then
+/// returns the fate of the link. It stays as it is until it is `released`.
 async fn says(
     mut link: AgentLink,
     mut bytes: impl FnMut(u32) -> Vec<u8>,
@@ -230,7 +230,7 @@ async fn says(
     let _ = link.shutdown().await;
 }
 
-/// Has somebody ask for a stream of [`EVIL`] until the agent has said all.
+/// Asks for a stream of [`EVIL`] until the agent has sent all.
 async fn asked(stage: &impl Stage, row: &str, mut fate: oneshot::Receiver<Fate>) -> (Gets, Fate) {
     /// An answer that is there already comes sooner.
     const QUIET: Duration = Duration::from_millis(200);
@@ -256,7 +256,7 @@ fn evil() -> ClusterName {
 
 type Says = Box<dyn FnMut(u32) -> Vec<u8> + Send>;
 
-/// That of this run: the time, if nobody says which.
+/// The seed of this run: the time, unless one is given.
 fn first_seed() -> u32 {
     let given = std::env::var(FIRST_SEED).ok();
     let given = given.map(|text| text.parse().unwrap_or_else(|_| panic!("{FIRST_SEED} is a number")));
@@ -264,7 +264,7 @@ fn first_seed() -> u32 {
     given.unwrap_or_else(|| u32::try_from(since.as_millis() % u128::from(u32::MAX)).unwrap_or_default())
 }
 
-/// The rows, and some that are not in the table: of these, whatever comes is right.
+/// The rows, and some that are not in the table: of these, any outcome is right.
 fn all(first: u32) -> impl Iterator<Item = (String, Says, usize, Option<(Gets, Fate)>)> {
     let rows = ROWS.iter().map(|row| {
         let says: Says = Box::new(row.says);
@@ -297,7 +297,7 @@ async fn whatever_they_say<S: Stage>(stage: &S, mut others: impl AsyncFnMut() ->
         // While the link is as the agent left it.
         others().await.unwrap_or_else(|error| panic!("after {name}: {error}"));
         let got = match expected {
-            // What it said last may have been answered before the link ends.
+            // Its last bytes may have been answered before the link ends.
             Some((gets, Fate::Ends)) if got == (gets, Fate::Stays) => {
                 becomes(WAIT, format!("the end of the link after {name}"), async || !stage.is_linked().await).await;
                 (gets, Fate::Ends)

@@ -1,5 +1,5 @@
-//! The same of agents that are linked to a gateway: whoever uses other clusters, on the same
-//! connection to it, does not notice.
+//! The same with agents that are linked to a gateway: users of other clusters, on the same
+//! connection to it, do not notice.
 
 use std::io;
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
     ClusterSecret::new("vela-system", name).tunnelled().ca(&member.ca_pem()).token(MEMBER_TOKEN)
 }
 
-/// That pauses dials to nobody, however often they fail.
+/// A gateway that pauses dials to no cluster, however often they fail.
 async fn gateway(pki: &Pki, member: &FakeMember) -> system_tests::Testbed {
     system_tests::Testbed::builder()
         .arg("--tunnel-listen=127.0.0.1:0")
