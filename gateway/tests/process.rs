@@ -59,8 +59,8 @@ fn command() -> Command {
     command
 }
 
-/// The program where names mean what `hosts` says, in the format of hosts(5): it sees another
-/// `/etc/hosts` than everybody else.
+/// The program with names as in `hosts`, in the format of hosts(5): it sees another `/etc/hosts`
+/// than other programs.
 fn command_with_hosts(hosts: &Path) -> Command {
     let mut command = Command::new("unshare");
     let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
@@ -178,8 +178,8 @@ async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     becomes(WAIT, "the gateway to be ready", async || idle.get("/readyz", &[]).await.unwrap().status() == 200).await;
     process.process.signal("TERM");
     process.process.line("shutting down");
-    // How the client's own last words fare depends on who closes first; that it ends is what
-    // counts.
+    // The fate of the client's own last words depends on which side closes first; that the
+    // connection ends is what counts.
     let _ = idle.closed().await;
     process.process.line("drained");
     let exit = process.process.ended();

@@ -47,7 +47,7 @@ impl Running {
         Self { process: LoggedProcess::start(&mut command), identity, directory }
     }
 
-    /// Where agents link, once it serves.
+    /// The address for agents, once it serves.
     fn agents(&self) -> SocketAddr {
         self.process.line("serving")["agents"].as_str().unwrap().parse().unwrap()
     }

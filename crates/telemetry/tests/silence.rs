@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// What a kubelet waits for an answer.
+/// How long a kubelet waits for an answer.
 const WITHIN: Duration = Duration::from_secs(1);
 
 async fn livez(address: SocketAddr) -> String {

@@ -1,4 +1,4 @@
-//! What each attacker does, again and again.
+//! The requests of each attacker, in a loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{DEAF, MEMBER};
 
-/// How long an attacker keeps what it has before it begins anew.
+/// How long an attacker keeps its streams before it begins again.
 pub const KEEP: Duration = Duration::from_secs(2);
-/// Before it begins anew.
+/// Pause before it begins again.
 pub const PAUSE: Duration = Duration::from_millis(100);
 /// Streams of one connection.
 const STREAMS: usize = 200;
@@ -29,7 +29,7 @@ const FIELD: u8 = 0x8f;
 const FRAME: usize = 16 << 10;
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
-/// A connection whose streams take next to nothing.
+/// A connection with very small windows of its streams.
 async fn narrow(client: Client) -> Option<H2Connection> {
     client.h2_options(H2Options { stream_window: 1 << 10, ..H2Options::default() }).h2().await.ok()
 }
@@ -66,7 +66,7 @@ fn block(user: &str, method: &str, target: &str) -> Vec<u8> {
     request(method, target, &[("authorization", &format!("Bearer {user}"))])
 }
 
-/// Answers that nobody reads, over HTTP/2: of requests that are no watches, and of such.
+/// Unread answers over HTTP/2: to requests that are no watches, and to watches.
 pub async fn unread_answers(client: Client, user: &'static str, target: String) {
     let Some(connection) = narrow(client).await else { return };
     let authorization = format!("Bearer {user}");
@@ -144,7 +144,7 @@ pub async fn large_heads(client: Client) {
     }
 }
 
-/// As large as heads may be, of which the last frame is missing.
+/// Heads of the largest permitted size, without their last frame.
 pub async fn largest_heads(client: Client) {
     let Some(mut frames) = frames(&client).await else { return };
     let line = literals(&[("x-large", &"x".repeat(1000 << 10))]);
@@ -177,7 +177,7 @@ pub fn frames_of_a_byte() -> Vec<u8> {
 pub async fn say(client: Client, bytes: Arc<[u8]>) {
     let Some(mut frames) = frames(&client).await else { return };
     send_and_stay(&mut frames, &bytes, 3 * KEEP).await;
-    // What it has the gateway do is to take memory, not all of its time.
+    // It is to make the gateway take memory, not all of its time.
     sleep(KEEP).await;
 }
 
@@ -230,7 +230,7 @@ pub async fn stranger(client: Client, number: usize) {
     sleep(5 * KEEP).await;
 }
 
-/// What the member feeds those who do not read.
+/// Data of the member for clients that do not read.
 pub async fn feed(stream: kit::member::StreamSender) {
     let piece = Bytes::from(vec![b'x'; 64 << 10]);
     while !stream.is_gone() {

@@ -1,4 +1,4 @@
-//! The user who does nothing of the kind.
+//! The well-behaved user.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Fifth {
     pub start: oneshot::Sender<Client>,
     pub answers: Arc<AtomicU64>,
     pub is_over: Arc<AtomicBool>,
-    /// Ends with what was waited, of each turn for the event and for the answer.
+    /// Ends with the waits of each turn, for the event and for the answer.
     pub thread: JoinHandle<Vec<[Duration; 2]>>,
 }
 
@@ -51,7 +51,7 @@ impl Fifth {
         Self { url, ca, start, answers, is_over, thread }
     }
 
-    /// Gets and watches until all is over; whatever is not answered in time fails.
+    /// Gets and watches until all is over; a late answer is a failure.
     async fn go_on(
         client: Client,
         mut watches: Streams,
@@ -82,7 +82,7 @@ impl Fifth {
             }
             assert_eq!(line, event.into_bytes());
             let seen = Instant::now();
-            // Every tenth on a connection of its own: who comes anew gets in as well.
+            // Every tenth on a connection of its own: new connections get in as well.
             let anew = if number % 10 == 9 { Some(client.h2().await.expect("a new connection")) } else { None };
             let answer = async {
                 let answer = anew.as_ref().unwrap_or(&connection).get(&small, &headers).await.expect("a head");

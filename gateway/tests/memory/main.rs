@@ -1,5 +1,5 @@
-//! The binary under everything at once that makes it hold memory, with the flags it has by default:
-//! it stays within what it may have, and who does nothing of the kind does not notice.
+//! The binary, with its default flags, under everything at once that makes it hold memory: it stays
+//! within its limit, and the well-behaved user does not notice.
 //!
 //! Some seconds here; for longer by hand: `ATTACK_SECONDS=60 cargo test -p gateway --release --test
 //! memory -- --nocapture`.
@@ -28,19 +28,20 @@ use tokio::time::sleep;
 
 use self::fifth::Fifth;
 
-/// What the process may come to use. Its kernel refuses it more, so it would not end by a figure
-/// alone (`RLIMIT_DATA`).
+/// Memory that the process may use. Its kernel refuses it more (`RLIMIT_DATA`): the limit is not
+/// only a figure that the test checks.
 const MEMORY: u64 = 512 << 20;
 const STRANGERS: usize = 1000;
 /// They come from: at each, fewer than may stand there.
 const STRANGERS_ADDRESSES: usize = 20;
 /// Those who say as much as they can have taken in.
 const LOUD: usize = 8;
-/// Of the user who does nothing of the kind, meanwhile, each in time: the attack lasts until they
-/// are there. A thousand a second on two free cores, and a few where twenty others want them too.
+/// Least number of the well-behaved user's answers meanwhile, each in time: the attack lasts until
+/// they are there. A thousand a second on two free cores, and a few where twenty others want them
+/// too.
 const LEAST_ANSWERS: u64 = 10;
-/// What 99 of 100 events and answers of theirs take at most, where nothing else runs; where others
-/// take a part of the machine, with what they leave of it.
+/// Limit for 99 of 100 of its events and answers, where nothing else runs; where others take a part
+/// of the machine, with what they leave of it.
 const SOON: Duration = Duration::from_secs(5);
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 /// Of a member that reads nothing.
@@ -50,7 +51,7 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 const USERS: [&str; 9] =
     ["answers", "watches", "uploads", "bytewise", "streams", "heads", "largest", "cancelled", "fifth"];
 
-/// The gateway, its members, and whoever comes.
+/// The gateway, its members, and its callers.
 struct Siege {
     process: LoggedProcess,
     client: Client,
@@ -95,8 +96,8 @@ impl Siege {
         let mut command = Command::new("sh");
         command
             .env_clear()
-            // `RLIMIT_DATA` counts addresses, which jemalloc keeps when it gives memory back; what
-            // a container may have is counted by the page.
+            // `RLIMIT_DATA` counts addresses, which jemalloc keeps when it gives memory back; a
+            // container's limit counts pages.
             .env("_RJEM_MALLOC_CONF", "retain:false")
             .args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", MEMORY >> 10)])
             .arg(env!("CARGO_BIN_EXE_cluster-gateway"))
@@ -169,7 +170,7 @@ async fn member() -> FakeMember {
     member
 }
 
-/// What the process has come to use when it was attacked so; it has to be there still.
+/// Memory of the process after the attack; it has to be still running.
 async fn resident_after(attack: impl AsyncFnOnce(&Client, &LoggedProcess)) -> u64 {
     let siege = Siege::begin().await;
     attack(&siege.client, &siege.process).await;
@@ -202,7 +203,7 @@ async fn frames_of_a_byte_take_no_more_than_they_may() {
     assert!(resident < MEMORY / 2, "{} MiB", resident >> 20);
 }
 
-/// 600 KB each, of a user who may have 2,000 under way.
+/// 600 KB each, of a user who may have 2,000 in flight.
 #[tokio::test]
 async fn heads_of_cancelled_requests_take_no_more_than_they_may() {
     let attack = async |client: &Client, _: &LoggedProcess| {

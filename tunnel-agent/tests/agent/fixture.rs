@@ -85,7 +85,7 @@ pub async fn refused(link: &Link, to: &str) -> Refusal {
     }
 }
 
-/// Returns what it receives, to any number of clients.
+/// Echoes all bytes, for any number of clients.
 pub async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -8,7 +8,7 @@ use crate::world::World;
 
 const CLUSTERS: usize = 1000;
 
-/// A thousand clusters for three predicates, the last of which is `third`, and four prioritizers.
+/// A thousand clusters for three predicates, `third` being the last, and four prioritizers.
 fn world(third: &Json) -> World {
     let cluster = |at: usize| {
         json!({

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::world::World;
 
-/// Three clusters, the first of which is chosen now.
+/// Three clusters; the first one is chosen now.
 #[expect(clippy::needless_pass_by_value, reason = "cases are written where they are used")]
 fn world(spec: Json) -> World {
     let cluster = |name: &str| json!({"name": name, "labels": {"env": "prod"}});
