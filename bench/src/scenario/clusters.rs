@@ -54,8 +54,8 @@ struct ClustersLoad {
 pub const ABOUT: About = About {
     name: "clusters",
     title: "10,000 clusters registered, one rotated each second",
-    method: "10,000 Secrets on a real hub, each with its own CA and a token of 900 bytes. Each round starts the \
-         program anew. It is ready when it answers a request to one of the clusters; its memory is read once it no \
+    method: "10,000 Secrets on a real hub, each with its own CA and a token of 900 bytes. Each round restarts the \
+         program. It is ready when it answers a request to one of the clusters; its memory is read once it no \
          longer changes. Then a client sends GETs of 0.9 KiB to that cluster, over 4 HTTP/2 connections with 8 streams \
          each. Then one Secret per second gets a new token, and all that the program spends meanwhile is divided by \
          the seconds. Finally, the token of the requested cluster is rotated five times, timed from the hub's answer \

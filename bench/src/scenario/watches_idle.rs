@@ -40,7 +40,7 @@ struct IdleLoad {
 pub const ABOUT: About = About {
     name: "watches-idle",
     title: "10,000 idle watches",
-    method: "Each round starts the program anew, sends one watch through it, reads its resident memory, then opens \
+    method: "Each round restarts the program, sends one watch through it, reads its resident memory, then opens \
          10,000 watches over 100 HTTP/2 connections with 100 streams each; the member allows 250 streams on a \
          connection. Each watch has its response head and a line of data, and no further events. Memory is read when \
          it no longer changes (at most 5 s), and again after the client has closed all watches: the lowest value \

@@ -91,7 +91,7 @@ impl fmt::Display for By {
         match self {
             Self::Manager(name) => write!(f, "{name} changes or deletes"),
             Self::Work(name) => write!(f, "another work, with AppliedManifestWork {name}, changes"),
-            Self::Somebody => write!(f, "somebody changes or deletes"),
+            Self::Somebody => write!(f, "another client changes or deletes"),
         }
     }
 }
