@@ -22,8 +22,8 @@ use harness::usage::Tree;
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
 /// Answered at once to any caller with a credential.
 const PROBE: &str = "/version";
-/// For the hub to follow a change of its APIService: it looks every few seconds at an API that
-/// failed.
+/// Limit for the hub to follow a change of its APIService: it looks every few seconds at an API
+/// that failed.
 const FOLLOW_LIMIT: Duration = Duration::from_mins(1);
 
 /// A real API server that clusters of the hub lead to.
@@ -38,7 +38,7 @@ pub struct Member {
 /// from this gateway.
 pub struct Gateway {
     pub route: Route,
-    /// Of the API that it is asked by.
+    /// Group of the API by which it is called.
     group: String,
 }
 

@@ -30,13 +30,13 @@ use tokio_rustls::client::TlsStream;
 
 use crate::route::Route;
 
-/// For one request and its answer, and for one connection.
+/// Limit for one request and its answer, and for one connection.
 const LIMIT: Duration = Duration::from_mins(1);
 /// Streams hold themselves back, not each other.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// Bytes that a stream may send unread, as Go's clients allow.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Of an answer's body that is collected.
+/// Limit of an answer's collected body.
 const MAX_BODY: usize = 64 << 20;
 
 /// A server to call, and the caller's credential.
@@ -52,7 +52,7 @@ pub struct Caller {
 // === impl Caller ===
 
 impl Caller {
-    /// As the user of `route`.
+    /// Calls as the user of `route`.
     pub fn on(route: &Route) -> Result<Self> {
         Self::with(route, &route.headers, None)
     }
@@ -64,7 +64,7 @@ impl Caller {
         Ok(Self { address: route.address, tls, prefix: route.prefix.clone(), headers: parse(headers)? })
     }
 
-    /// The same, but paths are as they are sent.
+    /// The same, but with paths exactly as given.
     #[must_use]
     pub fn without_prefix(mut self) -> Self {
         self.prefix.clear();
@@ -129,7 +129,7 @@ impl Caller {
         self.typed(Method::PATCH, path, change, "application/merge-patch+json")
     }
 
-    /// With an object.
+    /// A request with an object.
     pub fn json(&self, method: Method, path: &str, object: &Value) -> Result<Request<Bytes>> {
         self.typed(method, path, object, "application/json")
     }

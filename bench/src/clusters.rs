@@ -29,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Trust anchors for the certificates of clusters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Roots {
-    /// The same for all: they can all be used.
+    /// One authority for all clusters: they can all be used.
     Shared,
-    /// One for each, as clusters have; only the first is the upstream's, so that only the first can
-    /// be used.
+    /// One for each, as real clusters have; only the first is the upstream's, so that only the
+    /// first can be used.
     Own,
 }
 
@@ -40,21 +40,21 @@ pub enum Roots {
 pub struct Clusters {
     pub namespace: String,
     pub count: usize,
-    /// Of the hub, as its administrator.
+    /// The hub's administrator.
     hub: Caller,
 }
 
-/// Of the cluster `number`.
+/// Name of the cluster `number`.
 pub fn name(number: usize) -> String {
     format!("c-{number:05}")
 }
 
-/// Of [`ECHO`] on the cluster `number`, on a gateway.
+/// Path of [`ECHO`] on the cluster `number`, on a gateway.
 pub fn path(number: usize) -> String {
     format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy{ECHO}", name(number))
 }
 
-/// Of the first `count` clusters.
+/// Paths of the first `count` clusters.
 pub fn paths(count: usize) -> Arc<[String]> {
     (0..count).map(path).collect()
 }
@@ -63,7 +63,7 @@ pub fn paths(count: usize) -> Arc<[String]> {
 
 impl Clusters {
     /// Registers `count` clusters that are `upstream` in a new `namespace`, which the gateways'
-    /// account may read. `runtime` is what requests are sent on; not to be called on one.
+    /// account may read. `runtime` sends the requests; not to be called on a runtime.
     pub fn register(
         runtime: &Runtime,
         side: &HubSide,
@@ -110,7 +110,7 @@ impl Clusters {
     }
 }
 
-/// As long as a ServiceAccount's, and unlike any other.
+/// A token as long as a ServiceAccount's, and unlike any other.
 pub fn token(number: usize) -> String {
     const LENGTH: usize = 900;
     format!("{number:0>LENGTH$}")

@@ -13,7 +13,7 @@ use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
-/// For the program to answer.
+/// Limit for the program to answer.
 const START: Duration = Duration::from_secs(30);
 
 /// Ended on drop.
@@ -82,7 +82,7 @@ impl Controllers {
         wait::until_true("its port to be free", START, || Ok(TcpStream::connect(self.admin).is_err()))
     }
 
-    /// After [`Controllers::stop`], as they were.
+    /// Starts them again after [`Controllers::stop`], as they were.
     pub fn start_again(&mut self) -> Result<()> {
         self.process.start_again()?;
         self.tree = Tree::new([self.process.id()]);
@@ -94,7 +94,7 @@ impl Controllers {
         self.metric_of(name, "")
     }
 
-    /// The same, of those with these labels.
+    /// The same, for series with these labels.
     pub fn metric_of(&mut self, name: &str, labels: &str) -> Result<f64> {
         self.process.check()?;
         metric(self.admin, name, labels)

@@ -42,9 +42,9 @@ pub fn is_peer(target: &str) -> bool {
 /// One kind of number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// For goals, samples and JSON: `cpu_us`.
+    /// Key in goals, samples and JSON: `cpu_us`.
     pub key: &'static str,
-    /// For tables, with its unit: `CPU µs per request`.
+    /// Heading in tables, with its unit: `CPU µs per request`.
     pub title: &'static str,
     /// Digits after the point in tables.
     pub digits: usize,
@@ -116,7 +116,7 @@ impl Goal {
         Self { figure, of, beside: None, over: None, must: None, aim: None }
     }
 
-    /// Of both, only what goes beyond `over`.
+    /// Compares only the parts of both that exceed `over`.
     #[must_use]
     pub const fn over(mut self, over: Target) -> Self {
         self.over = Some(over);

@@ -21,7 +21,7 @@ pub struct H2load {
 pub struct Shape {
     pub path: &'static str,
     pub connections: usize,
-    /// At once on each connection.
+    /// Streams at once on each connection.
     pub streams: usize,
     pub amount: Amount,
     /// A file to POST; none: GET.
@@ -30,7 +30,7 @@ pub struct Shape {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Amount {
-    /// As many as are answered in this time.
+    /// As many requests as are answered in this time.
     For(Duration),
     Requests(usize),
 }
@@ -41,7 +41,7 @@ pub struct Summary {
     /// Answered with 2xx.
     pub requests: f64,
     pub elapsed: Duration,
-    /// From sending a request until the end of its answer, on average.
+    /// Mean time from sending a request until the end of its answer.
     pub mean: Duration,
 }
 
@@ -115,7 +115,7 @@ fn parse(said: &str) -> Result<Summary> {
 mod tests {
     use super::*;
 
-    /// Of version 1.52.
+    /// Output of version 1.52.
     const SAID: &str = include_str!("h2load/said.txt");
 
     #[test]

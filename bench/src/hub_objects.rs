@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use crate::caller::Caller;
 
-/// To the hub.
+/// Connections to the hub.
 const CONNECTIONS: usize = 4;
-/// At a time, on all connections.
+/// Requests at a time, on all connections.
 pub const MANY: usize = 64;
 
 /// Makes the path of a collection and the object with this number that is created in it.
@@ -26,7 +26,7 @@ pub async fn create(hub: &Caller, count: usize, make: Make) -> Result<()> {
     create_at_once(hub, count, MANY, make).await
 }
 
-/// Creates `count` objects, so many at a time.
+/// Creates `count` objects, `at_once` at a time.
 pub async fn create_at_once(hub: &Caller, count: usize, at_once: usize, make: Make) -> Result<()> {
     let post = move |hub: &Caller, number: usize| {
         let (path, object) = make(number)?;
@@ -35,7 +35,7 @@ pub async fn create_at_once(hub: &Caller, count: usize, at_once: usize, make: Ma
     send(hub, count, at_once, Arc::new(post)).await
 }
 
-/// Sends `count` requests, so many at a time; each must be answered with success.
+/// Sends `count` requests, `at_once` at a time; each must be answered with success.
 pub async fn send(hub: &Caller, count: usize, at_once: usize, make: MakeRequest) -> Result<()> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();

@@ -7,6 +7,6 @@ pub mod clusters;
 mod credential;
 pub mod ground;
 
-/// Of the bootstrap account, and where the controllers have their Secrets.
+/// Namespace of the bootstrap account, and of the controllers' Secrets.
 pub const NAMESPACE: &str = "joining";
 const GROUP: &str = "cluster.open-cluster-management.io";

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-/// The 50th and the 99th percentile in microseconds: the smallest value that so many are not above.
+/// The 50th and the 99th percentile in microseconds: the smallest value that this share of the
+/// times does not exceed.
 pub fn percentiles(mut times: Vec<Duration>) -> Result<(f64, f64)> {
     ensure!(!times.is_empty(), "nothing was timed");
     times.sort_unstable();

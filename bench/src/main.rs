@@ -41,7 +41,7 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command};
 
-/// Of this checkout.
+/// The documentation of this checkout.
 const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 fn main() -> ExitCode {

@@ -25,7 +25,7 @@ impl Nginx {
     }
 
     /// Starts it as `name` in `directory` with `configuration`, in which `@TEMPORARY@` stands for
-    /// where to put what does not fit into memory.
+    /// the place of data that does not fit into memory.
     pub fn start(&self, name: &str, configuration: &str, directory: &Path) -> Result<Process> {
         let at = directory.display();
         let temporary = TEMPORARY.map(|kind| format!("{kind}_temp_path {at}/{name}-{kind};")).join(" ");

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub rounds: usize,
-    /// Of one measurement.
+    /// Length of one measurement.
     pub time: Duration,
     /// Only tried: no warm-up.
     pub smoke: bool,
@@ -29,7 +29,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Measured {
     pub target: Target,
-    /// One a round, from the first on.
+    /// A sample for each round, from the first on.
     pub samples: Vec<Sample>,
     /// Why there are none, or no more.
     pub missing: Option<Missing>,

@@ -23,7 +23,7 @@ use crate::testbed::Testbed;
 use crate::tool::Absent;
 use harness::program::Program;
 
-/// As [`OURS`], [`NGINX`] and [`HAPROXY`], which have one thread (or worker) each, with two.
+/// [`OURS`], [`NGINX`] and [`HAPROXY`] have one thread (or worker) each; these have two.
 pub const OURS_2: Target = "ours, 2 threads";
 pub const NGINX_2: Target = "nginx, 2 workers";
 pub const HAPROXY_2: Target = "haproxy, 2 threads";
@@ -31,7 +31,7 @@ pub const HAPROXY_2: Target = "haproxy, 2 threads";
 /// How gateways of the hub know the destination, and their further flags.
 #[derive(Clone, Copy, Default)]
 pub struct Registered<'a> {
-    /// In which the caller has put its Secret; none: it is put where the others are.
+    /// The namespace in which the caller has put its Secret; none: it is put where the others are.
     pub namespace: Option<&'a str>,
     pub flags: &'a [&'a str],
 }
@@ -47,7 +47,7 @@ struct Plan<'a> {
     serving: PemFiles,
     /// Has signed that.
     trusted: Arc<Authority>,
-    /// Or workers.
+    /// Threads or workers.
     threads: usize,
 }
 
@@ -65,7 +65,7 @@ pub fn start_to(testbed: &mut Testbed, target: Target, destination: Destination<
     start_registered(testbed, target, destination, Registered::default())
 }
 
-/// As [`start_to`], to one that gateways know in another way.
+/// As [`start_to`], to a destination that is registered in another way.
 pub fn start_registered(
     testbed: &mut Testbed,
     target: Target,
@@ -114,7 +114,7 @@ pub fn start_registered(
 /// Parameters for the client.
 #[derive(Default)]
 struct Access {
-    /// Unless it is the planned one.
+    /// An address other than the planned one.
     address: Option<SocketAddr>,
     prefix: String,
     headers: Vec<String>,

@@ -48,7 +48,7 @@ pub struct Report {
 pub struct Run {
     /// UTC, when it began.
     pub at: String,
-    /// Of this checkout: the commit, and whether files were changed since.
+    /// Commit of this checkout, and whether files were changed since.
     pub commit: String,
     pub rounds: usize,
     /// Planned length of one measurement.
@@ -67,7 +67,7 @@ pub struct Section {
     pub figures: Vec<Column>,
     pub targets: Vec<Row>,
     pub goals: Vec<Verdict>,
-    /// The first figure over what grows.
+    /// The first figure over the quantity that grows.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub axis: Option<Axis>,
     /// Why there is nothing.
@@ -88,7 +88,7 @@ pub struct Column {
 pub struct Row {
     pub target: String,
     pub summaries: BTreeMap<String, Summary>,
-    /// One a round.
+    /// A sample for each round.
     pub samples: Vec<BTreeMap<String, f64>>,
     /// Why there are none, or no more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -123,9 +123,9 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     pub bound: Bound,
-    /// None: not measured.
+    /// `None`: not measured.
     pub met: Option<bool>,
-    /// In how many rounds it was met.
+    /// Number of rounds in which it was met.
     pub rounds: usize,
 }
 
@@ -146,7 +146,7 @@ pub struct Line {
 // === impl Report ===
 
 impl Report {
-    /// Of this machine, without any figures yet.
+    /// A report on this machine, without any figures yet.
     pub fn here(given: &Programs) -> Self {
         Self { machine: machine::Machine::here(), programs: programs::versions(given), scenarios: Vec::new() }
     }
@@ -179,8 +179,8 @@ impl Report {
 // === impl Run ===
 
 impl Run {
-    /// One that begins now, of the checkout as it is now: it may change while the programs that
-    /// were built of it are measured.
+    /// A run that begins now, of the checkout as it is now: it may change while the programs built
+    /// from it are measured.
     pub fn now(plan: &Plan) -> Self {
         let Plan { rounds, time, smoke } = *plan;
         Self { at: machine::now(), commit: machine::commit(), rounds, seconds: time.as_secs_f64(), smoke }

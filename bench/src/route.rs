@@ -19,7 +19,7 @@ use crate::figure::Target;
 use crate::tool::Absent;
 use harness::usage::Tree;
 
-/// For a program to answer.
+/// Limit for a program to answer.
 pub const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running proxy, or none (the direct way).
@@ -29,12 +29,12 @@ pub struct Route {
     pub prefix: String,
     /// `Authorization: Bearer …` and the like, as `h2load -H` takes them.
     pub headers: Vec<String>,
-    /// Of the proxy; of the upstream itself on the direct way.
+    /// Processes of the proxy; of the upstream itself on the direct way.
     pub tree: Tree,
     /// The authority of its certificate, which is good for `127.0.0.1` and `localhost`.
     pub trusted: Arc<Authority>,
     process: Option<Process>,
-    /// Of the destination.
+    /// Path for probing the destination.
     probe: String,
 }
 
@@ -52,7 +52,7 @@ pub struct Destination<'a> {
     pub upgrades: bool,
 }
 
-/// Those of a run, each started once.
+/// The routes of a run, each started once.
 #[derive(Default)]
 pub struct Routes {
     running: Vec<(Target, Rc<Route>)>,
@@ -64,12 +64,12 @@ pub struct Routes {
 // === impl Route ===
 
 impl Route {
-    /// For `path` of the upstream.
+    /// URL for `path` of the upstream.
     pub fn url(&self, path: &str) -> String {
         format!("https://{}{}{path}", self.address, self.prefix)
     }
 
-    /// For connections of an own driver, which may have a certificate.
+    /// TLS for connections of our own driver, which may have a certificate.
     pub fn tls(&self, identity: Option<&Issued>, alpn: &[&str]) -> Arc<ClientConfig> {
         pki::client_config(Trust::Authority(&self.trusted), identity, alpn)
     }
@@ -88,8 +88,8 @@ impl Route {
         Ok(start.elapsed())
     }
 
-    /// Of `process`, which listens at `address` with a certificate of `trusted`. Asked for `probe`
-    /// it will be answered.
+    /// A route through `process`, which listens at `address` with a certificate of `trusted`. It
+    /// answers requests for `probe`.
     pub fn through(process: Process, address: SocketAddr, trusted: Arc<Authority>, probe: &str) -> Self {
         Self {
             address,
@@ -139,7 +139,7 @@ impl Routes {
         Ok(self.running.iter().find(|(known, _)| *known == target).map(|(_, route)| Rc::clone(route)))
     }
 
-    /// Keeps what starting `target` came to.
+    /// Keeps the result of starting `target`.
     pub fn keep(&mut self, target: Target, started: Result<Route>) -> Result<Rc<Route>> {
         match started {
             Ok(route) => {

@@ -29,7 +29,7 @@ const SMOKE: Duration = Duration::from_millis(300);
 /// A target while its scenario runs.
 struct Lane {
     measured: Measured,
-    /// Until it fails.
+    /// The load, until it fails.
     load: Option<Box<dyn Load>>,
 }
 
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Prints what there is to run.
+/// Prints the list of scenarios.
 pub fn list() -> Result<()> {
     let line = |Scenario { about, .. }| writeln!(io::stdout(), "{:<18} {}", about.name, about.title);
     Ok(scenario::all().into_iter().try_for_each(line)?)
@@ -86,7 +86,7 @@ fn wanted(command: &Command) -> Result<Vec<Scenario>> {
     Ok(scenarios)
 }
 
-/// Never fails: what cannot be measured is in the outcome with its reason.
+/// Never fails: a target that cannot be measured is in the outcome with its reason.
 pub fn measure(scenario: Scenario, testbed: &mut Testbed, plan: Plan, progress: &mut Progress) -> Outcome {
     progress.scenario(&scenario);
     let contenders = match contained(|| (scenario.contenders)(testbed)) {

@@ -43,7 +43,7 @@ type Start = dyn Fn(&mut Testbed) -> Result<Vec<Contender>>;
 /// The report's text about a scenario, and the goals to compare it with.
 #[derive(Clone, Copy)]
 pub struct About {
-    /// For the command line: `get-h2`.
+    /// Name on the command line: `get-h2`.
     pub name: &'static str,
     /// The heading in the report.
     pub title: &'static str,
@@ -63,7 +63,7 @@ impl Scenario {
     }
 }
 
-/// All, in the order of the report.
+/// All scenarios, in the order of the report.
 pub fn all() -> Vec<Scenario> {
     let mut all = vec![
         Scenario::new(get_h2::ABOUT, |testbed| Ok(get_h2::contenders(testbed))),

@@ -11,12 +11,12 @@ pub struct Size {
 // === impl Size ===
 
 impl Size {
-    /// To try it.
+    /// A small one, to try.
     pub const SMOKE: Self = Self { clusters: 5, works: 1 };
-    /// Of a work.
+    /// Objects of a work.
     pub const OBJECTS: usize = 10;
 
-    /// Of all clusters.
+    /// Number of objects of all clusters.
     pub fn objects(self) -> usize {
         self.clusters * (self.works * Self::OBJECTS + 1)
     }

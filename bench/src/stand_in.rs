@@ -38,7 +38,7 @@ pub struct StandIn {
     /// The process's and its certificate's, and part of files' names.
     pub name: &'static str,
     pub address: SocketAddr,
-    /// Of its certificate.
+    /// The authority of its certificate.
     pub authority: Arc<Authority>,
     pub tree: Tree,
     pub process: Process,
@@ -52,7 +52,7 @@ pub fn this_program() -> PathBuf {
 // === impl Options ===
 
 impl Options {
-    /// For a server with that certificate that selects from `alpn`.
+    /// TLS settings of a server with that certificate that selects from `alpn`.
     pub fn tls(&self, alpn: &[&str]) -> Result<Arc<ServerConfig>> {
         let unreadable = || format!("cannot read {}", self.certificate.display());
         let chain = CertificateDer::pem_file_iter(&self.certificate).with_context(unreadable)?;

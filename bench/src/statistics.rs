@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::{Goal, Sample, Target};
 
-/// Of one figure or ratio over the rounds.
+/// Summary of one figure or ratio over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub median: f64,
@@ -18,7 +18,7 @@ pub struct Summary {
 // === impl Summary ===
 
 impl Summary {
-    /// None without values.
+    /// `None` without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);

@@ -21,11 +21,11 @@ pub struct Testbed {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
-    /// Unless it is only tried.
+    /// Size of the scenario delivery, unless it is only tried.
     pub delivery: Size,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
-    /// To the upstream.
+    /// Routes to the upstream.
     pub routes: Routes,
     /// Directory of the files. Last, so that it is dropped after the programs that use it.
     scratch: Scratch,
@@ -39,7 +39,7 @@ impl Testbed {
         Ok(Self { smoke, given, delivery, hub, upstream, routes, scratch: Scratch::create()? })
     }
 
-    /// For keys, configurations and logs.
+    /// Directory for keys, configurations and logs.
     pub fn directory(&self) -> &Path {
         self.scratch.path()
     }
@@ -51,7 +51,7 @@ impl Testbed {
 
     /// A program of ours, built from this checkout unless given.
     pub fn program(&self, program: Program) -> Result<PathBuf> {
-        // As images have them, unless they are only tried: minutes less to build.
+        // Built as images have them, unless they are only tried: minutes less to build.
         let build = || match (program, self.smoke) {
             (Program::Controllers, true) => program.build_alone(Profile::Release),
             (Program::Controllers, false) => program.build_alone(Profile::Shipped),

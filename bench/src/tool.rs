@@ -17,7 +17,7 @@ pub struct Absent {
 // === impl Absent ===
 
 impl Absent {
-    /// `hint` is what brings it: `package haproxy`, `--go-gateway`.
+    /// `hint`: how to get it, by `package haproxy` or `--go-gateway`.
     pub fn new(program: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { program: program.into(), hint: hint.into() }
     }

@@ -30,11 +30,11 @@ pub use self::entry::{Entry, Stream};
 pub use self::plan::contenders;
 use harness::usage::Tree;
 
-/// For programs to be linked.
+/// Limit for programs to be linked.
 const START: Duration = Duration::from_secs(30);
-/// Between two looks at whether they are.
+/// Pause between two looks at whether they are.
 const AGAIN: Duration = Duration::from_millis(50);
-/// For one answer of the destination.
+/// Limit for one answer of the destination.
 const ANSWER: Duration = Duration::from_mins(1);
 
 /// A running tunnel, and the runtime that enters it.
@@ -73,7 +73,7 @@ impl Tunnel {
         })
     }
 
-    /// Until something comes back through it.
+    /// Waits until something comes back through it.
     fn wait(&mut self) -> Result<()> {
         let start = Instant::now();
         loop {

@@ -28,7 +28,7 @@ impl Echo {
         StandIn::start(testbed.directory(), CLUSTER, "serve-upgrades").map(Self)
     }
 
-    /// As what stands behind a way.
+    /// The destination behind a way.
     pub fn destination(&self) -> Destination<'_> {
         let StandIn { address, authority, tree, .. } = &self.0;
         Destination { cluster: CLUSTER, address: *address, authority, tree, probe: PROBE, upgrades: true }

@@ -45,9 +45,9 @@ pub struct Upstream {
     pub authority: Arc<Authority>,
     /// nginx, and the program behind it that reads uploads.
     pub tree: Tree,
-    /// Of the answer to [`LARGE`], in bytes.
+    /// Size of the answer to [`LARGE`], in bytes.
     pub large: u64,
-    /// As long, to be sent to [`SINK`].
+    /// A file of the same size, to be sent to [`SINK`].
     pub large_file: PathBuf,
     processes: [Process; 2],
 }
@@ -75,7 +75,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// As what stands behind a [`crate::route::Route`].
+    /// The destination behind a [`crate::route::Route`].
     pub fn destination(&self) -> Destination<'_> {
         let (authority, tree) = (&self.authority, &self.tree);
         Destination { cluster: CLUSTER, address: self.address, authority, tree, probe: SMALL, upgrades: false }

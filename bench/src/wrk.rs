@@ -57,7 +57,7 @@ fn parse(said: &str) -> Result<Summary> {
 mod tests {
     use super::*;
 
-    /// Of version 4.1.0.
+    /// Output of version 4.1.0.
     const SAID: &str = include_str!("wrk/said.txt");
 
     #[test]

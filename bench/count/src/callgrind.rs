@@ -15,9 +15,9 @@ use harness::usage::Tree;
 
 /// The name of valgrind's process.
 const NAME: &str = "callgrind";
-/// For valgrind to be there in place of the shell that starts it.
+/// Limit for valgrind to replace the shell that starts it.
 const START: Duration = Duration::from_secs(20);
-/// For a program to notice that it is asked for its counters, in seconds.
+/// Limit for a program to notice the request for its counters, in seconds.
 const PATIENCE: &str = "60";
 
 /// A running program; ended on drop.

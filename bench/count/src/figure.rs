@@ -4,14 +4,14 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     pub median: f64,
-    /// Of the median, from the smallest to the largest.
+    /// From the smallest to the largest, as a share of the median.
     pub spread: f64,
 }
 
 // === impl Figure ===
 
 impl Figure {
-    /// Of the rounds' counts, at least one.
+    /// The figure of the rounds' counts, at least one.
     pub fn of(mut counts: Vec<f64>) -> Self {
         counts.sort_by(f64::total_cmp);
         let median = counts[counts.len() / 2];

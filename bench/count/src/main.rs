@@ -159,7 +159,7 @@ impl Options {
 // === impl Counting ===
 
 impl Counting<'_> {
-    /// Those of `names` that are asked for, if any, in front of whole programs.
+    /// Counts the selected ones of `names`, if any, in front of whole programs.
     fn whole(&mut self, names: &[&str], start: fn(&Floor<'_>) -> Result<Harness<Counted>>) -> Result<()> {
         if !names.iter().any(|name| self.options.wants(name)) {
             return Ok(());

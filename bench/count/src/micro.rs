@@ -13,16 +13,16 @@ use tokio::time::Instant;
 /// Something that can be done again and again.
 pub struct Operation {
     pub name: &'static str,
-    /// What one is.
+    /// Description of one operation.
     pub what: &'static str,
-    /// Does so many.
+    /// Does this many of them.
     run: Box<dyn FnMut(u64)>,
 }
 
 /// Makes one ready.
 pub type Make = fn() -> Operation;
 
-/// All, made on first use: some need a runtime with tasks of their own.
+/// All operations, each made on first use: some need a runtime with tasks of their own.
 pub fn all() -> Vec<(&'static str, Make)> {
     vec![
         ("route", request::route),
@@ -51,7 +51,7 @@ impl Operation {
         Self { name, what, run: Box::new(move |count| (0..count).for_each(|_| once())) }
     }
 
-    /// One that waits, on a runtime of its own.
+    /// An operation that waits, on a runtime of its own.
     fn waiting<S: 'static>(
         name: &'static str,
         what: &'static str,

@@ -12,12 +12,12 @@ use count::micro::{self, Operation};
 use crate::callgrind::{self, Dump};
 use crate::figure::Figure;
 
-/// Before the names of operations.
+/// Prefix of the names of operations.
 pub const PREFIX: &str = "op-";
 /// Counted of each, after half as many that are not.
 const OPERATIONS: u64 = 1000;
 const COLLECTED: &str = "*micro::Operation::run";
-/// For one operation's run, in seconds.
+/// Limit for one operation's run, in seconds.
 const PATIENCE: &str = "300";
 
 /// `op-route` and so on.

@@ -63,7 +63,7 @@ pub fn top(dump: &Dump, units: u64, count: usize, inclusive: bool) -> Result<Str
 // === impl Function ===
 
 impl Function {
-    /// Those that matter, with their shares.
+    /// The callers that matter, with their shares.
     fn callers(&self) -> Vec<(f64, &str)> {
         let total = self.callers.values().sum();
         let mut callers: Vec<_> =

@@ -19,7 +19,7 @@ pub struct Figures {
 // === impl Figures ===
 
 impl Figures {
-    /// None where there is no file yet.
+    /// Reads the committed figures; none where there is no file yet.
     pub fn committed() -> Result<Self> {
         let committed = if Path::new(FILE).exists() {
             let text = fs::read_to_string(FILE).context(FILE)?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use kit::collector::Collector;
 use tokio::runtime::{Builder, Runtime};
 
-/// In every million requests.
+/// Sampling rate, in every million requests.
 const ALL: u32 = 1_000_000;
 
 /// A collector that runs until it is dropped.

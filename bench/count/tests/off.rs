@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Of each, after half as many that are not counted.
+/// Counted operations of each kind, after half as many that are not counted.
 const OPERATIONS: u64 = 200;
 /// A request with traced phases takes at least this many times as much: without a trace, each phase
 /// only looks at an empty option.

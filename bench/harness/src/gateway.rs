@@ -41,18 +41,18 @@ const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";
 const LARGE: &str = "/api/v1/namespaces/default/configmaps/large";
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
 const EXEC: &str = "/api/v1/namespaces/default/pods/web/exec?stdin=true&stdout=true&tty=true";
-/// Of the small answer.
+/// Size of the small answer.
 const KIBIBYTE: usize = 1 << 10;
 /// Requests in a round.
 const REQUESTS: u64 = 400;
 /// MiB in a round, and in one answer of it.
 const MEBIBYTES: u64 = 16;
 const AT_ONCE: usize = 8;
-/// Of an exec.
+/// Protocol of an exec.
 const PROTOCOL: &str = "SPDY/3.1";
 /// Window that a client of bulk data gives a stream, as curl does.
 const WINDOW: u32 = 32 << 20;
-/// Of a user as the hub's aggregator describes one.
+/// Groups of a user as the hub's aggregator describes one.
 const GROUPS: usize = 20;
 /// Starting takes a hundred times as long under valgrind.
 const START: Duration = Duration::from_mins(3);

@@ -1,6 +1,5 @@
 //! Our own programs between scripted hubs, members and destinations and clients of this process:
-//! what instructions are counted of, and what builds are trained with. Needs nothing that is not in
-//! this checkout.
+//! for counting instructions, and for training builds. Needs nothing outside of this checkout.
 
 pub mod gateway;
 pub mod program;
@@ -15,7 +14,7 @@ use crate::program::Program;
 
 /// The environment of a harness.
 pub struct Floor<'a> {
-    /// For keys, configurations and logs.
+    /// Directory for keys, configurations and logs.
     pub directory: &'a Path,
     /// Finds the file of a program.
     pub program: &'a dyn Fn(Program) -> Result<PathBuf>,
@@ -46,7 +45,7 @@ pub struct Case {
     pub unit: &'static str,
     /// Units in a round.
     pub units: u64,
-    /// Does so many.
+    /// Does this many of them.
     pub load: Load,
 }
 

@@ -37,11 +37,11 @@ pub struct Given {
 /// A build profile of the workspace, with the features of a plain build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// As a plain release build has them: minutes less to build.
+    /// Profile of a plain release build: minutes less to build.
     Release,
     /// For programs whose instructions are counted: between the two.
     Counted,
-    /// As images have them.
+    /// Profile of the images.
     Shipped,
 }
 
@@ -61,10 +61,10 @@ impl Profile {
 // === impl Program ===
 
 impl Program {
-    /// Those that requests go through, which are trained.
+    /// The programs that requests go through, which are trained.
     pub const TRAINED: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
-    /// As given, or in the directory into which `build` has built all of them.
+    /// The given path, or the one in the directory into which `build` has built all of them.
     pub fn path(self, given: &Given, build: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
         let given = match self {
             Self::Gateway => &given.gateway,
@@ -119,7 +119,7 @@ impl Program {
 
 fn building(profile: Profile) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // There cargo finds the workspace's configuration, too.
+    // cargo finds the workspace's configuration there, too.
     cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     cargo.args(["build", "--quiet", "--profile", profile.name()]);
     cargo

@@ -23,16 +23,16 @@ use crate::{Case, Floor, Harness, Player};
 pub const NAMES: [&str; 4] = ["tunnel-echo", "tunnel-dial", "tunnel-download", "tunnel-upload"];
 
 const CLUSTER: &str = "edge";
-/// Of an echo: a few keystrokes' worth.
+/// Bytes of an echo: a few keystrokes' worth.
 const WORD: u64 = 64;
 const MEBIBYTE: u64 = 1 << 20;
-/// In a round.
+/// Echoes in a round.
 const ECHOES: u64 = 400;
 const DIALS: u64 = 100;
 const MEBIBYTES: u64 = 16;
 /// Starting takes a hundred times as long under valgrind.
 const START: Duration = Duration::from_mins(3);
-/// For one answer.
+/// Limit for one answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
 /// Longest head of an answer to CONNECT.

@@ -19,7 +19,7 @@ pub struct Tree {
 /// Counted at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// On a processor since the start, in user and kernel mode.
+    /// Processor time since the start, in user and kernel mode.
     pub cpu: Duration,
     /// Resident bytes, shared pages included.
     pub resident: u64,

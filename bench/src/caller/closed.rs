@@ -16,7 +16,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(20);
 pub struct Summary {
     pub requests: f64,
     pub elapsed: Duration,
-    /// From sending a request until the end of its answer, on average.
+    /// Mean time from sending a request until the end of its answer.
     pub mean: Duration,
 }
 

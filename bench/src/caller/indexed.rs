@@ -36,7 +36,7 @@ pub struct Indexed {
 /// One connection's state.
 struct Lane<'a> {
     blocks: &'a Blocks,
-    /// To be written.
+    /// Bytes to write.
     out: BytesMut,
     /// Requests sent, answers complete.
     sent: u32,

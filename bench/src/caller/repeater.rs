@@ -37,7 +37,7 @@ impl Repeater {
         Ok(Self { caller, request })
     }
 
-    /// As [`Caller::connect`].
+    /// Connects as [`Caller::connect`] does.
     pub async fn connect(&self) -> Result<Connection> {
         Ok(Connection { sender: self.caller.connect().await?, request: Arc::clone(&self.request) })
     }

@@ -11,7 +11,7 @@ use super::{name, token};
 use crate::caller::Caller;
 use crate::hub_objects;
 
-/// Of the gateways' ServiceAccount.
+/// The gateways' ServiceAccount.
 const ACCOUNT: &str = "gateway";
 
 /// Where they are, and where they lead.

@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, Sleep, interval_at, sleep};
 
-/// Between two lines that say that nothing has happened, as API servers have it.
+/// Interval of the lines which say that nothing has happened, as API servers have it.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
 /// The body of an answer.
@@ -30,7 +30,8 @@ pub struct Watch {
 // === impl Answer ===
 
 impl Answer {
-    /// For `time`. `number` spreads what watches of many members say over the minute.
+    /// A watch that ends after `time`. `number` spreads the bookmarks of many members' watches over
+    /// the minute.
     pub fn watch(lines: UnboundedReceiver<Bytes>, version: &str, time: Duration, number: usize) -> Self {
         let object = serde_json::json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
             "metadata": {"resourceVersion": version}});

@@ -22,7 +22,7 @@ struct Kept {
     text: Bytes,
 }
 
-/// By the path of a collection.
+/// Objects by the path of their collection.
 #[derive(Default)]
 pub struct Member {
     collections: HashMap<String, Collection>,
@@ -152,7 +152,7 @@ pub fn answer(value: &Value) -> Answered {
     (StatusCode::OK, value.to_string().into())
 }
 
-/// With a Status, as API servers do.
+/// A refusal with a Status, as API servers send it.
 pub fn refuse(code: StatusCode) -> Answered {
     let reason = match code {
         StatusCode::NOT_FOUND => "NotFound",

@@ -18,15 +18,15 @@ use crate::route::Destination;
 use crate::stand_in::StandIn;
 
 const START: Duration = Duration::from_secs(10);
-/// Between two looks at an object that is to come.
+/// Pause between two looks at an object that is to come.
 const PAUSE: Duration = Duration::from_millis(1);
-/// For it to come.
+/// Limit for it to come.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Requests to all members together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
-    /// Without watches.
+    /// Requests without watches.
     pub requests: u64,
     /// Watches that began.
     pub watches: u64,
@@ -50,7 +50,7 @@ impl Members {
         Ok(Self { stand_in, caller })
     }
 
-    /// As what stands behind a route, as one of them.
+    /// The destination behind a route, as one of the members.
     pub fn called<'a>(&'a self, cluster: &'a str) -> Destination<'a> {
         let StandIn { address, authority, tree, .. } = &self.stand_in;
         Destination { cluster, address: *address, authority, tree, probe: "/version", upgrades: false }

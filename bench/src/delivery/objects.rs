@@ -19,7 +19,7 @@ use crate::testbed::HubSide;
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
 const KINDS: [&str; 4] = ["cluster/v1/0000_00", "cluster/v1beta1/0000_0", "work/v1/0000_00", "work/v1alpha1/0000_00"];
-/// Of the sets, and of what they choose by.
+/// Namespace of the sets and of their Placement, and the Placement's name.
 const NAMESPACE: &str = "bench-delivery";
 const CHOICE: &str = "all";
 /// Clusters of one decision.
@@ -28,14 +28,14 @@ const OF_DECISION: usize = 100;
 const LABEL: &str = "bench=delivery";
 /// The work, and its object, that is changed to see how soon it arrives.
 const PROBE: &str = "probe";
-/// Of each object, beside what changes of it.
+/// Filler of each object, besides the part that changes.
 const FILLING: usize = 200;
-/// For the works to be made.
+/// Limit for the works to be made.
 const MADE: Duration = Duration::from_mins(15);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Kinds, namespaces, and the decisions that choose all clusters. `runtime` is what many requests
-/// are sent on; not to be called on one.
+/// Kinds, namespaces, and the decisions that choose all clusters. `runtime` sends many requests;
+/// not to be called on a runtime.
 pub fn lay(runtime: &Runtime, side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
     side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     side.hub.apply(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})])?;
@@ -151,12 +151,12 @@ pub async fn edit_probe(hub: &Caller, number: usize, text: &str) -> Result<()> {
     write(hub, &path, &json!({"spec": probe(text)})).await
 }
 
-/// Of what the probe is on a member.
+/// Path of the probe's object on a member.
 pub fn probe_path() -> String {
     path(PROBE)
 }
 
-/// Of the last object of the template, on a member.
+/// Path of the last object of the template, on a member.
 pub fn template_path() -> String {
     path(&templated(0, Size::OBJECTS - 1))
 }

@@ -1,4 +1,4 @@
-//! Scripted members, as many as ask: one process that tells them apart by their tokens.
+//! Scripted members, any number of them: one process that distinguishes them by their tokens.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -21,7 +21,7 @@ use crate::stand_in::{Gone, Options, serve};
 
 /// The bench's own requests to the process, besides those that a member gets.
 pub const COUNTS: &str = "/bench/counts";
-/// With `<member>/<mood>` behind it.
+/// Prefix of a path that ends in `<member>/<mood>`.
 pub const MOODS: &str = "/bench/moods/";
 pub const HANGS: &str = "hangs";
 pub const FLAPS: &str = "flaps";
@@ -29,7 +29,7 @@ pub const FINE: &str = "fine";
 
 /// How long a flapping member is reachable, and then away.
 const FLAP: Duration = Duration::from_secs(1);
-/// Of a watch that says nothing of its time.
+/// Length of a watch that names none.
 const WATCH: Duration = Duration::from_mins(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ async fn answer(state: State, request: Request<Incoming>) -> Result<Response<Ans
     Ok(response(answered))
 }
 
-/// In turns, beginning with being away.
+/// Whether it is away: it takes turns, beginning with that.
 fn is_away(since: Instant) -> bool {
     (since.elapsed().as_millis() / FLAP.as_millis()).is_multiple_of(2)
 }
@@ -167,7 +167,7 @@ impl Members {
 
 const WORK: &str = "work.open-cluster-management.io";
 
-/// One of an `APIResourceList`.
+/// An entry of an `APIResourceList`.
 fn resource(name: &str, kind: &str, namespaced: bool) -> serde_json::Value {
     json!({"name": name, "kind": kind, "namespaced": namespaced, "verbs": []})
 }

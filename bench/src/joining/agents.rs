@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::hub_objects::{self, MANY};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// Between two looks at the requests.
+/// Pause between two looks at the requests.
 const PAUSE: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_mins(5);
 /// Of a cluster that joins: its Lease is not renewed afterwards.
@@ -38,9 +38,9 @@ pub struct Agents {
 /// Times since all began to ask.
 #[derive(Clone, Copy)]
 pub struct Took {
-    /// Until all requests were approved.
+    /// Time until all requests were approved.
     pub approved: Duration,
-    /// Until all agents have said that their clusters are available.
+    /// Time until all agents have reported their clusters as available.
     pub available: Duration,
 }
 

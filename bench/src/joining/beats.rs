@@ -16,7 +16,7 @@ use crate::caller::Caller;
 /// Renewals at a time.
 const AT_ONCE: usize = 32;
 
-/// They go on until it is dropped.
+/// Renewals that go on until this is dropped.
 pub struct Beats {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

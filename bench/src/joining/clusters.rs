@@ -41,7 +41,7 @@ pub fn renewal(caller: &Caller, cluster: &str, time: OffsetDateTime) -> Result<R
     caller.merge(&lease(cluster), &json!({"spec": {"renewTime": micro(time)}}))
 }
 
-/// As Kubernetes writes a `MicroTime`.
+/// Formats a time as a Kubernetes `MicroTime`.
 fn micro(time: OffsetDateTime) -> String {
     let (date, month) = (time.date(), u8::from(time.month()));
     let (hour, minute, second) = time.time().as_hms();
@@ -69,7 +69,7 @@ async fn renew(caller: &Caller, connection: &SendRequest<Bytes>, cluster: &str, 
     caller.ask(connection, caller.json(Method::PUT, &path, &lease)?).await.map(drop)
 }
 
-/// As soon as `caller` may: renews the Lease, and says that the cluster is available.
+/// Renews the Lease, and reports the cluster as available, as soon as `caller` may.
 pub async fn begin(caller: &Caller, connection: &SendRequest<Bytes>, cluster: &str) -> Result<()> {
     let begin = Instant::now();
     while let Err(refusal) = greet(caller, connection, cluster, OffsetDateTime::now_utc()).await {

@@ -10,12 +10,12 @@ use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 
 const CLUSTER_LABEL: &str = "open-cluster-management.io/cluster-name";
-/// Of all requests of one crowd.
+/// Label of all requests of one crowd.
 pub const LABEL: &str = "bench";
 
-/// A key, and what asks for its certificate.
+/// A key, and the request for its certificate.
 pub struct Asking {
-    /// Of the request, and of the cluster.
+    /// Name of the request, and of the cluster.
     pub name: String,
     key: KeyPair,
     request: String,
@@ -24,7 +24,7 @@ pub struct Asking {
 // === impl Asking ===
 
 impl Asking {
-    /// Of the agent of cluster `name`.
+    /// The request of the agent of cluster `name`.
     pub fn new(name: String) -> Result<Self> {
         let key = KeyPair::generate()?;
         let own = format!("system:open-cluster-management:{name}");
@@ -36,7 +36,8 @@ impl Asking {
         Ok(Self { name, key, request })
     }
 
-    /// Of a crowd; without the label by which the controllers know agents' unless it `is_agents`.
+    /// The request as one of a crowd; without the label by which the controllers know agents'
+    /// unless it `is_agents`.
     pub fn document(&self, crowd: &str, is_agents: bool) -> Value {
         let mut labels = json!({LABEL: crowd});
         if is_agents {
@@ -50,7 +51,7 @@ impl Asking {
         })
     }
 
-    /// With the certificate that a request's status has.
+    /// The key with the certificate in a request's status.
     pub fn issued(&self, certificate: &str) -> Result<Issued> {
         let pem = String::from_utf8(STANDARD.decode(certificate)?)?;
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).context("not a certificate")?;

@@ -11,7 +11,7 @@ use super::{Access, Plan, gateway, karmada};
 use crate::figure::Target;
 use crate::testbed::Testbed;
 
-/// As ours, and the member is asked as the caller, by impersonation.
+/// As ours, but the member is asked as the caller, by impersonation.
 pub const OURS_CALLER: Target = "ours, as the caller";
 /// As [`OURS_CALLER`], on the path that Karmada's server has.
 pub const OURS_KARMADA: Target = "ours, karmada path";

@@ -11,7 +11,7 @@ use super::{Access, Plan};
 use crate::testbed::Testbed;
 use crate::upstream::TOKEN;
 
-/// With as many serving threads as planned, and `more` flags.
+/// Starts ours with as many serving threads as planned, and `more` flags.
 pub fn ours(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path, more: &[&str]) -> Result<(Process, Access)> {
     let mut flags = flags(testbed, plan)?;
     flags.extend(more.iter().map(|&flag| flag.to_owned()));
@@ -32,7 +32,7 @@ fn read_rights() -> Value {
     ])
 }
 
-/// On as many processors as it finds: it is not slowed down.
+/// Uses as many processors as it finds: it is not slowed down.
 pub fn go(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
     let mut flags = flags(testbed, plan)?;
     testbed.hub()?.grant("go-gateway", (SECRET_NAMESPACE, "gateway"), &read_rights())?;

@@ -30,10 +30,10 @@ const CALLERS: &str = "karmada-callers";
 /// Namespace of the Secrets: not where gateways look.
 const NAMESPACE: &str = "default";
 
-/// On as many processors as it finds.
+/// Uses as many processors as it finds.
 pub fn start(hub: &HubSide, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
     let kubeconfig = hub.hub.create_reviewer(ACCOUNT)?;
-    // The second is where the hub says whose certificates it trusts.
+    // `configmaps`: the hub publishes there the certificates that it trusts.
     let rules = json!([{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list", "watch"]}]);
     hub.grant(READER, (SECRET_NAMESPACE, ACCOUNT), &rules)?;
     allow_callers(hub)?;

@@ -8,7 +8,7 @@ use crate::nginx::Nginx;
 use crate::upstream::TOKEN;
 
 const CONFIGURATION: &str = include_str!("nginx.conf");
-/// Else `Connection` is kept free for reuse.
+/// Without upgrades, `Connection` is kept free for reuse.
 const UPGRADES: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
 const NO_UPGRADES: &str = r#"proxy_set_header Connection "";"#;
 

@@ -9,7 +9,7 @@ use crate::clusters::name;
 /// Client certificates, in turn: one for each cluster would take longer to make than all the rest.
 const CERTIFICATES: usize = 4;
 
-/// Of clusters that are all the same member.
+/// Kubeconfigs of clusters that are all the same member.
 pub struct Kubeconfigs {
     server: String,
     authority: String,
@@ -36,7 +36,7 @@ impl Kubeconfigs {
         !number.is_multiple_of(2)
     }
 
-    /// Of the cluster `number`, with `token` if it has one.
+    /// The kubeconfig of the cluster `number`, with `token` if it has one.
     pub fn of(&self, number: usize, token: &str) -> String {
         let (name, Self { server, authority, certificates }) = (name(number), self);
         let user = if Self::has_token(number) {

@@ -27,7 +27,7 @@ const VERSION: &str = "cluster.x-k8s.io/v1beta2";
 const KINDS: &str = "cluster.x-k8s.io_clusters.yaml";
 /// Namespace of the sources.
 pub const NAMESPACE: &str = "registration-fleet";
-/// As the controllers write: the hub's own rate is measured so.
+/// As many writes at once as the controllers send: the hub's own rate is measured so.
 const AT_ONCE: usize = 16;
 
 pub struct Sources {
@@ -41,8 +41,8 @@ pub struct Sources {
 // === impl Sources ===
 
 impl Sources {
-    /// Installs upstream's kind and creates `count` clusters that are all `member`. `runtime` is
-    /// what requests are sent on; not to be called on one.
+    /// Installs upstream's kind and creates `count` clusters that are all `member`. `runtime` sends
+    /// the requests; not to be called on a runtime.
     pub fn lay(runtime: &Runtime, side: &HubSide, count: usize, member: &StandIn) -> Result<Self> {
         let server = &side.hub.server;
         for kind in tools::cluster_api_kinds(KINDS)? {
@@ -160,7 +160,7 @@ fn secrets() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/secrets")
 }
 
-/// Of the kubeconfig Secret of the cluster `number`.
+/// Path of the kubeconfig Secret of the cluster `number`.
 fn path(number: usize) -> String {
     format!("{}/{}-kubeconfig", secrets(), name(number))
 }

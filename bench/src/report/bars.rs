@@ -9,7 +9,7 @@ use crate::statistics::Summary;
 
 const WIDTH: f64 = 760.0;
 const LABELS: f64 = 190.0;
-/// For the number behind the longest bar.
+/// Room for the number behind the longest bar.
 const NUMBERS: f64 = 90.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 16.0;
@@ -60,7 +60,7 @@ fn bar(picture: &mut Picture, y: f64, target: &str, summary: &Summary, scale: f6
     picture.words(end(summary.highest) + 8.0, base, Anchor::Start, &number(summary.median, digits));
 }
 
-/// As the goals see it.
+/// Whether more or less is better, as the goals have it.
 fn better(section: &Section) -> &'static str {
     let title = section.main_figure().map(|figure| &figure.title);
     let goals = section.goals.iter().filter(|verdict| Some(&verdict.figure) == title);

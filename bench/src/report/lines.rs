@@ -8,16 +8,16 @@ use crate::statistics::Summary;
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 70.0;
-/// For the lines' titles.
+/// Room for the lines' titles.
 const RIGHT: f64 = 220.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 48.0;
 /// A place this many times another one needs a logarithmic axis.
 const WIDE: f64 = 50.0;
-/// Between titles of lines that end close to each other.
+/// Distance between titles of lines that end close to each other.
 const TITLE: f64 = 16.0;
 
-/// From places and values to pixels.
+/// Maps places and values to pixels.
 struct Scale {
     first: f64,
     last: f64,
@@ -87,7 +87,7 @@ fn curve(picture: &mut Picture, scale: &Scale, line: &Drawn<'_>, colour: &str) {
     picture.curve(&points.collect::<Vec<_>>(), colour);
 }
 
-/// Each beside its line's end, from the top down, and never over one another.
+/// Puts each title beside its line's end, from the top down, and never over one another.
 fn label(picture: &mut Picture, mut titles: Vec<(f64, f64, String)>) {
     titles.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut free = 0.0;

@@ -15,11 +15,11 @@ pub struct Machine {
     pub cores: usize,
     /// A guest shares its processors with neighbours that it cannot see.
     pub virtualized: bool,
-    /// In GiB.
+    /// Memory in GiB.
     pub memory: f64,
     pub kernel: String,
     pub system: String,
-    /// Of the last minute, when the run began: others at work move every figure.
+    /// Load of the last minute, when the run began: others at work move every figure.
     pub load: f64,
 }
 

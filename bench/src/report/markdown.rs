@@ -9,7 +9,7 @@ use super::{Column, Judged, Report, Row, Run, Section, Verdict, chart, machine, 
 /// Where the text will stand.
 #[derive(Clone, Copy)]
 pub(super) struct Layout<'a> {
-    /// Of headings.
+    /// Level of headings.
     pub level: usize,
     /// The charts' directory, as seen from the text.
     pub charts: &'a str,

@@ -3,7 +3,7 @@
 use crate::figure::Bound;
 use crate::statistics::Summary;
 
-/// With `digits` after the point and thousands apart: `12,345.6`.
+/// A number with `digits` after the point and thousands apart: `12,345.6`.
 pub fn number(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));

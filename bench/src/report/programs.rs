@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::given::Programs;
 use crate::tool;
 
-/// Of the distribution's programs: name, package, how it tells its version.
+/// The distribution's programs: name, package, flag for the version.
 const TOOLS: [(&str, &str, &str); 5] = [
     ("nginx", "nginx-light", "-v"),
     ("haproxy", "haproxy", "-v"),
@@ -78,7 +78,7 @@ fn version_line(path: &Path, flag: &str) -> String {
 }
 
 /// Go programs carry the module, the commit and the compiler that they were built from; few of them
-/// have a flag that tells.
+/// have a flag for it.
 fn go_version(path: &Path) -> String {
     let arguments = ["version".as_ref(), "-m".as_ref(), path.as_os_str()];
     output("go", arguments)
@@ -86,7 +86,7 @@ fn go_version(path: &Path) -> String {
         .map_or_else(|| "unknown: Go is not here to read it".to_owned(), build_information)
 }
 
-/// From `go version -m`.
+/// Reads the output of `go version -m`.
 fn build_information(text: &str) -> String {
     let compiler = text.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
     let field = |prefix: &str| text.lines().find_map(|line| line.trim_start().strip_prefix(prefix));

@@ -12,7 +12,7 @@ const BEGIN: &str = "<!-- bench: begin -->";
 const END: &str = "<!-- bench: end -->";
 const CHARTS: &str = "performance";
 
-/// From the report in `out` to `performance.md` and `performance/` in `documents`.
+/// Writes the report in `out` to `performance.md` and `performance/` in `documents`.
 pub fn publish(out: &Path, documents: &Path) -> Result<()> {
     let report = store::load(out)?;
     ensure!(

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-/// Of our own targets, then of further lines.
+/// Colours of our own targets, then of further lines.
 pub const COLOURS: [&str; 4] = ["#2f7fd8", "#d2691e", "#2e9e5b", "#a05fd0"];
 const WORDS: &str = "#7b828c";
 const OTHERS: &str = "#9aa3ad";
@@ -117,8 +117,7 @@ fn escape(text: &str) -> impl Display {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// At most five round numbers from zero on, the last at least `highest`: where a scale has its
-/// marks.
+/// At most five round numbers from zero on, the last at least `highest`: the marks of a scale.
 pub fn marks(highest: f64) -> Vec<f64> {
     let rough = if highest > 0.0 { highest / 4.0 } else { 0.25 };
     let power = 10_f64.powf(rough.log10().floor());

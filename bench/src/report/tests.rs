@@ -18,7 +18,7 @@ const GOALS: &[Goal] = &[
 ];
 const RUN: (usize, f64) = (3, 5.0);
 
-/// One of three rounds.
+/// A section of three rounds.
 pub fn section(acts: impl IntoIterator<Item = (Target, Act)>) -> Section {
     section_of(Fake { goals: GOALS, ..Fake::new(acts) })
 }
@@ -33,7 +33,7 @@ pub fn section_of(fake: Fake) -> Section {
     Section::new(&outcome, run)
 }
 
-/// With a target that is skipped, and one that fails on the way.
+/// A report with a target that is skipped, and one that fails on the way.
 pub fn report() -> Report {
     let machine = machine::Machine {
         processor: "A Processor".to_owned(),

@@ -18,7 +18,7 @@ pub struct Progress {
 // === impl Progress ===
 
 impl Progress {
-    /// Of a run of so many scenarios, on standard error.
+    /// Progress of a run of so many scenarios, on standard error.
     pub fn new(scenarios: usize) -> Self {
         Self { out: Box::new(io::stderr()), scenarios, begun: 0 }
     }

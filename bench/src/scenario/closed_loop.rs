@@ -27,7 +27,7 @@ pub struct ClosedLoop {
     shape: Shape,
 }
 
-/// One for each of `targets`.
+/// A contender for each of `targets`.
 pub fn contenders(testbed: &mut Testbed, targets: &[Target], shape: &Shape) -> Vec<Contender> {
     targets
         .iter()

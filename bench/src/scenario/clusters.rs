@@ -29,15 +29,15 @@ const FOLLOW: Figure = Figure::new("follow_ms", "ms from a new token to an answe
 
 const OURS_ONE: Target = "ours, 1 cluster";
 const GO_ONE: Target = "go gateway, 1 cluster";
-/// Each with the program that it is, and whether it has many clusters.
+/// Each target with its program, and whether it has many clusters.
 const TARGETS: [(Target, Target, bool); 5] =
     [(OURS, OURS, true), (OURS_ONE, OURS, false), (BASELINE, BASELINE, true), (GO, GO, true), (GO_ONE, GO, false)];
 
 const MANY: usize = 10_000;
-/// In its place, to try.
+/// Number of clusters in its place, to try.
 const SMOKE: usize = 200;
 const UPSTREAM: &str = "clusters";
-/// For a program to be done with starting.
+/// Time for a program to finish starting.
 const SETTLE: Duration = Duration::from_secs(5);
 /// Rotations that are followed until the new token is used.
 const FOLLOWED: usize = 5;
@@ -46,7 +46,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 struct ClustersLoad {
     route: Route,
     clusters: Rc<Clusters>,
-    /// So that each rotation brings another token.
+    /// Makes each rotation bring another token.
     rotations: usize,
     _upstream: Rc<Upstream>,
 }

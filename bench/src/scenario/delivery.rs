@@ -95,7 +95,7 @@ pub const ABOUT: About = About {
 };
 
 const PARTS: &str = "manifestworks,replica-sets";
-/// Of the Secrets of the clusters.
+/// Namespace of the clusters' Secrets.
 const NAMESPACE: &str = "delivery";
 
 struct Delivery {
@@ -107,7 +107,7 @@ struct Delivery {
     /// What the controllers take while there is no cluster to deliver to, in bytes, beside the
     /// works that they keep.
     idle: f64,
-    /// So that each change is another one.
+    /// Makes each change another one.
     changes: u64,
     smoke: bool,
     runtime: Runtime,

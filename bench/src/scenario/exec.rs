@@ -1,4 +1,4 @@
-//! Upgraded connections: how long an echo takes, and what bytes cost.
+//! Upgraded connections: the time of an echo, and the cost of bytes.
 
 use std::rc::Rc;
 use std::time::Duration;

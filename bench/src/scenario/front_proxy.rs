@@ -18,7 +18,7 @@ use crate::upstream::SMALL;
 const OURS_FRONT: Target = "ours, front proxy";
 const BASELINE_FRONT: Target = "ours before, front proxy";
 const GO_FRONT: Target = "go gateway, front proxy";
-/// Each by its own row, and whether as the hub asks.
+/// Each target with its program, and whether it asks as the hub does.
 const TARGETS: [(Target, Target, bool); 6] = [
     (OURS, OURS, false),
     (OURS_FRONT, OURS, true),

@@ -36,7 +36,7 @@ const POINTS: [(Target, usize, usize); 5] = [
     (TEN_THOUSAND_USED, 10_000, 10_000),
 ];
 const UPSTREAM: &str = "growth-clusters";
-/// In the place of ten thousand, to try.
+/// Number in the place of ten thousand, to try.
 const SMOKE: usize = 200;
 /// For one request to each cluster, which makes its connections.
 const LAP: Duration = Duration::from_mins(2);

@@ -65,9 +65,9 @@ pub const ABOUT: About = About {
     axis: None,
 };
 
-/// Between renewals.
+/// Interval of renewals.
 const LEASE: Duration = Duration::from_mins(1);
-/// Of those that fall silent.
+/// Lease of the clusters that fall silent.
 const SHORT_LEASE: Duration = Duration::from_secs(1);
 /// A measurement that is asked for less time than this is not one that counts.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ struct Joining {
     controllers: Controllers,
     agents: Agents,
     size: Size,
-    /// So that each has names of its own.
+    /// Gives each round names of its own.
     round: usize,
     smoke: bool,
     runtime: Runtime,
@@ -104,7 +104,7 @@ pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
 // === impl Size ===
 
 impl Size {
-    /// Of the cluster `number`; the last ones fall silent.
+    /// Name of the cluster `number`; the last ones fall silent.
     fn name(self, number: usize) -> String {
         match number.checked_sub(self.clusters) {
             None => format!("beating-{number:05}"),
@@ -141,7 +141,7 @@ impl Joining {
         Ok(joining)
     }
 
-    /// All clusters, until their agents could beat.
+    /// Accepts all clusters, until their agents could renew their Leases.
     fn accept(&mut self) -> Result<()> {
         let size = self.size;
         let make = move |number: usize| {

@@ -22,7 +22,7 @@ const TARGETS: [Target; 11] =
 const CONNECTIONS: usize = 4;
 /// Share of the capacity of the Go gateway, the slowest.
 const SHARE: f64 = 0.2;
-/// To find out what that is.
+/// Length of the trial that finds its capacity.
 const TRIAL: Duration = Duration::from_secs(2);
 /// A second, where there is no Go gateway.
 const DEFAULT_RATE: f64 = 1000.0;

@@ -26,7 +26,7 @@ const CLUSTERS: usize = 1000;
 const CHOSEN: usize = 300;
 const NAMESPACE: &str = "team";
 const SET: &str = "all";
-/// Between two looks at the clock.
+/// Choices between two looks at the clock.
 const AT_ONCE: u32 = 20;
 
 struct Choice {
@@ -128,7 +128,7 @@ impl Choice {
         self.choose(|outcome| outcome.chosen.len())
     }
 
-    /// Of one choice, for each cluster: calls of the allocator, growing included.
+    /// Calls of the allocator in one choice, for each cluster, growing included.
     fn allocations(&self) -> f64 {
         let taken = allocation_counter::measure(|| _ = black_box(self.count())).count_total;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
@@ -187,8 +187,8 @@ fn decision(at: usize) -> PlacementDecision {
 mod tests {
     use super::*;
 
-    /// Of the names that upstream's scheduler (v1.3.1) chooses of the same objects, best first,
-    /// each with a line feed after it.
+    /// Hash of the names that upstream's scheduler (v1.3.1) chooses of the same objects, best
+    /// first, each with a line feed after it.
     const UPSTREAM: &str = "48ceb5610c0f7221ee5802e55dab9901";
 
     #[test]

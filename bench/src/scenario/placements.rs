@@ -61,13 +61,13 @@ const EDITED: &str = "bench-edited";
 /// Placements that see the cluster that changes, and clusters that they see.
 const SEEING: usize = 10;
 const SEEN: usize = 20;
-/// For everything to be decided at first.
+/// Limit for everything to be decided at first.
 const FIRST: Duration = Duration::from_mins(3);
 /// For the effects of a change.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Without a run or a write: it is done.
+/// Time without a run or a write after which it is done.
 const REST: Duration = Duration::from_millis(500);
-/// Between two looks at the decisions.
+/// Pause between two looks at the decisions.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How much there is.
@@ -151,7 +151,7 @@ impl Placements {
             let chosen = self.size.chosen;
             let is_done = |text: &str| count(text, halves[0]) == chosen && count(text, halves[1]) == 0;
             taken.push(self.runtime.block_on(changed(&self.hub, &path, &change, EDITED, is_done))?);
-            // Each is written to its end, or the next would save it writes.
+            // Each edit is written to its end; otherwise, the next would save writes.
             self.controllers.settled(WRITES, REST, LIMIT)?;
         }
         let writes = self.controllers.metric(WRITES)? - writes;
@@ -180,8 +180,8 @@ impl Load for Placements {
     }
 }
 
-/// Changes an object, and looks at the decisions of `namespace` until `is_done`: what that took
-/// from sending the change.
+/// Changes an object, and polls the decisions of `namespace` until `is_done`: returns the time from
+/// sending the change.
 async fn changed(
     hub: &Caller,
     path: &str,
@@ -252,7 +252,7 @@ fn placement(number: usize) -> (String, Value) {
     (format!("/apis/{GROUP}/v1beta1/namespaces/{namespace}/placements"), object)
 }
 
-/// All clusters with this label.
+/// A selector of all clusters with this label.
 fn choosing(label: &str, value: &str) -> Value {
     let mut labels = serde_json::Map::new();
     labels.insert(label.to_owned(), value.into());

@@ -101,14 +101,14 @@ pub const ABOUT: About = About {
     axis: None,
 };
 
-/// What the controllers write at a time: no backlog, but work.
+/// Objects that the controllers write at a time: these are no backlog, but work.
 const AT_WORK: f64 = 16.0;
 const MANY: usize = 10_000;
-/// In its place, to try.
+/// Number in its place, to try.
 const SMOKE: usize = 40;
-/// Of the cluster Secrets.
+/// Namespace of the cluster Secrets.
 const NAMESPACE: &str = "registration";
-/// One that a person registered, by which the gateway is tried while it has no other.
+/// A cluster that a person registered, by which the gateway is tried while it has no other.
 const BY_HAND: &str = "by-hand";
 const UPSTREAM: &str = "registration";
 /// Reviews of one permission every ten seconds would be a load of their own.
@@ -120,10 +120,10 @@ const WARM_UP: Duration = Duration::from_secs(2);
 struct Registration {
     controllers: Controllers,
     gateway: Route,
-    /// Of the gateway.
+    /// Caller of the gateway.
     caller: Caller,
     sources: Arc<Sources>,
-    /// So that each rotation brings another token.
+    /// Makes each rotation bring another token.
     turn: usize,
     smoke: bool,
     runtime: Runtime,
@@ -164,7 +164,7 @@ impl Registration {
     }
 }
 
-/// Of the namespace, with one cluster that is there by hand.
+/// A gateway of the namespace, with one cluster that is registered by hand.
 fn gateway(testbed: &mut Testbed, side: &HubSide, upstream: &Upstream) -> Result<Route> {
     let StandIn { address, authority, .. } = upstream.stand_in();
     let endpoint = ClusterEndpoint::at(Endpoint::parse(&format!("https://{address}"), false)?);

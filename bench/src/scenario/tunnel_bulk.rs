@@ -19,7 +19,7 @@ struct Run {
 const MANY: usize = 8;
 /// Bytes moved until the far end says so; then the next.
 const UNIT: u64 = 16 << 20;
-/// Of each of many: at the end of the time all are to be busy.
+/// Unit of each of many streams: at the end of the time all are to be busy.
 const UNIT_OF_MANY: u64 = 4 << 20;
 
 const fn cpu(figure: &'static str) -> Goal {

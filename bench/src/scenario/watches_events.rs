@@ -27,7 +27,7 @@ const RATE: Figure = Figure::new("events_s", "events/s", 0);
 const TARGETS: [Target; 10] =
     [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY];
 const CLUSTER: &str = "watches-events";
-/// Until every watch has had its first event, which comes within its first second.
+/// Time until every watch has had its first event, which comes within its first second.
 const LEAD: Duration = Duration::from_millis(1500);
 
 struct EventsLoad {

@@ -24,7 +24,7 @@ const RESIDENT: Figure = Figure::new("open_mib", "MiB RSS with all open", 1);
 
 const TARGETS: [Target; 5] = [OURS, BASELINE, GO, NGINX, HAPROXY];
 const CLUSTER: &str = "watches-idle";
-/// For memory to stop changing after a start or after the last watch was opened.
+/// Limit for memory to stop changing after a start or after the last watch was opened.
 const SETTLE: Duration = Duration::from_secs(5);
 /// For freed memory to be given back: jemalloc keeps unused pages for ten seconds.
 const GIVE_BACK: Duration = Duration::from_secs(12);

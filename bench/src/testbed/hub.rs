@@ -17,7 +17,7 @@ const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, 
 /// Verbs that callers of a proxy may use.
 pub const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
 
-/// For kinds to be served.
+/// Limit for kinds to be served.
 const SERVED: Duration = Duration::from_secs(30);
 
 /// The caller: namespace and name of a ServiceAccount.
@@ -26,9 +26,9 @@ pub const CALLER: (&str, &str) = ("default", "bench");
 pub struct HubSide {
     pub hub: Hub,
     pub etcd: Etcd,
-    /// Of a ServiceAccount that may use every cluster.
+    /// Token of a ServiceAccount that may use every cluster.
     pub token: String,
-    /// For a gateway's own account.
+    /// Kubeconfig of a gateway's own account.
     pub kubeconfig: PathBuf,
 }
 

@@ -22,7 +22,7 @@ pub enum Direction {
 }
 
 pub struct Bulk {
-    /// Of the tunnel's processes; a MB is a million bytes.
+    /// Processor time of the tunnel's processes; a MB is a million bytes.
     pub cpu_ms_per_mb: f64,
     pub mb_per_second: f64,
 }

@@ -17,7 +17,7 @@ pub struct Dials {
     /// Microseconds, as the next.
     pub p50: f64,
     pub p99: f64,
-    /// Of the tunnel's processes, microseconds for each dial and its close.
+    /// Processor time of the tunnel's processes, microseconds for each dial and its close.
     pub cpu: f64,
 }
 

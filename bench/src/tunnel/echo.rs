@@ -13,7 +13,7 @@ pub struct Echo {
     /// Microseconds, as the next.
     pub p50: f64,
     pub p99: f64,
-    /// Of the tunnel's processes, microseconds for each echo.
+    /// Processor time of the tunnel's processes, microseconds for each echo.
     pub cpu: f64,
 }
 

@@ -24,7 +24,7 @@ use super::connect::connect;
 use super::grpc::{self, Grpc};
 use super::h2_stream::{self, H2Stream};
 
-/// For one dial, everything included.
+/// Limit for one dial, everything included.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two tries of a Unix socket whose queue is full: it does not make callers wait, as TCP
 /// does.
@@ -43,7 +43,7 @@ pub enum Entry {
     Grpc(PathBuf),
 }
 
-/// One HTTP/2 connection, made when first needed: a gateway has one for each of its threads.
+/// One HTTP/2 connection, made on first use: a gateway has one for each of its threads.
 pub struct Link {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
@@ -61,8 +61,8 @@ pub enum Stream {
 // === impl Entry ===
 
 impl Entry {
-    /// Opens a connection to `destination`. Of a relay and a direct connection it is only known
-    /// that the near end stands.
+    /// Opens a connection to `destination`. With a relay and a direct connection it is only known
+    /// that the near end is open.
     pub async fn open(&self, destination: SocketAddr) -> Result<Stream> {
         let opened = tokio::time::timeout(PATIENCE, self.dial(destination)).await;
         opened.with_context(|| format!("no connection within {PATIENCE:?}"))?

@@ -17,7 +17,7 @@ pub struct Files {
     /// Key, certificate and chain in one file, as `HAProxy` wants them.
     pub server_bundle: PathBuf,
     pub agent_bundle: PathBuf,
-    /// For a frontend that speaks HTTP/2.
+    /// TLS settings of a frontend that speaks HTTP/2.
     pub frontend: Arc<ClientConfig>,
 }
 

@@ -13,13 +13,13 @@ use super::{Entry, Stream, Tunnel, destination, echo};
 pub struct Idle {
     /// Of the tunnel's processes, KiB for each connection, beyond what they had before the first.
     pub open: f64,
-    /// After all were closed.
+    /// The same after all were closed.
     pub closed: f64,
 }
 
 /// Opened at a time.
 const AT_ONCE: usize = 50;
-/// For what opening leaves behind.
+/// Time for leftovers of opening to settle.
 const SETTLE: Duration = Duration::from_secs(2);
 
 impl Tunnel {

@@ -15,10 +15,10 @@ use crate::testbed::Testbed;
 use crate::tool::{self, Absent};
 use harness::program::Program;
 
-/// In the order of the report.
+/// Targets in the order of the report.
 const TARGETS: [Target; 7] = [DIRECT, OURS, OURS_H2, BASELINE, ANP_HTTP, ANP_GRPC, RELAY];
 
-/// One of them, not started.
+/// A tunnel that is not started.
 #[derive(Clone)]
 pub struct Plan {
     pub target: Target,
@@ -28,8 +28,8 @@ pub struct Plan {
     directory: PathBuf,
 }
 
-/// All of them, each with the load that `load` makes of it. `scenario` is for the names of
-/// directories.
+/// A contender for each tunnel, with the load that `load` makes of it. `scenario` is for the names
+/// of directories.
 pub fn contenders<L: Load + 'static>(
     testbed: &Testbed,
     scenario: &str,
@@ -94,7 +94,7 @@ impl Plan {
             .with_context(|| format!("{} does not work", self.target))
     }
 
-    /// Of `wanted` connections those that every process has descriptors for.
+    /// As many of `wanted` connections as every process has descriptors for.
     pub fn most(&self, wanted: usize) -> usize {
         let each = if let Programs::Haproxy(_) = &self.programs { HAPROXY_DESCRIPTORS } else { 1 };
         wanted.min(descriptors() / each)

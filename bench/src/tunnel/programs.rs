@@ -149,7 +149,7 @@ fn haproxy_configuration(proxy: &str) -> String {
     )
 }
 
-/// For each connection in each of its processes.
+/// Descriptors for each connection in each of its processes.
 pub const HAPROXY_DESCRIPTORS: usize = 2;
 /// Descriptors of a program besides its connections, at most.
 const OTHER_DESCRIPTORS: u64 = 500;

@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 use super::{EXEC, server};
 use crate::route::Route;
 
-/// For the connection and the 101.
+/// Limit for the connection and the 101.
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// For one echo, and for the rest of the bytes after the last write: what takes longer is lost.
 const ECHO_LIMIT: Duration = Duration::from_secs(20);
@@ -100,7 +100,7 @@ async fn write_until(writer: &mut WriteHalf<TlsStream<TcpStream>>, deadline: Ins
     Ok(written)
 }
 
-/// Until the end, or until as much as `total` tells.
+/// Reads until the end, or until as much as `total` tells.
 async fn read_all(mut reader: ReadHalf<TlsStream<TcpStream>>, mut total: oneshot::Receiver<usize>) -> Result<usize> {
     let mut buffer = vec![0; CHUNK];
     let (mut read, mut expected) = (0, None);

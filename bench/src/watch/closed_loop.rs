@@ -1,5 +1,5 @@
-//! Requests one after the other on each of many streams, spread over many paths: what load
-//! generators do, without their limits on paths.
+//! Requests one after the other on each of many streams, spread over many paths: as load generators
+//! send them, without their limits on paths.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use crate::caller::Caller;
 
 const CONNECTIONS: usize = 4;
-/// On each connection.
+/// Streams on each connection.
 const STREAMS: usize = 8;
 
 /// The requests, and the limits: the first one reached ends the load.
 #[derive(Clone)]
 pub struct Load {
-    /// In turn, from the first on.
+    /// Paths to request in turn, from the first on.
     pub paths: Arc<[String]>,
     pub requests: usize,
     pub time: Duration,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Interval, interval_at};
 
-/// Of a line with an event, its newline included.
+/// Length of a line with an event, its newline included.
 pub const EVENT_BYTES: usize = 500;
 
 const BEFORE: &str = r#"{"due":""#;
@@ -67,7 +67,7 @@ impl Lines {
         Self { first: Some(Bytes::from(format!("{bookmark}\n"))), then: Then::Nothing }
     }
 
-    /// An event every second; `number` says at what time within the second.
+    /// An event every second; `number` sets the time within the second.
     pub fn with_events(number: u32) -> Self {
         let clock = Clock { instant: Instant::now(), since_epoch: since_epoch() };
         let phase = Duration::from_micros(u64::from(number) * STEP_MICROSECONDS % 1_000_000);

@@ -10,7 +10,7 @@ use harness::usage::Tree;
 const PAUSE: Duration = Duration::from_millis(250);
 /// Samples in a row that differ by no more than [`TOLERANCE`].
 const STABLE: usize = 4;
-/// As a share of the whole.
+/// Change that counts as none, as a share of the whole.
 const TOLERANCE: f64 = 0.005;
 
 /// Resident bytes of `tree` when they no longer change, or after `limit`.

@@ -27,7 +27,7 @@ pub fn run(options: &Options) -> Result<()> {
     })
 }
 
-/// `number` tells streams apart, so that their events are spread over the second.
+/// `number` distinguishes streams, so that their events are spread over the second.
 fn answer(request: &Request<Incoming>, number: u32) -> Response<Lines> {
     let asked = request.uri().path_and_query().map_or("", |asked| asked.as_str());
     let body = if asked.ends_with(EVENTS) {

@@ -32,7 +32,7 @@ impl Upstream {
         &self.0
     }
 
-    /// As what stands behind a [`crate::route::Route`].
+    /// The destination behind a [`crate::route::Route`].
     pub fn destination(&self) -> Destination<'_> {
         self.called(self.0.name)
     }

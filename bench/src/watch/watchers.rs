@@ -16,16 +16,16 @@ use tokio::time::timeout;
 use super::lines;
 use crate::caller::{self, Caller};
 
-/// For all response heads to arrive.
+/// Limit for all response heads to arrive.
 const OPEN_LIMIT: Duration = Duration::from_mins(3);
 /// Latencies that are kept; more are only counted.
 const MAX_LATENCIES: usize = 4 << 20;
 
-/// How many, and of what.
+/// Numbers of connections and of watches.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub connections: usize,
-    /// On each connection.
+    /// Watches on each connection.
     pub streams: usize,
 }
 
@@ -48,7 +48,7 @@ struct Tally {
 #[derive(Debug)]
 pub struct Arrived {
     events: usize,
-    /// From the time an event was due until it was read.
+    /// Times from when an event was due until it was read.
     pub latencies: Vec<Duration>,
 }
 

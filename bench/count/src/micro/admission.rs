@@ -45,7 +45,7 @@ pub fn token() -> Operation {
     )
 }
 
-/// With [`GROUPS`] groups.
+/// A user with [`GROUPS`] groups, named by the front proxy.
 pub fn front_proxy() -> Operation {
     let start = async || {
         let authority = Authority::new("front-proxy-ca");

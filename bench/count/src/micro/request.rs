@@ -25,7 +25,7 @@ const KARMADA_PATH: &str = concat!(
 /// All dialects that the gateway's own port has.
 const EVERYTHING: Served = Served::Gateway(Dialects { kcp: true, karmada: KarmadaMode::Standalone });
 
-/// As the hub's aggregator passes them on, identity taken out.
+/// Headers as the hub's aggregator passes them on, without the identity.
 const FROM_CLIENT: [(&str, &str); 7] = [
     ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
     ("accept-encoding", "gzip"),
@@ -38,7 +38,7 @@ const FROM_CLIENT: [(&str, &str); 7] = [
         "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy/api/v1/namespaces/default/pods",
     ),
 ];
-/// As a kube-apiserver answers.
+/// Headers of a kube-apiserver's answer.
 const FROM_MEMBER: [(&str, &str); 7] = [
     ("audit-id", "2f3c5a1e-5f0c-4a53-9d2e-0d7e3c1b9a60"),
     ("cache-control", "no-cache, private"),

@@ -13,7 +13,7 @@ use super::Operation;
 const PIECE: usize = 16 << 10;
 /// Sent and echoed on a stream that is opened for it.
 const WORD: usize = 64;
-/// Of a pipe.
+/// Buffer of a pipe.
 const ROOM: usize = 256 << 10;
 /// Bytes that the relay may hold.
 const HELD: u64 = 1 << 30;

@@ -7,7 +7,7 @@ use kit::member::{StreamSender, Streams};
 
 use super::load::Asked;
 
-/// As large as an event of a small object.
+/// Size of an event of a small object.
 const EVENT: usize = 512;
 
 pub struct Watches {

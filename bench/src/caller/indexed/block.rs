@@ -9,7 +9,7 @@ use http::Request;
 /// (§4.1, §4.2).
 const TABLE: usize = 4096;
 const ENTRY: usize = 32;
-/// Of the table that every peer has (appendix A).
+/// Indexes of the table that every peer has (appendix A).
 const METHOD_GET: u8 = 2;
 const SCHEME_HTTPS: u8 = 7;
 const AUTHORITY: u8 = 1;
@@ -38,8 +38,8 @@ pub fn is_ok(block: &[u8]) -> bool {
 // === impl Blocks ===
 
 impl Blocks {
-    /// Of a GET. The path is sent each time, as Go's clients do with one they have not asked for: a
-    /// hub's requests differ in it.
+    /// The blocks of a GET. The path is sent each time, as Go's clients do with one they have not
+    /// asked for: a hub's requests differ in it.
     pub fn of(request: &Request<()>) -> Result<Self> {
         let (authority, path) = (request.uri().authority(), request.uri().path_and_query());
         let authority = authority.map_or("", |authority| authority.as_str());

@@ -24,7 +24,7 @@ const INITIAL_WINDOW: u16 = 4;
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: usize = (1 << 31) - (1 << 16);
 
-/// One that came whole.
+/// A frame that came whole.
 pub struct Frame {
     kind: u8,
     flags: u8,

@@ -23,7 +23,7 @@ fn request() -> Request<()> {
     request
 }
 
-/// Answers with `status` and tells of each request.
+/// Answers with `status` and sends each request to `seen`.
 async fn serve(io: DuplexStream, status: StatusCode, seen: mpsc::UnboundedSender<Request<()>>) {
     let mut connection = h2::server::handshake(io).await.unwrap();
     let mut served = 0;

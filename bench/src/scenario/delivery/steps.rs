@@ -22,14 +22,14 @@ use crate::watch::memory;
 /// The members that are ill for a while.
 const HANGING: usize = 0;
 const FLAPPING: usize = 1;
-/// Between changes of their works.
+/// Interval between changes of their works.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Without a request to a member or a write on the hub: it is done.
+/// Time without a request to a member or a write on the hub after which it is done.
 const REST: Duration = Duration::from_secs(3);
-/// In its place, to try.
+/// The same in a trial run.
 const REST_TRIED: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(250);
-/// For anything to be done.
+/// Limit for every step.
 const LIMIT: Duration = Duration::from_mins(15);
 const SETTLE: Duration = Duration::from_secs(5);
 const OBJECTS: &str = "cluster_gateway_delivery_objects";

@@ -21,19 +21,19 @@ use crate::latency::percentiles;
 use crate::metrics::Asked;
 use crate::watch::memory;
 
-/// Without a write on the hub: it is done.
+/// Time without a write on the hub after which it is done.
 const REST: Duration = Duration::from_secs(3);
-/// In its place, to try.
+/// The same in a trial run.
 const REST_TRIED: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(250);
-/// For anything to be done.
+/// Limit for every step.
 const LIMIT: Duration = Duration::from_mins(15);
 const SETTLE: Duration = Duration::from_secs(5);
 /// Renewals that may be missing.
 const TIMES: u32 = 5;
 /// Age of the last renewal of a cluster that falls silent.
 const AGO: Duration = Duration::from_secs(3);
-/// Between two that fall silent.
+/// Time between two that fall silent.
 const APART: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(5);
 const MIB: f64 = 1_048_576.0;
@@ -41,7 +41,7 @@ const MIB: f64 = 1_048_576.0;
 // === impl Joining ===
 
 impl Joining {
-    /// Of the kinds that the part works on.
+    /// Requests for the kinds that the part works on.
     async fn asked(&self) -> Result<Asked> {
         let hub = &self.agents.hub;
         let connection = hub.connect().await?;
@@ -72,7 +72,7 @@ impl Joining {
         })
     }
 
-    /// Each agent says that it is there, as soon as it can.
+    /// Each agent reports its cluster as available, as soon as it can.
     pub async fn begin_all(&self) -> Result<()> {
         let (next, all) = (Arc::new(AtomicUsize::new(0)), self.size.clusters + self.size.silent);
         let connection = self.agents.hub.connect().await?;

@@ -25,9 +25,9 @@ const WRITES: &str = "cluster_gateway_controllers_secret_writes_total";
 const LOOKS: &str = "cluster_gateway_controllers_queue_work_seconds_count";
 const CLUSTERS: &str = "cluster_gateway_clusters";
 const CONNECTIONS: &str = "cluster_gateway_upstream_connections";
-/// For anything to be done.
+/// Limit for every step.
 const LIMIT: Duration = Duration::from_mins(10);
-/// For one rotation.
+/// Limit for one rotation.
 const FOLLOWED: Duration = Duration::from_mins(2);
 const SETTLE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
@@ -117,7 +117,7 @@ impl Registration {
         Ok(begin.elapsed())
     }
 
-    /// With all registered.
+    /// Restarts the controllers with all clusters registered.
     pub fn start_again(&mut self, time: Duration) -> Result<Sample> {
         let (before, begin) = (self.asked()?, Instant::now());
         self.controllers.restart()?;
@@ -163,7 +163,7 @@ impl Registration {
         .into())
     }
 
-    /// One after the other.
+    /// Rotates tokens one after the other.
     pub fn rotate_each(&mut self, time: Duration) -> Result<Sample> {
         let (begin, mut taken) = (Instant::now(), Vec::new());
         while taken.is_empty() || begin.elapsed() < time {
@@ -174,7 +174,7 @@ impl Registration {
         Ok([(P50.key, p50 / 1e3), (P99.key, p99 / 1e3)].into())
     }
 
-    /// From sending the write of the source until a request was answered with the new token.
+    /// Time from sending the write of the source until a request was answered with the new token.
     async fn rotate(&self, turn: usize) -> Result<Duration> {
         let (hub, gateway) = (self.sources.connect().await?, self.caller.connect().await?);
         let (cluster, token) = (self.sources.with_token(turn), token(turn));
@@ -194,7 +194,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Waits until what came last of rotations is used: as many, each of another cluster.
+    /// Waits until the `last` rotations are in use, each of another cluster.
     async fn wait_used(&self, last: usize) -> Result<()> {
         let gateway = self.caller.connect().await?;
         for turn in self.turn + 1 - last..=self.turn {
@@ -204,7 +204,7 @@ impl Registration {
         Ok(())
     }
 
-    /// As many as there are clusters, evenly over `time`.
+    /// Rotates as many tokens as there are clusters, evenly over `time`.
     pub fn rotate_all(&mut self, time: Duration) -> Result<Sample> {
         let (writes, used) = (self.controllers.metric(WRITES)?, self.controllers.tree.usage()?);
         let (first, count) = (self.turn + 1, self.sources.count);

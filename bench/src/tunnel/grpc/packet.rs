@@ -97,7 +97,7 @@ impl Packet {
         Self { kind: CLOSE_REQUEST, payload: Some(Payload::CloseRequest(CloseRequest { connection })) }
     }
 
-    /// As one message of a gRPC stream.
+    /// Encodes the packet as one message of a gRPC stream.
     pub fn framed(&self) -> Result<BytesMut> {
         let length = self.encoded_len();
         let mut message = BytesMut::with_capacity(PREFIX + length);
