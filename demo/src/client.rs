@@ -22,7 +22,7 @@ use tokio_rustls::rustls::{
 /// How long an answer's head, or a whole document, may take. Less than the kit waits, which then
 /// panics.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Of a patch by server-side apply.
+/// Content type of a patch by server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
 /// The largest document that is read.
 const MAX_DOCUMENT: usize = 4 << 20;

@@ -42,7 +42,7 @@ pub struct Installation {
     pub tour: Tour,
     /// Address of the gateway.
     pub address: SocketAddr,
-    /// From the gateway's start until it was ready.
+    /// Time from the gateway's start until it was ready.
     pub ready_after: Duration,
     /// A kubeconfig with a context for each cluster and one for the gateway itself.
     pub kubeconfig: PathBuf,
@@ -148,7 +148,7 @@ fn agent_arguments(server: SocketAddr, member: &Member, identities: &Identities)
     ]
 }
 
-/// As the gateway, it blocks and brings its own threads.
+/// Like the gateway, it blocks and brings its own threads.
 async fn start_agent(arguments: Vec<String>) -> Result<Lifeline> {
     let start = move || Lifeline::start(Box::new(move || Agent::start(&arguments)));
     spawn_blocking(start).await.context("the agent panicked")?

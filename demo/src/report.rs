@@ -19,7 +19,7 @@ use crate::{
     steps::{CLUSTERS, Step, Tour, through},
 };
 
-/// Where the text goes.
+/// The demo's output.
 #[derive(Debug)]
 pub struct Report<W> {
     /// The writer.

@@ -53,7 +53,7 @@ pub struct Tour {
     /// The members that are there from the start, at least one. Only an agent reaches the last of
     /// them.
     pub members: Vec<Member>,
-    /// That agent.
+    /// The agent of the last member.
     pub lifeline: Arc<Lifeline>,
     /// The member that comes and goes.
     pub guest: Member,

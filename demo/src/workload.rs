@@ -13,7 +13,7 @@ use placement::{Input, prepared, schedule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// Of the Placement, and of the pod.
+/// Name of the Placement, and of the pod.
 pub const NAME: &str = "traveller";
 const NAMESPACE: &str = "default";
 const SET: &str = "demo";

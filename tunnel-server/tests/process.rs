@@ -74,7 +74,8 @@ fn command() -> Command {
     command
 }
 
-/// Links an agent that accepts streams and holds them open. What ends the link is sent.
+/// Links an agent that accepts streams and holds them open. The channel gets the result of the
+/// link.
 fn link(runtime: &Runtime, address: SocketAddr, identity: &Issued) -> mpsc::Receiver<Result<(), LinkError>> {
     let connector = TlsConnector::from(Arc::clone(&client_config(Trust::Anyone, Some(identity), &[])));
     let (report, ended) = mpsc::channel();

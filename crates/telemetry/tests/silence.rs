@@ -1,5 +1,5 @@
-//! An admin endpoint beside hundreds of connections that say nothing. In a process of its own, as
-//! they take as many file descriptors twice.
+//! An admin endpoint beside hundreds of silent connections. In a process of its own, as they take
+//! as many file descriptors twice.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -53,7 +53,7 @@ pub struct Real {
     /// kubectl with a kubeconfig that has the contexts `member` (through hub and gateway),
     /// `tunnelled` (and agent), `direct` and `hub`.
     pub kubectl: Kubectl,
-    /// From the start of the first program until the hub called the gateway available and the
+    /// Time from the start of the first program until the hub called the gateway available and the
     /// member's pod ran.
     pub ready_after: Duration,
 }

@@ -18,7 +18,7 @@ const MICROSECONDS: &str = ".000000Z";
 /// One of the resources that every sample cluster serves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resource {
-    /// As paths name it.
+    /// Name in paths.
     pub(super) plural: &'static str,
     description: &'static Value,
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::{cluster::Cluster, selection::Selection};
 
-/// A watch that shows `initial`, and then what changes after `version`.
+/// A watch that shows `initial`, and then the changes after `version`.
 pub(super) fn watch(
     cluster: &Arc<Cluster>,
     seconds: watch::Receiver<u64>,

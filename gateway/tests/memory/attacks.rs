@@ -25,7 +25,7 @@ const QUIET: Duration = Duration::from_millis(200);
 const REQUEST: [u8; 6] = [0x82, 0x87, 0x84, 0x41, 1, b'a'];
 /// A field of one byte (`accept-charset`, RFC 7541 appendix A).
 const FIELD: u8 = 0x8f;
-/// Of a frame's payload.
+/// Size of a frame's payload.
 const FRAME: usize = 16 << 10;
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
@@ -34,8 +34,8 @@ async fn narrow(client: Client) -> Option<H2Connection> {
     client.h2_options(H2Options { stream_window: 1 << 10, ..H2Options::default() }).h2().await.ok()
 }
 
-/// So many connections that say `bytes`, all at once, and stay for a while: `process` finds them
-/// all there when it goes on.
+/// Opens so many connections that send `bytes`, all at once, and stay for a while: `process` finds
+/// them all there when it goes on.
 pub async fn at_once(client: &Client, process: &LoggedProcess, connections: usize, bytes: &[u8]) {
     let mut open = Vec::new();
     for _ in 0..connections {
@@ -61,7 +61,7 @@ async fn send_and_stay(frames: &mut Frames<BoxedIo>, bytes: &[u8], stay: Duratio
     }
 }
 
-/// Of `user`'s request.
+/// The header block of `user`'s request.
 fn block(user: &str, method: &str, target: &str) -> Vec<u8> {
     request(method, target, &[("authorization", &format!("Bearer {user}"))])
 }
@@ -186,7 +186,7 @@ pub async fn cancelled_heads(client: Client) {
     const FIELDS: usize = 8150;
     let Some(mut frames) = frames(&client).await else { return };
     let head = block("cancelled", "GET", &format!("{DEAF}/x"));
-    // What the member's socket takes.
+    // Fills the member's socket.
     let large = [&head[..], &literals(&[("x-large", &"x".repeat(400 << 10))])].concat();
     let many = [&head[..], &[FIELD; FIELDS]].concat();
     let mut streams = (1..).step_by(2);

@@ -13,11 +13,11 @@ use kit::wait::{WAIT, becomes, within};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Of no attacker.
+/// Address of no attacker.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 const FIFTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/fifth/proxy";
 
-/// With a member of its own, on a thread of its own: how long it waits is not to be how busy the
+/// It has a member of its own, on a thread of its own: its waits are not to depend on how busy the
 /// attackers are.
 pub struct Fifth {
     pub url: String,

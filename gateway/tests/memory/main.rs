@@ -32,9 +32,9 @@ use self::fifth::Fifth;
 /// only a figure that the test checks.
 const MEMORY: u64 = 512 << 20;
 const STRANGERS: usize = 1000;
-/// They come from: at each, fewer than may stand there.
+/// Addresses of the strangers: at each, fewer of them than may stay there.
 const STRANGERS_ADDRESSES: usize = 20;
-/// Those who say as much as they can have taken in.
+/// Attackers that send as much as the gateway accepts.
 const LOUD: usize = 8;
 /// Least number of the well-behaved user's answers meanwhile, each in time: the attack lasts until
 /// they are there. A thousand a second on two free cores, and a few where twenty others want them
@@ -44,7 +44,7 @@ const LEAST_ANSWERS: u64 = 10;
 /// of the machine, with what they leave of it.
 const SOON: Duration = Duration::from_secs(5);
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
-/// Of a member that reads nothing.
+/// Path of a member that reads nothing.
 const DEAF: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/deaf/proxy";
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
