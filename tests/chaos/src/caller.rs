@@ -20,9 +20,9 @@ use tokio_rustls::rustls::ClientConfig;
 
 use crate::told::Answer;
 
-/// For a connection, TLS included: longer than a program is frozen for, most times.
+/// Limit for a connection, TLS included: longer than most freezes of a program.
 const CONNECT: Duration = Duration::from_secs(20);
-/// For an answer.
+/// Limit for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Failure of a request.
@@ -30,7 +30,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 pub enum Failure {
     /// No connection: nothing was sent.
     NotSent(String),
-    /// It may have been.
+    /// Something may have been sent.
     Broken(String),
 }
 
@@ -64,7 +64,7 @@ impl Caller {
         Self::new(address, trust, None, Some(format!("Bearer {token}")), how)
     }
 
-    /// One with a client certificate.
+    /// A caller with a client certificate.
     pub fn with_certificate(address: SocketAddr, authority: &Authority, identity: &Issued) -> Self {
         Self::new(address, Trust::Authority(authority), Some(identity), None, Connections::Fresh)
     }

@@ -14,8 +14,8 @@ use crate::dice::Dice;
 use crate::report::Report;
 use crate::world::{Target, Validity, World};
 
-/// For one of our programs to end after SIGTERM, which takes delay and drain, and for anything else
-/// that takes no time on an idle machine.
+/// Limit for one of our programs to end after SIGTERM, which takes delay and drain, and for
+/// anything else that takes no time on an idle machine.
 const END: Duration = Duration::from_mins(2);
 
 /// A recovery that takes longer is reported.
@@ -24,7 +24,7 @@ const SLOW: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(6);
 /// How long the hub is away, independent of a run's lengths.
 const AWAY: Duration = Duration::from_secs(30);
-/// A link is given up after 20 s without a word.
+/// A link is given up after 20 s of silence.
 const FROZEN: Duration = Duration::from_secs(22);
 /// For the requests that callers begin when the weather changes to be in flight.
 const UNDER_WAY: Duration = Duration::from_millis(40);
@@ -58,7 +58,7 @@ pub enum Fault {
 /// Durations of faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
-    /// Of a freeze, at most.
+    /// Longest freeze.
     pub freeze: Duration,
     /// The hub is away.
     pub away: Duration,

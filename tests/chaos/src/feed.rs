@@ -15,12 +15,12 @@ pub enum Next {
     Resume,
 }
 
-/// All that one reader has seen, over all of its streams.
+/// All objects that one reader has seen, over all of its streams.
 #[derive(Debug, Default)]
 pub struct Feed {
     last: u64,
     seen: HashSet<String>,
-    /// Of the current stream: a line that is not whole yet.
+    /// A line of the current stream that is not whole yet.
     partial: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Those of `objects` (uid, name) that it never saw.
+    /// The names of those of `objects` (uid, name) that it never saw.
     pub fn missing(&self, objects: &HashMap<String, String>) -> Vec<String> {
         objects.iter().filter(|(uid, _)| !self.seen.contains(*uid)).map(|(_, name)| name.clone()).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::told::Conclusion;
 
-/// One object that a caller asked for.
+/// One object that a caller created.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Unique in a run; the object carries it as an annotation.
@@ -22,7 +22,7 @@ pub struct Entry {
 /// An object that a member has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Of the entry.
+    /// Id of the entry.
     pub id: u64,
     pub name: String,
     pub uid: String,

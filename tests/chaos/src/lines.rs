@@ -1,6 +1,6 @@
 //! A log of numbered lines as its reader has to take it: from 0 on, each line whole.
 
-/// Widths of what fills lines: they end anywhere in a frame.
+/// Widths of the text that fills lines: lines end anywhere in a frame.
 const WIDTHS: usize = 256;
 /// The longest of that.
 const DOTS: &str = {
@@ -21,11 +21,11 @@ pub struct Lines {
 /// When a stream may end as one that is whole does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// After as many, which is all.
+    /// After so many lines, which are all.
     Lines(u64),
     /// After any whole line: the reader of a followed log knows that it goes on.
     AnyLine,
-    /// It may not.
+    /// It may not end.
     Nothing,
 }
 

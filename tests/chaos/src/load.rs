@@ -26,7 +26,7 @@ use crate::feed::Feed;
 use crate::ledger::{Entry, Object, settle};
 use crate::report::Report;
 
-/// Of everything that is asked of members.
+/// Namespace of all objects that are requested from members.
 pub const NAMESPACE: &str = "chaos";
 /// A `ConfigMap` that names its member.
 pub const MARKER: &str = "marker";
@@ -36,7 +36,7 @@ pub const TALKER: &str = "talker";
 pub const BOOK: &str = "book";
 /// Its lines: 13 MB, more than the way to a slow reader holds.
 pub const BOOK_LINES: u64 = 100_000;
-/// Selects what writers make.
+/// Selects the objects that writers make.
 const WRITTEN: &str = "labelSelector=chaos%3Dledger";
 /// The annotation with the entry's id.
 const ENTRY: &str = "chaos/entry";
@@ -47,10 +47,10 @@ const PAGE: usize = 2000;
 const WRITERS: usize = 3;
 /// Objects that each creates at most, besides bursts: lists have to hold them all.
 const OBJECTS: u32 = 3000;
-/// Between two of them, at least.
+/// Least pause between two of them.
 const PACE: Duration = Duration::from_millis(250);
 
-/// After a failure: soon, or nothing is tried while a fault lasts.
+/// Pauses after a failure: short, or nothing is tried while a fault lasts.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(50), Duration::from_millis(800));
 
 /// A way to a member.
@@ -117,7 +117,7 @@ impl Route {
         if marker["data"]["member"] == self.member { Ok(()) } else { Err(Misread::Wrong(text)) }
     }
 
-    /// All that writers have made here. Straight to the member, or it is a watcher's list.
+    /// All objects that writers have made here. Straight to the member, or it is a watcher's list.
     async fn written(&self) -> Result<(u64, Vec<Value>)> {
         let (mut items, mut next) = (Vec::new(), String::new());
         loop {

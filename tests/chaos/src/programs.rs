@@ -24,7 +24,7 @@ pub fn requested(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCo
     Some(process::main(&name, || run(&name, arguments)))
 }
 
-/// As the `main` of each.
+/// Runs the program, as its `main` does.
 fn run(name: &str, arguments: Vec<OsString>) -> Result<()> {
     match name {
         "cluster-gateway" => {

@@ -11,7 +11,7 @@ use crate::weather::Weather;
 /// Violations that are printed; one alone fails the run.
 const TOLD: usize = 20;
 
-/// Before what no other run takes back: `.ci/run` does not repeat one that printed it.
+/// Marks findings that no other run takes back: `.ci/run` does not repeat one that printed it.
 const FINAL: &str = "VIOLATION";
 /// Marks findings that a busy machine can explain.
 const SHORT: &str = "TOO LITTLE";

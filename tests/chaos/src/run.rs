@@ -14,7 +14,7 @@ use crate::load::Load;
 use crate::report::Report;
 use crate::world::{Target, World};
 
-/// In the suite.
+/// Length of a run in the suite.
 const SHORT: Duration = Duration::from_secs(85);
 /// The first faults of each run, independent of its dice: those that a promise is about, and those
 /// that take longer than a link stays without a word.
@@ -24,7 +24,7 @@ const FIRST: [Fault; 4] = [
     Fault::Replace(Target::TunnelServer),
     Fault::Silence,
 ];
-/// For the last changes to come to watchers that wait between two tries.
+/// Limit for the last changes to come to watchers that wait between two tries.
 const WATCHERS: Duration = Duration::from_secs(90);
 
 /// Options of a run.
@@ -57,7 +57,7 @@ impl Options {
         Fault::all().into_iter().filter(|fault| self.has(*fault)).collect()
     }
 
-    /// Those that come first.
+    /// The faults that come first.
     fn first(&self) -> Vec<Fault> {
         FIRST.into_iter().filter(|fault| self.has(*fault)).collect()
     }
@@ -116,7 +116,7 @@ fn trouble(
     done.and(compared)
 }
 
-/// One fault after another, for as long as the run lasts.
+/// Causes one fault after another, for as long as the run lasts.
 fn inflict(
     options: &Options,
     faults: Vec<Fault>,
@@ -137,7 +137,7 @@ fn inflict(
     Ok(())
 }
 
-/// Those that can be done here.
+/// The faults that are possible here.
 fn possible(mut faults: Vec<Fault>, world: &World, report: &Report) -> Result<Vec<Fault>> {
     if !world.has_small_disks() {
         report.say("disk-full is left out: a disk of its own takes the rights of root");

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 /// The weather at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Of this stretch of weather; the next one's is greater.
+    /// Number of this stretch of weather; the next one's is greater.
     pub number: u64,
     /// The fault, or the time between two.
     pub what: String,

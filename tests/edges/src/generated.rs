@@ -30,8 +30,8 @@ struct Numbers(u64);
 ///
 /// # Panics
 ///
-/// What must hold does not: the input, and what repeats the run, are on standard error. The corpus
-/// is empty or cannot be read.
+/// A condition does not hold: the input, and how to repeat the run, are on standard error. The
+/// corpus is empty or cannot be read.
 pub fn run(target: &Target) {
     let seeds = corpus(target.name);
     assert!(!seeds.is_empty(), "{} has no corpus", target.name);
@@ -97,7 +97,7 @@ fn mutated(seeds: &[Vec<u8>], words: &[&str], numbers: &mut Numbers) -> Vec<u8> 
                 let from = numbers.index(other.len() + 1);
                 input.splice(at..end, other[from..].iter().copied());
             }
-            // Twice as often as each of the others: no chance finds a word.
+            // Twice as often as each of the others: chance alone finds no word.
             _ if !words.is_empty() => {
                 let word = numbers.one_of(words).bytes();
                 let end = if numbers.below(2) == 0 { at } else { end };

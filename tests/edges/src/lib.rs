@@ -10,12 +10,12 @@ mod sources;
 mod spelling;
 mod targets;
 
-/// One parser or state machine.
+/// A parser or state machine under test.
 #[derive(Debug)]
 pub struct Target {
-    /// Of its corpus too: `corpus/<name>`.
+    /// Name, of its corpus too: `corpus/<name>`.
     pub name: &'static str,
-    /// Panics if what must hold does not.
+    /// Panics if a condition does not hold.
     pub check: fn(&[u8]),
     /// Words from which inputs are made, besides bytes.
     pub words: &'static [&'static str],
@@ -82,7 +82,7 @@ pub const TARGETS: &[Target] = &[
 ///
 /// # Panics
 ///
-/// There is no such target, or what must hold does not.
+/// There is no such target, or a condition does not hold.
 pub fn check(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
     (target.check)(input);

@@ -1,4 +1,4 @@
-//! Objects that register clusters, with changes made to them, and what must hold of any reading.
+//! Objects that register clusters, with changes made to them, and the conditions for any reading.
 
 use api::secret::{ClusterEndpoint, Credential, Endpoint, Scheme, Trust};
 use base64::Engine as _;
@@ -95,7 +95,7 @@ pub fn hold(reading: &Reading) {
     assert!(cluster.trust != Trust::Insecure, "not verified, which nobody allowed");
     if let Credential::Exec(program) = &cluster.credential {
         assert_eq!(program.command, PROGRAM);
-        // Those of the operator's own provider are his.
+        // Variables for the operator's own provider are the operator's.
         let listed = |name: &str| [VARIABLE, PROVIDERS_VARIABLE].contains(&name);
         assert!(program.env.iter().all(|(name, _)| listed(name)), "the program is another");
     }

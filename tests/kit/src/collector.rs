@@ -24,7 +24,7 @@ use crate::wait::{AbortOnDrop, Gate, Signal};
 
 /// The one method (`opentelemetry/proto/collector/trace/v1/trace_service.proto`).
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-/// Before each gRPC message: a flag of compression, four bytes of length.
+/// Prefix of each gRPC message: a flag of compression, four bytes of length.
 const PREFIX: usize = 5;
 
 /// A running collector. Ends when dropped.

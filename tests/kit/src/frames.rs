@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame (RFC 9113), for what no library sends on purpose: frames of streams that
-//! are over, pieces of one byte by the hundred thousand, goodbyes that leave requests out.
+//! HTTP/2 frame by frame (RFC 9113), for frames that no library sends on purpose: frames of streams
+//! that are over, pieces of one byte by the hundred thousand, goodbyes that leave requests out.
 //!
 //! SETTINGS are acknowledged and otherwise ignored, windows are for the test to respect.
 
@@ -22,7 +22,7 @@ pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
-/// Of SETTINGS and PING.
+/// Flag of SETTINGS and PING.
 pub const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;

@@ -26,7 +26,8 @@ pub enum Expected {
     Reset,
     /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
-    /// The same without a word: nothing more is read of it, so that no answer waits for it to read.
+    /// The same without a GOAWAY: nothing more is read of it, so that no answer waits for it to
+    /// read.
     Dropped,
     /// No answer: its connection goes on.
     Nothing,
@@ -39,9 +40,9 @@ pub enum Outcome {
         status: u16,
         text: String,
     },
-    /// With this code.
+    /// Reset with this code.
     Reset(u32),
-    /// With the code of a GOAWAY, if one came.
+    /// Ended with the code of a GOAWAY, if one came.
     Ended(Option<u32>),
     Nothing,
 }

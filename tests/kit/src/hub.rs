@@ -246,13 +246,14 @@ impl FakeHub {
         self.hub.calls.heal(call);
     }
 
-    /// Waits until exactly `count` watches of `resource` are open and have sent what there was.
+    /// Waits until exactly `count` watches of `resource` are open and have sent the existing
+    /// objects.
     pub async fn watching(&self, resource: Resource, count: usize) {
         self.hub.watches.reached(resource, count).await;
     }
 
-    /// Holds back what watches of `resource` tell, from the next change on and until the gate is
-    /// open. Reads are answered meanwhile.
+    /// Holds back the events of watches of `resource`, from the next change on and until the gate
+    /// is open. Reads are answered meanwhile.
     pub fn hold_watches(&self, resource: Resource, gate: &Gate) {
         self.hub.watches.hold(resource, gate.clone());
     }

@@ -6,10 +6,10 @@ use std::{fs, io};
 
 /// CPU time at one moment, in ticks (proc(5)).
 pub struct Moment {
-    /// Of all processors, idle or not.
+    /// Time of all processors, idle or not.
     all: u64,
     busy: u64,
-    /// Of this process and all that it started.
+    /// Time of this process and all that it started.
     own: u64,
 }
 

@@ -30,7 +30,7 @@ pub struct Authority {
     params: CertificateParams,
     key: KeyPair,
     certificate_der: CertificateDer<'static>,
-    /// This authority's certificate and those above it without the root: what an end entity sends
+    /// This authority's certificate and those above it without the root: an end entity sends these
     /// after its own.
     intermediates: Vec<CertificateDer<'static>>,
     root_der: CertificateDer<'static>,
@@ -43,7 +43,7 @@ pub struct Issued {
     pub certificate_pem: String,
     /// The private key, PKCS#8 PEM.
     pub key_pem: String,
-    /// The certificate followed by the intermediates below the root, PEM: what `tls.crt` holds.
+    /// The certificate followed by the intermediates below the root, PEM: the content of `tls.crt`.
     pub chain_pem: String,
     /// The certificate alone, DER.
     pub certificate_der: CertificateDer<'static>,
@@ -86,7 +86,7 @@ impl Authority {
         Self { params, key, certificate_der: der, intermediates, root_der: self.root_der.clone() }
     }
 
-    /// Issues what `leaf` describes.
+    /// Issues a certificate as `leaf` describes.
     pub fn issue(&self, leaf: &Leaf) -> Issued {
         let key = leaf.generate_key();
         let params = leaf.params(OffsetDateTime::now_utc());

@@ -37,7 +37,7 @@ pub struct ProxyOptions {
     pub credentials: Option<(String, String)>,
     /// Sent in one write with the answer, as if the destination had spoken first.
     pub early: Vec<u8>,
-    /// Takes connections and never says a word.
+    /// Takes connections and never sends a byte.
     pub silent: bool,
 }
 

@@ -89,11 +89,11 @@ pub async fn unless_quiet<F: Future>(quiet: Duration, future: F) -> Option<F::Ou
     None
 }
 
-/// Asserts that `run`, which says how long what matters took, takes less than `limit` in one of a
-/// few runs.
+/// Asserts that `run`, which returns the time that matters, takes less than `limit` in one of a few
+/// runs.
 ///
 /// For promises in seconds: a program that is too slow is too slow each time, a busy machine is
-/// not. What would take far longer than any busy machine (a timer, a keepalive) needs no such care:
+/// not. A delay far longer than that of any busy machine (a timer, a keepalive) needs no such care:
 /// [`within`] a time between the two.
 #[track_caller]
 pub fn timely(limit: Duration, what: impl Display, mut run: impl AsyncFnMut() -> Duration) -> impl Future<Output = ()> {

@@ -58,7 +58,7 @@ impl Dialect {
         http.connect(&self.client(testbed)).await.expect("the gateway accepts connections")
     }
 
-    /// As metrics and the audit log name it.
+    /// Its name in metrics and the audit log.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Self::Native => None,

@@ -195,8 +195,8 @@ impl Tunnel {
         }
     }
 
-    /// Reads on until it ends, and says how; `None` is an end of file. Panics when it does not end,
-    /// naming `what` it is.
+    /// Reads on until it ends, and returns how; `None` is an end of file. Panics when it does not
+    /// end, naming `what` it is.
     pub async fn end(&mut self, what: &str) -> Option<io::ErrorKind> {
         let mut buffer = vec![0; 64 << 10];
         let end = async {

@@ -1,4 +1,4 @@
-//! Bytes that tell where in a stream they belong, so that a lost, doubled or swapped piece is seen.
+//! Bytes that show where in a stream they belong, so that a lost, doubled or swapped piece is seen.
 
 use std::io;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! The certificates of one testbed: one authority for what serves, one for agents, one for
-//! frontends, all as files.
+//! The certificates of one testbed: one authority for servers, one for agents, one for frontends,
+//! all as files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ const FOLLOW: Duration = Duration::from_secs(30);
 /// Pause for each 8 KiB of a download, so that it is still open when a fault comes.
 const SLOWLY: Duration = Duration::from_millis(4);
 const PIECE: usize = 8 << 10;
-/// Between two downloads.
+/// Pause between two downloads.
 const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn follow(shared: &Shared, route: &Route) {
@@ -71,7 +71,7 @@ async fn open(shared: &Shared, route: &Route, path: &str) -> Option<Incoming> {
 enum End {
     Clean,
     Cut,
-    /// By its reader.
+    /// Ended by its reader.
     Left,
     Wrong(String),
 }

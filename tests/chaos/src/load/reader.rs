@@ -7,9 +7,9 @@ use tokio::time::sleep;
 use super::{Misread, Route, Shared};
 use crate::report::REPLACED;
 
-/// Between two reads.
+/// Pause between two reads.
 const PACE: Duration = Duration::from_millis(100);
-/// After both tries failed.
+/// Pause after both tries failed.
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(shared: &Shared, route: &Route) {

@@ -16,11 +16,11 @@ use crate::caller::Failure;
 use crate::dice::Dice;
 use crate::told::Conclusion;
 
-/// Between two uploads.
+/// Pause between two uploads.
 const PACE: Duration = Duration::from_secs(4);
 /// Bytes of text. Members take a mebibyte.
 const BYTES: usize = 900 << 10;
-/// For a member to come back, and answer.
+/// Limit for a member to come back, and answer.
 const READ_BACK: Duration = Duration::from_mins(3);
 const HASH: &str = "chaos/sha256";
 
@@ -52,7 +52,7 @@ pub(super) async fn run(shared: &Shared, route: &Route, direct: &Route) {
             }
             Err(why) => shared.report.too_little(&format!("{name} cannot be read back at {}: {why}", direct.name)),
         }
-        // Or it would fill the member's store.
+        // Otherwise, it would fill the member's store.
         let _ = direct.caller.whole(Method::DELETE, &path, Bytes::new()).await;
         sleep(PACE + AGAIN.wait(failures)).await;
     }

@@ -1,4 +1,4 @@
-//! Watches what writers make, for as long as the run lasts.
+//! Watches the objects that writers make, for as long as the run lasts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 use super::{AGAIN, Route, Shared, text};
 use crate::feed::{Feed, Next};
 
-/// Nothing comes for so long: then the stream has ended without saying so, which a reader cannot
-/// tell from silence. Longer than any fault.
+/// A stream without data for this long has ended without a sign, which a reader cannot distinguish
+/// from silence. Longer than any fault.
 const SILENCE: Duration = Duration::from_secs(90);
 
 /// Asks the member to end each stream after `seconds`, so that many begin.

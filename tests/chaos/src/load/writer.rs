@@ -20,7 +20,7 @@ const BURST: usize = 8;
 /// Requests for one object.
 const TRIES: usize = 3;
 
-/// One of several of `route`, by its `number`. `pace`: between two objects.
+/// One of several writers of `route`, by its `number`. `pace`: the pause between two objects.
 pub(super) async fn run(shared: &Arc<Shared>, route: &Route, number: usize, pace: Duration) {
     let mut dice = shared.dice.apart(&format!("{} {number}", route.name));
     let (mut failures, mut many) = (0, 1);

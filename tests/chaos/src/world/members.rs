@@ -22,7 +22,7 @@ use super::{FAR, MEMBERS, NEAR, secret};
 use crate::lines::line;
 use crate::load::{BOOK, BOOK_LINES, MARKER, NAMESPACE, TALKER};
 
-/// Between two lines of a log that grows.
+/// Interval of lines in a log that grows.
 const LINE_EVERY: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -50,7 +50,7 @@ impl Members {
     pub(super) fn start(launcher: &Launcher) -> Result<Self> {
         let start = |name: &str, range: &str| {
             let etcd = Etcd::start_called(launcher, &format!("{name}-etcd"))?;
-            // Or pods would need accounts, and those a controller.
+            // Otherwise, pods would need accounts, and those a controller.
             let flags = ["--disable-admission-plugins=ServiceAccount".to_owned()];
             anyhow::Ok(Member { server: ApiServer::start(launcher, &etcd, name, range, &flags)?, etcd })
         };
@@ -69,7 +69,7 @@ impl Members {
         Ok(Self { near, far, kubelet, port, _talking: talking })
     }
 
-    /// Waits until they are ready, and makes what callers ask for.
+    /// Waits until they are ready, and makes the objects that callers request.
     pub(super) fn wait_ready(&mut self) -> Result<()> {
         let port = self.port;
         for (name, member) in [(NEAR, &mut self.near), (FAR, &mut self.far)] {
@@ -82,7 +82,7 @@ impl Members {
         Ok(())
     }
 
-    /// Tells `hub` of both.
+    /// Registers both at `hub`.
     pub(super) fn register(&self, hub: &Hub) -> Result<()> {
         MEMBERS.into_iter().try_for_each(|name| hub.register_member(name, &secret(self, name)?))
     }

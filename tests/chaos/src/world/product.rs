@@ -20,7 +20,7 @@ use super::audit::{self, Disk};
 use super::trust::{AGENT, Trust, Validity};
 use crate::programs::WORD;
 
-/// For a program to be ready on a busy machine; a second is usual.
+/// Limit for a program to be ready on a busy machine; a second is usual.
 const LIMIT: Duration = Duration::from_mins(2);
 /// Links of each agent to each tunnel-server.
 const LINKS: f64 = 2.0;
@@ -219,7 +219,7 @@ fn start_server(
     start(launcher, &name, &program(flags)?, admin)
 }
 
-/// One with a token, one with a certificate.
+/// Starts one agent with a token, one with a certificate.
 fn start_agents(
     launcher: &Launcher,
     hub: &Hub,

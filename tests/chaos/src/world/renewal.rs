@@ -10,7 +10,7 @@ use super::World;
 use super::product::Program;
 use super::trust::Validity;
 
-/// For files to be in use: programs look four times a second.
+/// Limit for files to be in use: programs look four times a second.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// The files that are replaced at a time.

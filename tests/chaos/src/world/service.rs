@@ -14,9 +14,9 @@ use tokio::time::{interval, timeout};
 
 use crate::caller::Caller;
 
-/// Between two probes. A gateway that ends tells so `--shutdown-delay-duration` before.
+/// Interval of probes. A gateway that ends fails them `--shutdown-delay-duration` before.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
-/// For an answer to a probe: a frozen gateway gives none.
+/// Limit for an answer to a probe: a frozen gateway gives none.
 const ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) struct Service {

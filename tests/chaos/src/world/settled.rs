@@ -11,7 +11,7 @@ use super::{MEMBERS, NEAR, Target, World};
 use crate::caller::{Caller, Connections};
 use crate::load::Route;
 
-/// For links, pools and the hub's view of the API to be there again: agents wait up to half a
+/// Limit for links, pools and the hub's view of the API to be there again: agents wait up to half a
 /// minute between two tries.
 const LIMIT: Duration = Duration::from_mins(3);
 

@@ -117,7 +117,7 @@ fn put(issued: &Issued, files: &PemFiles) -> Result<()> {
     replace(&files.key, &issued.key_pem)
 }
 
-/// At once, as updates of mounted Secrets are.
+/// Replaces a file at once, as updates of mounted Secrets do.
 fn replace(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;

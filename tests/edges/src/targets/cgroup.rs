@@ -11,7 +11,7 @@ pub const WORDS: &[&str] =
 /// Groups in [`ROOT`], and the limits that their files have.
 const V2: [(&str, u64); 3] = [("", 4000), ("a", 3000), ("a/b/c", 2000)];
 const V1: [(&str, u64); 2] = [("", 1500), ("a/b", 1000)];
-/// Of no group.
+/// Limit in a file outside of the groups.
 const OUTSIDE: u64 = 7;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/groups/cgroup");
 

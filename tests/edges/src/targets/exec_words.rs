@@ -1,5 +1,5 @@
-//! Anything a credential plugin prints beside it: one short line without the values that were given
-//! to the plugin, and without PEM.
+//! Any standard error of a credential plugin: one short line without the values that were given to
+//! the plugin, and without PEM.
 //!
 //! Input: a secret value, a line feed, standard error.
 

@@ -52,7 +52,7 @@ const END_HEADERS: u8 = 4;
 
 pub fn check(input: &[u8]) {
     let mut blocks = filled(input);
-    // Its answer says that all others were read.
+    // Its answer shows that all others were read.
     blocks.push(REQUEST.to_vec());
     let last = stream(blocks.len() - 1);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -74,7 +74,7 @@ async fn received(bytes: Vec<u8>, piece: usize) -> Vec<gateway::edges::Read> {
     serving.await.expect("no panic")
 }
 
-/// The first head, without empty lines before it, and what follows it.
+/// The first head, without empty lines before it, and the bytes after it.
 fn head(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     while let Some(rest) = bytes.strip_prefix(b"\r\n").or_else(|| bytes.strip_prefix(b"\n")) {
         bytes = rest;

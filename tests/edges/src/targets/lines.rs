@@ -59,7 +59,7 @@ async fn read(text: &[u8], size: usize) -> (Vec<Bytes>, Line) {
     }
 }
 
-/// As a client of the hub gets it: kube makes bodies of several frames in no other way.
+/// A body as a client of the hub gets it: kube makes bodies of several frames in no other way.
 async fn body<B>(frames: B) -> Body
 where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,

@@ -56,7 +56,7 @@ pub const WORDS: &[&str] = &[
     "\"\"",
 ];
 
-/// Of 2027-01-15T08:00:00Z.
+/// Unix time of 2027-01-15T08:00:00Z.
 const NOW: i64 = 1_800_000_000;
 
 fn good() -> Value {

@@ -59,7 +59,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// RFC 9112 §2.1 and RFC 9110 §15.2: what follows the first head that is not interim, if that
+/// RFC 9112 §2.1 and RFC 9110 §15.2: the bytes after the first head that is not interim, if that
 /// grants the stream.
 fn beyond_head(mut said: &[u8]) -> Option<&[u8]> {
     loop {

@@ -44,7 +44,7 @@ pub const WORDS: &[&str] = &[
     "]]]]]]]]]]]]]]]]",
 ];
 
-/// Of a name, and of a version.
+/// Longest name, and longest version.
 const LONGEST: usize = 253;
 
 pub fn check(input: &[u8]) {
@@ -65,7 +65,7 @@ pub fn check(input: &[u8]) {
     assert!(seen.iter().all(|(_, version)| !version.is_empty()), "a change without a version");
 }
 
-/// One that is answered so first, and is then gone.
+/// The sight of a member that answers so first, and is then gone.
 fn sight(input: &[u8]) -> Sight {
     let (input, is_gone) = (input.to_vec(), Arc::new(AtomicBool::new(false)));
     let member = service_fn(move |_: Request<Body>| {

@@ -65,7 +65,7 @@ fn is_exact(value: &HeaderValue) -> bool {
     flags && value.as_bytes().starts_with(b"00-") && value.as_bytes()[FLAGS - 1] == b'-' && ids(value).is_some()
 }
 
-/// Of the trace and the span (Trace Context §3.2.2).
+/// Ids of the trace and the span (Trace Context §3.2.2).
 fn ids(value: &HeaderValue) -> Option<(&str, &str)> {
     let mut parts = value.to_str().ok()?.trim().split('-');
     let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);

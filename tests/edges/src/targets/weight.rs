@@ -1,4 +1,4 @@
-//! Any text: what its values take in memory is not more than is reckoned without reading it.
+//! Any text: its values take no more memory than is estimated without parsing it.
 //!
 //! Input: the text.
 
@@ -30,7 +30,7 @@ pub const WORDS: &[&str] = &[
     "\n",
 ];
 
-/// Of a map's node, of eleven entries, and of one that has others below.
+/// Bytes of a map's node with eleven entries, and of one that has others below.
 const LEAF: usize = 640;
 const INNER: usize = 768;
 const MOST: usize = 11;

@@ -35,7 +35,7 @@ pub struct Places {
 /// The frames of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Of the first head that is not interim; 0 if it was not understood.
+    /// Status of the first head that is not interim; 0 if it was not understood.
     pub status: Option<u16>,
     /// The body so far.
     pub body: Vec<u8>,
@@ -104,7 +104,7 @@ impl Wire {
         stream
     }
 
-    /// Sends frames, unless the peer has ended the connection; says whether it has not.
+    /// Sends frames, unless the peer has ended the connection; returns whether it is still open.
     pub async fn send(&mut self, frames: &[u8]) -> bool {
         for part in frames.chunks(BATCH) {
             if self.over {
@@ -163,7 +163,7 @@ impl Wire {
         self.over
     }
 
-    /// With which code the peer said goodbye.
+    /// The code with which the peer said goodbye.
     pub fn goodbye(&self) -> Option<u32> {
         self.goodbye
     }
@@ -252,7 +252,7 @@ fn status(block: &[u8]) -> Option<u16> {
     const STATIC: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
     /// Entries of the static table with this name, any of which may stand for it.
     const NAMES: RangeInclusive<u8> = 8..=14;
-    // Of a literal that is to be remembered, and of one that is not.
+    // Indexes of a literal that is to be remembered, and of one that is not.
     let index = |name: u8| match name {
         0x40..=0x7f => name & 0x3f,
         0..=0x1f => name & 0x0f,

@@ -3,7 +3,7 @@
 use super::{Expected, Outcome, Row};
 use crate::frames::{GOAWAY, PING, PRIORITY, PUSH_PROMISE, SETTINGS, Wire, encode};
 
-/// Frames before the server is asked whether it is still there.
+/// Frames before each check that the server is still there.
 const BATCH: usize = 500;
 /// No frame has this type.
 const UNKNOWN: u8 = 0xbb;

@@ -6,7 +6,7 @@ use crate::frames::{CONTINUATION, END_HEADERS, END_STREAM, HEADERS, Wire, encode
 /// Nothing of this is taken.
 const REFUSED: &[Expected] = &[Expected::Reset, Expected::Told(400, "")];
 const TOO_LARGE: &[Expected] = &[Expected::Told(431, "512 KiB")];
-/// Of the HTTP library, which has no words for it.
+/// The HTTP library's answer, which has no words for it.
 const TOO_LARGE_FOR_THE_LIBRARY: &[Expected] = &[Expected::Told(431, "")];
 
 pub(super) const ROWS: &[Row] = &[
@@ -122,12 +122,12 @@ async fn get(wire: &mut Wire, more: &[u8]) -> Outcome {
     Outcome::of(wire, stream).await
 }
 
-/// With so many bytes of a letter that takes eight bits either way.
+/// A header with so many bytes of a letter that takes eight bits either way.
 async fn plain(wire: &mut Wire, bytes: usize) -> Outcome {
     get(wire, &literals(&[("x-long", &"X".repeat(bytes))])).await
 }
 
-/// With so many zeros, each five bits of zeros.
+/// A header with so many zeros, each five bits of zeros.
 async fn huffman(wire: &mut Wire, bytes: usize) -> Outcome {
     const CODED: u8 = 0x80;
     let coded = vec![0; bytes / 8 * 5];

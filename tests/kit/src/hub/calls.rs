@@ -62,7 +62,7 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 struct State {
     counts: HashMap<Call, usize>,
-    /// With how many more calls it concerns, if limited.
+    /// Each with the number of calls that it still concerns, if limited.
     faults: HashMap<Call, (Fault, Option<usize>)>,
     requests: VecDeque<String>,
     user_agents: BTreeSet<String>,

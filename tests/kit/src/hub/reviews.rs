@@ -64,7 +64,7 @@ impl Decision {
         Self { allowed: true, ..Self::default() }
     }
 
-    /// Not allowed, which is what RBAC answers for want of a rule.
+    /// Not allowed: the answer of RBAC for want of a rule.
     pub fn no_opinion(reason: &str) -> Self {
         Self { reason: reason.to_owned(), ..Self::default() }
     }

@@ -131,7 +131,7 @@ impl Store {
         state.history.clear();
     }
 
-    /// Tells of every new version.
+    /// Notifies of every new version.
     pub(super) fn versions(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }

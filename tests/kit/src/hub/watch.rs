@@ -1,4 +1,4 @@
-//! Watches: what there is, then every change, bookmarks, and the ways a watch ends.
+//! Watches: the existing objects, then every change, bookmarks, and the ways a watch ends.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// Sends what there is, if the caller's version asks for that.
+    /// Sends the existing objects, if the caller's version asks for that.
     async fn begin(&mut self) -> Result<(), Over> {
         let from_any = matches!(self.query.resource_version.as_str(), "" | "0");
         let initial = self.query.send_initial_events.unwrap_or(from_any);

@@ -1,4 +1,4 @@
-//! A member that speaks bytes, for what no HTTP library would send: cut answers, resets, strange
+//! A member that speaks bytes, for behaviour that no HTTP library has: cut answers, resets, strange
 //! upgrades, silence.
 //!
 //! Each connection runs a list of [`Act`]s. TLS is an act like any other, so a script can also fail

@@ -178,7 +178,7 @@ impl Recorded {
 // === impl Log ===
 
 impl Log {
-    /// Of at most so many requests.
+    /// A record of at most so many requests.
     pub(super) fn of(most: usize) -> Self {
         Self { most, entries: Mutex::default(), signal: Arc::default() }
     }

@@ -44,12 +44,12 @@ impl Fixture {
         Self::with(dialect, Http::H2).await
     }
 
-    /// With a member that speaks `http` at best, and answers everything with 200.
+    /// A fixture with a member that speaks `http` at best, and answers everything with 200.
     async fn with(dialect: Dialect, http: Http) -> Self {
         Self::before(dialect, http.member().await).await
     }
 
-    /// With this member, which answers everything with 200.
+    /// A fixture with this member, which answers everything with 200.
     async fn before(dialect: Dialect, member: FakeMember) -> Self {
         let hub = hub().await;
         member.on_any(|_| Reply::json(200, &json!({"kind": "PodList"})));

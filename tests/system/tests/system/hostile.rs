@@ -14,7 +14,7 @@ use system_tests::prelude::*;
 
 use self::victim::Victim;
 
-/// Of the large answers.
+/// Size of the large answers.
 const LARGE: usize = 128 << 10;
 
 /// A hub that knows tokens, a member that both victim and attackers use, and the gateway of both,

@@ -9,7 +9,7 @@ use kit::client::Client;
 use system_tests::prelude::*;
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes by itself: what ends sooner was not waited for.
+/// Longer than anything here takes by itself: a test that ends sooner did not wait for it.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A gateway that is leaving.

@@ -47,7 +47,7 @@ impl Parent {
 // === impl Fixture ===
 
 impl Fixture {
-    /// With further arguments of the gateway.
+    /// A fixture with further arguments of the gateway.
     async fn with(http: Http, arguments: &[&str]) -> Self {
         Self::telling(Collector::start().await, http, arguments).await
     }

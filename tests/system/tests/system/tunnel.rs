@@ -30,9 +30,9 @@ const PATH: &str = "/api/v1/nodes";
 
 /// The authorities of the tunnel, and the files a gateway needs of them.
 pub struct Pki {
-    /// Of the tunnel-servers' certificates.
+    /// Authority of the tunnel-servers' certificates.
     servers: Authority,
-    /// Of the gateways' certificates.
+    /// Authority of the gateways' certificates.
     frontends: Authority,
     directory: TempDir,
 }
@@ -112,7 +112,7 @@ impl Fixture {
         Self::build((Ipv4Addr::LOCALHOST, 0).into(), options, more).await
     }
 
-    /// With the tunnel-server where another may come later.
+    /// A fixture with the tunnel-server where another may come later.
     async fn at(address: SocketAddr, options: MemberOptions) -> Self {
         Self::build(address, options, |builder| builder).await
     }

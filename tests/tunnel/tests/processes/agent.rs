@@ -42,7 +42,7 @@ async fn one_that_is_killed_in_mid_transfer_is_a_reset_within_a_second() {
     timely(A_SECOND, "resets of all transfers", killed_in_mid_transfer).await;
 }
 
-/// Returns what all transfers took to be reset.
+/// Returns the time until all transfers were reset.
 async fn killed_in_mid_transfer() -> Duration {
     let (testbed, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
     let flood = Site::flood().await;
@@ -65,7 +65,7 @@ async fn killed_in_mid_transfer() -> Duration {
     took
 }
 
-/// Nothing is shorter here than what users get: ten seconds of silence, ten more for an answer.
+/// As long as for users: ten seconds of silence, ten more for an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_frozen_is_withdrawn_within_twenty_seconds_and_comes_back() {
     let (testbed, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;

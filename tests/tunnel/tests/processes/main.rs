@@ -1,5 +1,5 @@
-//! Agents and servers as processes that are killed, frozen and asked to end: what their users see
-//! of it.
+//! Agents and servers as processes that are killed, frozen and asked to end: the effects on their
+//! users.
 
 mod agent;
 mod process;

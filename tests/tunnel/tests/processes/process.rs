@@ -1,4 +1,4 @@
-//! A child process, and what its streams look like when it goes.
+//! A child process, and the end of its streams when it goes.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};

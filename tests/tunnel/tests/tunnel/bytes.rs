@@ -166,7 +166,7 @@ async fn a_client_may_go_on_after_the_destinations_end() {
     testbed.wait_idle().await;
 }
 
-/// A server that asks after half a second whether a link still lives, and waits for the answer no
+/// A server that checks after half a second whether a link still lives, and waits for the answer no
 /// longer.
 async fn impatient() -> Testbed {
     let builder = Testbed::builder().agent(AgentSpec::new(CLUSTER)).server_flag("--keepalive=500ms");

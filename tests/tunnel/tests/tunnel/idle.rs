@@ -66,7 +66,7 @@ async fn assert_memory_falls(caller: &Arc<Caller>, site: &Site, before: u64, ful
     .await;
 }
 
-/// Resident bytes once what other tests left behind has been given back.
+/// Resident bytes once other tests' leftovers have been given back.
 async fn memory_at_rest(caller: &Arc<Caller>, site: &Site) -> u64 {
     let mut last = u64::MAX;
     becomes(2 * REST, "memory to stop falling", async || {

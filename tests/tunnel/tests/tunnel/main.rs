@@ -19,6 +19,6 @@ mod rotation;
 mod soak;
 mod stalls;
 
-/// The allocator of the programs: what tests measure of memory is what users get.
+/// The allocator of the programs: memory measured by tests is what users get.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -102,7 +102,7 @@ async fn a_crash_of_the_agent_in_mid_transfer_is_a_reset_within_a_second() {
     timely(A_SECOND, "resets of all transfers", crash_of_the_agent).await;
 }
 
-/// Returns what all transfers took to be reset.
+/// Returns the time until all transfers were reset.
 async fn crash_of_the_agent() -> Duration {
     let mut testbed = Testbed::simple().await;
     let flood = Site::flood().await;
@@ -128,7 +128,7 @@ async fn a_crash_of_the_server_in_mid_transfer_is_a_reset_at_both_ends() {
     timely(A_SECOND, "resets at both ends", crash_of_the_server).await;
 }
 
-/// Returns what all ends took to be reset.
+/// Returns the time until all ends were reset.
 async fn crash_of_the_server() -> Duration {
     let mut testbed = Testbed::simple().await;
     let (flood, collect) = (Site::flood().await, Site::collect().await);

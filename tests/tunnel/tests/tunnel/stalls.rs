@@ -16,8 +16,8 @@ const FLOOR: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 5;
 /// A write that takes longer than this waits for a reader.
 const STUCK: Duration = Duration::from_millis(500);
-/// A cluster, server and agent of the same testbed that nothing disturbs: what "idle" means on this
-/// machine now.
+/// A cluster, server and agent of the same testbed that nothing disturbs: the measure of "idle" on
+/// this machine now.
 const CALM: &str = "calm";
 /// More than all streams of a test can hold. Windows grow where answers are slow to come, as they
 /// are on a busy machine, and a hundred large ones hold more than an agent may by default: then

@@ -13,7 +13,7 @@ pub struct Info {
     pub namespace: String,
     pub resource: String,
     pub subresource: String,
-    /// Of the path alone.
+    /// Name in the path alone.
     pub name: String,
     pub field_selector: String,
     pub label_selector: String,

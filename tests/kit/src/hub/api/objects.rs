@@ -60,7 +60,7 @@ impl Hub {
         })
     }
 
-    /// `dry`: only says what would come of it.
+    /// `dry`: only returns what the object would be.
     pub(super) fn write(&self, method: &Method, key: &Key, body: &Bytes, dry: bool) -> Answer {
         let mut object = self.store.get(key).ok_or_else(|| not_found(key))?;
         match *method {

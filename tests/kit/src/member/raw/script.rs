@@ -46,7 +46,7 @@ impl Act {
         vec![Self::Reset]
     }
 
-    /// Accept TCP and never say a word: the TLS handshake hangs.
+    /// Accept TCP and never send a byte: the TLS handshake hangs.
     pub fn silent() -> Vec<Self> {
         vec![Self::Hold]
     }

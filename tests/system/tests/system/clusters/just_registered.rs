@@ -189,7 +189,7 @@ async fn nobody_waits_for_a_cluster_that_went_again() {
     behind.gate.open();
     let (start, answer) = (Instant::now(), answered(waiting).await);
     assert!(start.elapsed() < CATCH_UP, "{:?}", start.elapsed());
-    // It was there for a moment.
+    // The cluster was there for a moment.
     if !is_ok(&answer) {
         gone(&answer);
     }

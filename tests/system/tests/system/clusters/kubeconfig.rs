@@ -29,7 +29,7 @@ fn write(file: &Path, member: &FakeMember, users: &[(&str, Value)]) {
     }
     let part = |index: usize| contexts.iter().map(|parts| parts[index].clone()).collect::<Vec<_>>();
     let kubeconfig = json!({"kind": "Config", "contexts": part(0), "clusters": part(1), "users": part(2)});
-    // In one step, as tools that care do it.
+    // In one step, as careful tools do it.
     let unfinished = file.with_extension("unfinished");
     std::fs::write(&unfinished, kubeconfig.to_string()).unwrap();
     std::fs::rename(unfinished, file).unwrap();

@@ -12,7 +12,7 @@ const REQUESTS: usize = 10_000;
 const BEFORE: usize = 2_000;
 /// Requests that the member remembers, which is in this process too.
 const REMEMBERED: usize = 100;
-/// Of clients; a core that serves one of them opens its own connection to the member.
+/// Connections of clients; a core that serves one of them opens its own connection to the member.
 const CONNECTIONS: usize = 4;
 /// Freed memory that an allocator may keep, in bytes. A connection that is kept for each request
 /// would be a hundred times as much, and a kilobyte for each five times.

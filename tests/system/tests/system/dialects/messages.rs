@@ -50,7 +50,7 @@ async fn answers_without_a_body_have_none(dialect: Dialect) {
     fixture.member.on("/304", |_| Reply::full(304, &[("etag", "\"1\"")], ""));
     for client in [Http::H1, Http::H2] {
         let mut connection = fixture.connect(client).await;
-        // Twice: a byte too many or too few shows in what follows on the connection.
+        // Twice: a byte too many or too few shows in the next bytes on the connection.
         for _ in 0..2 {
             let answer = connection.call("HEAD", &fixture.path("/head"), &[], b"").await;
             assert_eq!((answer.status, answer.header("content-length"), answer.body.len()), (200, Some("12"), 0));

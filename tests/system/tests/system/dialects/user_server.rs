@@ -27,7 +27,7 @@ async fn nobodys_word_is_taken_for_anothers(http: Http) {
     let fixture = Fixture::set(Dialect::UserServer).await;
     let forged = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
     let path = fixture.path("/api/v1/pods");
-    // The very certificate with which the hub's word is taken on the gateway's own port.
+    // The same certificate by which the hub is trusted on the gateway's own port.
     let front_proxy = fixture.hub.front_proxy_identity();
     let mut native = http.connect(&fixture.testbed.client_with(&front_proxy)).await.expect("a connection");
     assert_eq!(native.call("GET", &proxied(CLUSTER, "/api/v1/pods"), &forged, b"").await.status, 200);

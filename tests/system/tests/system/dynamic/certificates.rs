@@ -17,13 +17,14 @@ async fn strict(http: Http) -> (FakeMember, Arc<Authority>) {
     (member(options).await, authority)
 }
 
-/// Issues what lies in its directory, for a few seconds.
+/// Issues the content of its directory, for a few seconds.
 fn from_file() -> Plugin {
     let end = "$(date -u -d @$(($(date +%s) + 2)) +%Y-%m-%dT%H:%M:%SZ)";
     Plugin::new(&format!("sed \"s/@EXPIRY@/{end}/\" $DIR/credential"))
 }
 
-/// Issues, without an end, what lies in its directory: at first a certificate of another authority.
+/// Issues, without an end, the content of its directory: at first a certificate of another
+/// authority.
 fn of_a_stranger() -> Plugin {
     let plugin = Plugin::new("cat $DIR/credential");
     lay_for_good(&plugin, &Authority::new("somebody-else").issue(&Leaf::client("stranger")));

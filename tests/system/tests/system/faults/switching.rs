@@ -1,5 +1,5 @@
-//! A member that switches protocols without being asked to: what follows is no HTTP, and no
-//! client's business.
+//! A member that switches protocols without being asked to: the bytes after that are no HTTP, and
+//! no client's business.
 
 use system_tests::prelude::*;
 

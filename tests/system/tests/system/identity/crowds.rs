@@ -91,7 +91,7 @@ async fn assert_is_told(mallory: Vec<Waiting>) {
     assert!(text.contains("too many reviews of user \\\"mallory\\\" are waiting for the hub (limit 1024)"), "{text}");
 }
 
-/// Asserts that alice is served soon what she never asked for before.
+/// Asserts that a new kind of request of alice's is served soon.
 async fn assert_is_served(mut alice: Connection) {
     let target = target();
     let asking = alice.call("POST", &target, &[], b"{}");

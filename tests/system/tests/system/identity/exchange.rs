@@ -150,8 +150,8 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     connection.until(WAIT, &there, |answer| answer.status == 200).await;
 }
 
-/// Rules by which an annotation would hand out more than its author may have, and what shows that
-/// they did.
+/// Rules by which an annotation would hand out more than its author may have, and the lines that
+/// would show it.
 fn elevating() -> [(String, Vec<(String, String)>); 3] {
     let mapped = mapping("dev", "deployer");
     let [masters, manager] = ["system:masters", "system:kube-controller-manager"];

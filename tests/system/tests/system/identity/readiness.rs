@@ -34,7 +34,7 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
     let message = answer.status_message(503, "ServiceUnavailable");
     assert!(!message.contains("no such cluster"), "{message}");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // The hub asks for this to know whether the API is there at all.
+    // The hub requests this to find out whether the API is there at all.
     assert_eq!(connection.get("/apis/cluster.core.oam.dev/v1alpha1").await.status, 200);
 
     gate.open();

@@ -33,7 +33,7 @@ fn byte(index: usize) -> u8 {
     u8::try_from(index % 251).expect("below 251")
 }
 
-/// Answers so many requests with a head each; their streams.
+/// Answers so many requests with a head each; returns their streams.
 async fn begun<const N: usize>(frames: &mut MemberFrames) -> io::Result<[u32; N]> {
     let mut streams = [0; N];
     for stream in &mut streams {

@@ -33,7 +33,7 @@ struct Seen {
     answer: Notify,
 }
 
-/// One connection of Go's server, with handlers that notice nothing: the worst there can be.
+/// A connection of Go's server, with handlers that notice nothing: the worst there can be.
 struct Go {
     frames: MemberFrames,
     seen: Arc<Seen>,
@@ -88,7 +88,7 @@ impl Go {
         Ok(())
     }
 
-    /// All handlers have ended, those of the queue as well.
+    /// Answers when all handlers have ended, those of the queue as well.
     async fn answer(&mut self) -> io::Result<()> {
         let watch = self.watch;
         let ended: Vec<_> = self.running.drain().chain(self.queued.drain(..)).collect();

@@ -210,7 +210,7 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
         let answer = answer.expect("an answer");
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         assert!(status == 200 || answer.text().contains(&format!("cluster {CLUSTER}")), "{}", answer.text());
-        // Of the answer before this one.
+        // The event of the answer before this one.
         assert_eq!(victim.watch.event().await, "event\n", "{bytes} bytes");
         victim.assert_goes_on().await;
     }

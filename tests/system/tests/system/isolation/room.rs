@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 
 use super::SOON;
 
-/// Passes the first connection on to `member`; of each later one nothing is heard but that it came.
+/// Passes the first connection on to `member`; later ones are accepted, sent to `hanging`, and
+/// never answered.
 async fn pass_the_first(listener: TcpListener, member: std::net::SocketAddr, hanging: mpsc::Sender<TcpStream>) {
     let (mut first, _) = listener.accept().await.expect("a connection");
     let mut to = TcpStream::connect(member).await.expect("the member listens");

@@ -1,6 +1,6 @@
 //! Connections are shared: with a hub's other users on one side, with a member's other users on the
-//! other. What one of them begins and gives up, or sends in the smallest of pieces, does not end
-//! the connection of all.
+//! other. A stream that one of them begins and gives up, or sends in the smallest of pieces, does
+//! not end the connection of all.
 
 use std::io;
 
@@ -126,8 +126,8 @@ async fn unread(floods: usize, length: usize) {
     assert_eq!(watch.event().await, "event\n");
 }
 
-/// Answers the first request with a watch, the others with what fills their windows; then the watch
-/// has an event.
+/// Answers the first request with a watch, the others with as much as fills their windows; then the
+/// watch has an event.
 async fn flood(mut frames: MemberFrames, floods: usize, length: usize) -> io::Result<()> {
     let mut streams = Vec::new();
     while streams.len() <= floods {

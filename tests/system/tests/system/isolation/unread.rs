@@ -58,7 +58,7 @@ struct Unread {
 }
 
 impl Unread {
-    /// On one HTTP/2 connection.
+    /// Starts them on one HTTP/2 connection.
     async fn together(connection: Connection) -> Self {
         let mut answers = Vec::new();
         for _ in 0..STALLED {
@@ -67,7 +67,7 @@ impl Unread {
         Self { shared: Some(connection), answers, alone: Vec::new() }
     }
 
-    /// On an HTTP/1.1 connection each.
+    /// Starts them on an HTTP/1.1 connection each.
     async fn apart(testbed: &Testbed) -> Self {
         let mut alone = Vec::new();
         for _ in 0..STALLED {
@@ -79,7 +79,8 @@ impl Unread {
     }
 }
 
-/// Feeds all of them at once; returns how many bytes of each were sent, and what keeps them open.
+/// Feeds all of them at once; returns how many bytes of each were sent, and the senders that keep
+/// them open.
 async fn feed_all(streams: &mut Streams, piece: usize, limit: usize) -> (Vec<usize>, Vec<StreamSender>) {
     let mut feeding = JoinSet::new();
     for _ in 0..STALLED {

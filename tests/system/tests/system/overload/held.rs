@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::{FAST, Fixture, SLOW, WATCH};
 
-/// Of these tests' gateways.
+/// Limit of these tests' gateways.
 const LIMIT: u64 = 4 << 20;
 /// Alice's streams: with a window each, far more than the limit.
 const STREAMS: usize = 16;

@@ -19,13 +19,13 @@ const FIELD: u8 = 0x8f;
 const FIELDS: usize = 8000;
 /// More than that takes in memory is not counted as its own text.
 const LEAST: u64 = 64 * FIELDS as u64;
-/// Of a head that fills sockets.
+/// Size of a head that fills sockets.
 const LARGE: usize = 400 << 10;
 const REQUESTS: usize = 60;
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
-/// As many heads as nothing goes out after.
+/// Number of heads after which nothing goes out.
 fn enough() -> usize {
     socket_buffers() / LARGE + 2
 }

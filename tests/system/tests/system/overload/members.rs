@@ -10,11 +10,11 @@ use super::held::Narrow;
 const HOSTILE: &str = "hostile";
 /// With a head each, some times what may be held.
 const CONNECTIONS: usize = 16;
-/// Of a head that has no end.
+/// Size of a head that has no end.
 const HEAD: usize = 700 << 10;
 /// One stream at a time (RFC 9113 §6.5.2), so that each request has a connection.
 const ONE_AT_A_TIME: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1];
-/// Of an HTTP/2 frame's payload.
+/// Size of an HTTP/2 frame's payload.
 const FRAME: usize = 16 << 10;
 
 /// The first frames of an answer to stream 1, without the flag that ends its head.

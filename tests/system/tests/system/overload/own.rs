@@ -12,7 +12,7 @@ use super::held::{Narrow, metric};
 /// More than any test takes: a known user stays known.
 const KNOWN: [&str; 2] =
     ["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
-/// Of each request that waits for a review. It counts as received and as sent.
+/// Size of each head of a request that waits for a review. It counts as received and as sent.
 const HEAD: usize = 110 << 10;
 /// Together more than the limit, and as many as the hub is asked about at a time of one user.
 const WAITING: usize = 25;
@@ -24,7 +24,7 @@ const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watc
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
 /// Of one user, who may have 128; each of `virtualclusters` counts twice.
 const WATCHES: usize = 60;
-/// Of each of these: less than an event of a large cluster, and more than the others.
+/// Window of each of these: less than an event of a large cluster, and more than the others.
 const WINDOW: u32 = 32 << 10;
 /// Bytes of an event of a large cluster, at least.
 const EVENT: usize = 120 << 10;

@@ -20,7 +20,7 @@ across_proxies!(
 );
 
 /// Asserts that neither a request nor an upgrade gets through; returns the Status' message, which
-/// both tell.
+/// is the same for both.
 async fn refused(testbed: &Testbed, code: u16, reason: &str) -> String {
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec");
     let answer = testbed.get(&target).await;

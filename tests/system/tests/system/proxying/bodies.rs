@@ -12,7 +12,7 @@ async fn answers_without_a_body_have_none(versions: Versions) {
     member.on("/304", |_| Reply::full(304, &[("etag", "\"1\"")], ""));
     let testbed = Testbed::with(&member).await;
     let mut connection = testbed.connect(versions.client).await;
-    // Twice, since a byte too many or too few shows in what follows on the connection.
+    // Twice, since a byte too many or too few shows in the next bytes on the connection.
     for _ in 0..2 {
         let answer = connection.call("HEAD", &proxied(CLUSTER, "/head"), &[], b"").await;
         assert_eq!((answer.status, answer.header("content-length"), answer.body.len()), (200, Some("12"), 0));

@@ -14,8 +14,8 @@ across_http!(
 );
 
 const LAST_CHUNK: &str = "0\r\n\r\n";
-/// Lines that say in two ways, or in none, where the body ends, and what stands between the head
-/// and a request that hides there.
+/// Lines that say in two ways, or in none, where the body ends, and the text between the head and a
+/// request that hides there.
 pub(crate) const AMBIGUOUS: &[(&str, &str, &str)] = &[
     ("chunks and length", "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", LAST_CHUNK),
     ("two lengths", "Content-Length: 0\r\nContent-Length: 4\r\n", ""),

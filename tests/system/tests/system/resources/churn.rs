@@ -23,7 +23,7 @@ const MARK: &str = "mark";
 /// The cluster whose appearance ends a run.
 const LAST: &str = "the-last";
 
-/// A watcher that believes what it is told.
+/// A watcher that trusts all events.
 struct Watcher {
     path: &'static str,
     objects: BTreeMap<String, String>,

@@ -18,7 +18,7 @@ async fn fixture(secrets: impl IntoIterator<Item = ClusterSecret>) -> Fixture {
     Fixture::with(secrets, |testbed| testbed.arg("--karmada-dialect=standalone")).await
 }
 
-/// As `karmadactl join` puts it.
+/// A credential as `karmadactl join` puts it.
 fn credential(name: &str, token: &str) -> Value {
     let data = json!({"token": base64(token)});
     json!({"metadata": {"namespace": "karmada-cluster", "name": name}, "type": "Opaque", "data": data})
@@ -29,7 +29,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// As `karmadactl join` creates it.
+/// A Cluster as `karmadactl join` creates it.
 fn joined(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"syncMode": "Push", "apiEndpoint": "https://new.example:6443", "id": "7",
         "region": "eu", "secretRef": {"namespace": "karmada-cluster", "name": name}}})

@@ -1,5 +1,5 @@
-//! `--ocm-integration`: where a cluster is, and whether it is there, is what its `ManagedCluster`
-//! says.
+//! `--ocm-integration`: a cluster's address, and whether it is there, come from its
+//! `ManagedCluster`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

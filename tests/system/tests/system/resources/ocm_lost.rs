@@ -1,4 +1,4 @@
-//! `--ocm-integration` and a hub that does not tell of its `ManagedCluster`s: no credential goes
+//! `--ocm-integration` and a hub that does not show its `ManagedCluster`s: no credential goes
 //! anywhere else for it.
 
 use base64::Engine as _;

@@ -156,7 +156,7 @@ async fn what_a_watch_has_seen_counts() {
         let target = format!("{CLUSTERS}?watch=true&resourceVersion={}", version(&testbed).await);
         open.push(connection.open_beside("GET", &target).await.expect("a head"));
     }
-    // The names alone, and what each watch counts for as a request.
+    // The names alone, and the amount that each watch counts as a request.
     let least = before + u64::try_from(WATCHES * (names.len() * 200 + 4096)).expect("small");
     let now = held().await;
     assert!(now >= least, "{now} of {least}");

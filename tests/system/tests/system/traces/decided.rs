@@ -67,7 +67,7 @@ async fn a_callers_trace_is_linked_where_the_rate_decides(http: Http) {
     assert!(parent.is_some_and(|parent| parent.contains(&root.trace)) && state.is_none(), "ours, not the caller's");
 }
 
-/// A hub that traces nothing passes on what its callers say.
+/// A hub that traces nothing passes on its callers' trace headers.
 #[tokio::test]
 async fn a_hub_that_does_not_trace_need_not_be_believed() {
     let fixture = Fixture::with(Http::H2, &["--tracing-parent=none"]).await;

@@ -127,7 +127,7 @@ async fn a_server_that_leaves_is_linked_to_anew_and_its_streams_go_on() {
     server.drain();
     assert_eq!(get(&testbed).await, 200);
     assert_eq!((server.count(), server.links().len()), (1, 1), "the member's connection is still good");
-    // The gateway may hear of it a moment later; until then a new cluster's connection goes over
+    // The gateway may learn of it a moment later; until then a new cluster's connection goes over
     // the old link, and is served.
     let mut others = 0;
     becomes(WAIT, "a link that is not leaving", async || {

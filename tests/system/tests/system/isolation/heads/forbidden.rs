@@ -11,8 +11,8 @@ fn cut(flags: u8, stream: u32, first: &[(&str, &str)]) -> Vec<u8> {
     frames
 }
 
-/// Asks for what this member answers beside a watch, which must go on; the status of the answer, if
-/// that was whole.
+/// Requests this member's `answer` beside a watch, which must go on; returns the status of the
+/// answer, if that was whole.
 async fn beside(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + Sync + 'static) -> Option<u16> {
     let member = FrameMember::start(move |_, frames| {
         let answer = answer.clone();
