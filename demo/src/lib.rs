@@ -2,9 +2,9 @@
 //!
 //! [`member`] is a small API server that looks enough like Kubernetes for kubectl to list,
 //! describe, watch and follow logs, without a cluster, a container engine or a network behind it.
-//! [`installation`] starts some of them with a gateway in front, which [`manifests`] tells about
-//! them, and an [`agent`] for the one that the gateway cannot dial; [`steps`] shows what works
-//! through it with [`client`], also a [`workload`] that leaves a cluster that is lost, [`report`]
+//! [`installation`] starts some of them with a gateway in front, which reads about them in
+//! [`manifests`], and an [`agent`] for the one that the gateway cannot dial; [`steps`] shows what
+//! works through it with [`client`], also a [`workload`] that leaves a lost cluster, [`report`]
 //! puts that into words, and [`kubeconfig`] lets the user go on with kubectl.
 
 pub mod agent;

@@ -44,7 +44,7 @@ pub fn lay(side: &HubSide, directory: &Path) -> Result<Accounts> {
     side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     server.create_namespace(NAMESPACE)?;
     let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
-    // Who accepts for others may do so only where the chart knows for whom.
+    // The chart lets the controllers approve requests of users only where its values name them.
     let values = format!("{VALUES},controllers.ocmRegistration.autoApproveUsers={{{}}}", user());
     let objects = helm.template("bench", NAMESPACE, &[values])?;
     let is_policy =

@@ -104,7 +104,7 @@ struct Delivery {
     members: Rc<Members>,
     gateway: Route,
     size: Size,
-    /// What the controllers take while there is no cluster to deliver to, in bytes, beside the
+    /// Memory of the controllers while there is no cluster to deliver to, in bytes, without the
     /// works that they keep.
     idle: f64,
     /// Makes each change another one.

@@ -100,7 +100,7 @@ async fn write_until(writer: &mut WriteHalf<TlsStream<TcpStream>>, deadline: Ins
     Ok(written)
 }
 
-/// Reads until the end, or until as much as `total` tells.
+/// Reads until the end, or until as many bytes as `total` gives.
 async fn read_all(mut reader: ReadHalf<TlsStream<TcpStream>>, mut total: oneshot::Receiver<usize>) -> Result<usize> {
     let mut buffer = vec![0; CHUNK];
     let (mut read, mut expected) = (0, None);

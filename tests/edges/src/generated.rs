@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(some(0).len(), 50);
     }
 
-    /// Nobody would see what another run does not look at.
+    /// With one seed for all runs, no run would find more than the others.
     #[test]
     fn each_run_has_a_seed_of_its_own() {
         if std::env::var(SEED).is_err() {

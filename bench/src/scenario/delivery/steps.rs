@@ -128,7 +128,8 @@ impl Delivery {
         let (before, used, resident, begin) = (self.said()?, self.used()?, self.resident()?, Instant::now());
         let text = self.another();
         self.runtime.block_on(objects::edit_template(&self.hub, &text))?;
-        // It is quiet before it begins, too, and what was applied is still told.
+        // It is quiet before the change begins, too, and reports of applied objects are still
+        // written.
         self.runtime.block_on(self.wait_everywhere(&text))?;
         let done = self.quiet()?;
         self.wait_applied()?;

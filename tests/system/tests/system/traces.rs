@@ -62,7 +62,7 @@ impl Fixture {
         Self { collector, hub, member, testbed }
     }
 
-    /// The hub's aggregator's answer for `user` with `headers`.
+    /// The answer to the hub's aggregator, which brings jane, with `headers`.
     async fn through_the_hub(&self, http: Http, headers: &[(&str, &str)]) -> Answer {
         let mut connection = self.testbed.aggregator(&self.hub, http).await.with("x-remote-user", "jane");
         connection.call("GET", &proxied(CLUSTER, PATH), headers, b"").await

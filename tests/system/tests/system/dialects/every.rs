@@ -299,7 +299,7 @@ async fn a_member_that_never_answers_is_missing_and_counted() {
     assert!(text.contains("cluster_gateway_requests_in_flight{cluster=\"berlin\"} 0"), "{text}");
 }
 
-/// In the cluster's metrics too, and by its own method and code.
+/// In the cluster's metrics too, with the code of its own refusal.
 #[tokio::test]
 async fn a_member_at_its_limit_is_missing_and_counted() {
     let fleet = Fleet::flagged(&["berlin"], &["--max-requests-per-cluster=1"]).await;

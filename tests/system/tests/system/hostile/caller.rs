@@ -42,7 +42,7 @@ async fn assert_shared(wire: &mut Wire, fixture: &Fixture, victim: &Victim, row:
     assert_eq!(recorded.connection, victim.connection, "the attacker has a connection of its own");
 }
 
-/// The member's whole answer at one of the [`Places`](kit::frames::Places).
+/// Whether this is the member's whole answer at one of the [`Places`](kit::frames::Places).
 fn is_the_members(status: u16, text: &str) -> bool {
     let is_large = || text.len() == LARGE && text.bytes().all(|byte| byte == b'l');
     status == 200 && (matches!(text, "of the member" | "late") || is_large())

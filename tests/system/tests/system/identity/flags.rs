@@ -4,7 +4,7 @@ use system_tests::prelude::*;
 
 use super::target;
 
-/// The certificate's name of the proxy in these tests.
+/// Name of the proxy in these tests.
 const NAME: &str = "my-proxy";
 
 /// A gateway without a hub behind a proxy that names its callers by `X-User` and `X-Groups`.

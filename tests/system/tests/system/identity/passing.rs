@@ -5,7 +5,7 @@ use system_tests::prelude::*;
 use super::{Fixture, PATH, acted_as, lines, target};
 
 const GATE: &str = "--feature-gates=ClientIdentityPenetration=true";
-/// Of a user who is a member of very many.
+/// Groups of a user who is in very many.
 const GROUPS: usize = 600;
 
 across_versions!(callers_cross_with_all_they_are, crowded_users_cross_whole);

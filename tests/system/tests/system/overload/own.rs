@@ -22,7 +22,7 @@ const LEAST: usize = 16;
 const CALM: u32 = 11;
 const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
-/// Of one user, who may have 128; each of `virtualclusters` counts twice.
+/// Watches of one user, which may have 128; each of `virtualclusters` counts twice.
 const WATCHES: usize = 60;
 /// Window of each of these: less than an event of a large cluster, and more than the others.
 const WINDOW: u32 = 32 << 10;
