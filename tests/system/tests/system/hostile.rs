@@ -1,6 +1,7 @@
 //! Connections are shared by strangers. Whatever one of them, a member, or the hub does to what it
 //! shares with a victim: the victim's watch sees the next event and its log misses no byte, both on
-//! the streams that were open before; and the attacker gets the reason, or loses its own streams.
+//! the streams that were open before; and the attacker gets the reason, or loses its own stream or
+//! connection.
 
 mod caller;
 mod member;
