@@ -26,7 +26,7 @@ const CLUSTER: &str = "edge";
 /// Bytes of an echo: a few keystrokes' worth.
 const WORD: u64 = 64;
 const MEBIBYTE: u64 = 1 << 20;
-/// Echoes in a round.
+/// Echoes and dials in a round.
 const ECHOES: u64 = 400;
 const DIALS: u64 = 100;
 const MEBIBYTES: u64 = 16;

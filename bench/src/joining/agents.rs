@@ -22,7 +22,7 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 /// Pause between two looks at the requests.
 const PAUSE: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_mins(5);
-/// Of a cluster that joins: its Lease is not renewed afterwards.
+/// Lease of a cluster that joins: it is not renewed afterwards.
 const LEASE_SECONDS: u32 = 3600;
 
 /// The hub that agents call, and its callers.

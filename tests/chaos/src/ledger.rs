@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::told::Conclusion;
 
-/// One object that a caller created.
+/// One object that a caller tried to create.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Unique in a run; the object carries it as an annotation.

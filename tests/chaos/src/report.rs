@@ -209,7 +209,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// The verdict on a run that did all that is counted, but for the changes of `change`.
+    /// The verdict on a run that did all that is counted, except what `change` takes away.
     fn told(change: impl FnOnce(&Counts)) -> String {
         let report = Report::new(1);
         let c = &report.counts;

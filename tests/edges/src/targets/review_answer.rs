@@ -1,5 +1,5 @@
-//! Any answer of a hub to a review: only a plain yes lets a caller in, and callers read nothing of
-//! any other answer.
+//! Any answer of a hub to a review: only a plain yes lets a caller in, and callers read at most the
+//! code and the reason of any other answer.
 //!
 //! Input: the code in the first line, then the body.
 
