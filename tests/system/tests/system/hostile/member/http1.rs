@@ -46,8 +46,8 @@ const ROWS: &[(&str, &str, &[Expected])] = &[
     ("another protocol's words", "\r\n220 mail.example ESMTP evil-words\r\n", REFUSED),
 ];
 
-/// A text that comes so many times behind `HTTP/1.1 200 OK\r
-/// `, or in its place. The member does not end it.
+/// A text that comes so many times behind `HTTP/1.1 200 OK\r\n`, or in its place. The member does
+/// not end it.
 const ENDLESS: &[(&str, &str, &str, usize, &[Expected])] = &[
     ("lines without an end", "HTTP/1.1 200 OK\r\n", "X-Endless: evil-words\r\n", 200_000, REFUSED),
     ("a line without an end", "HTTP/1.1 200 OK\r\nX-Endless: ", "evil-words", 500_000, REFUSED),
