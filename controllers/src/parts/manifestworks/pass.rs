@@ -30,6 +30,7 @@ use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
 use super::removal::Staying;
 use super::sights::Scope;
+use super::statuses::has_outcome;
 use super::target::{Slot, Target};
 use super::telling::Asking;
 use super::unlisted::{Identities, is_to_be_listed};
@@ -263,7 +264,7 @@ impl Pass<'_> {
                 is_to_be_listed && !told.is_complete && !listed.contains(&identity)
             };
             let is_due = self.is_whole || memory.owed.contains(&identity) || is_unlisted();
-            if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some()) {
+            if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some_and(has_outcome)) {
                 continue;
             }
             let before = memory.objects.get(&identity);

@@ -14,6 +14,7 @@ use super::done::Done;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::pass::Pass;
+use super::statuses::has_outcome;
 use crate::parts::watched::number;
 
 // === impl Pass ===
@@ -22,9 +23,10 @@ impl Pass<'_> {
     /// Reads the objects that the work's status lists: nobody applies what its spec wants by now.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
-        // As in upstream: before the work was applied, there is nothing to report. Nor is there if
-        // the status of its manifests is missing, because the hub did not accept one of that size.
-        if condition::find(&before.conditions, kind::APPLIED).is_none() || before.resource_status.manifests.is_empty() {
+        // As upstream: before it was applied, there is nothing to report. Nor where the status of
+        // its manifests is missing, because the hub takes no status as large.
+        let is_missing = !before.resource_status.manifests.iter().any(has_outcome);
+        if condition::find(&before.conditions, kind::APPLIED).is_none() || is_missing {
             self.make_room(memory, &[]);
             self.see(&Done { manifests: &[], outcomes: Vec::new() }, memory, None, &[]);
             (memory.settled, memory.owed, memory.removal) = (Some(self.work.generation), HashSet::new(), None);

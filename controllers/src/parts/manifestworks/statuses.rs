@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delivery::condition::{self, Condition, Status};
-use delivery::work::{ManifestWorkStatus, is_complete, kind};
+use delivery::work::{ManifestCondition, ManifestWorkStatus, is_complete, kind};
 use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -17,6 +17,11 @@ use super::{Part, telling};
 use crate::metrics::WorkState;
 use crate::parts::hub::found;
 use crate::raw::RawObject;
+
+/// Bytes of a status that is too large otherwise, in which it tells which objects are complete.
+const MOST_COMPLETE: usize = 256 * 1024;
+/// How `Applied` ends then.
+const LEFT_OUT: &str = "is larger than the hub takes, and left out: split the work";
 
 // === impl Part ===
 
@@ -88,13 +93,15 @@ impl Part {
         memory: &mut Memory,
         status: ManifestWorkStatus,
     ) -> Result<(), Failure> {
-        let status = fitting(status, memory, work.generation);
-        match self.write_whole(work, memory, &status).await {
-            Err(failure) if failure.is_too_large() && !status.resource_status.manifests.is_empty() => {
-                memory.too_large = Some((work.generation, json_bytes(&status)));
-                self.write_whole(work, memory, &without_manifests(status)).await
+        let mut status = fitting(status, memory, work.generation);
+        loop {
+            match self.write_whole(work, memory, &status).await {
+                Err(failure) if failure.is_too_large() && !status.resource_status.manifests.is_empty() => {
+                    memory.too_large = Some((work.generation, json_bytes(&status)));
+                    status = fitting(status, memory, work.generation);
+                }
+                written => return written,
             }
-            written => written,
         }
     }
 
@@ -147,16 +154,29 @@ impl Part {
 /// The status in a form that the hub accepts: a status as large as one that it refused is not
 /// tried.
 fn fitting(status: ManifestWorkStatus, memory: &Memory, generation: i64) -> ManifestWorkStatus {
-    let is_too_large = memory.too_large.is_some_and(|(at, bytes)| at == generation && json_bytes(&status) >= bytes);
-    if is_too_large { without_manifests(status) } else { status }
+    let too_large = memory.too_large.filter(|(at, _)| *at == generation);
+    let is_too_large = |status: &ManifestWorkStatus| too_large.is_some_and(|(_, bytes)| json_bytes(status) >= bytes);
+    if !is_too_large(&status) {
+        return status;
+    }
+    let status = cut(status, MOST_COMPLETE);
+    if is_too_large(&status) { cut(status, 0) } else { status }
 }
 
-/// The status of the work alone, with the reason why its manifests are missing.
-fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
-    let count = std::mem::take(&mut status.resource_status.manifests).len();
-    if let Some(applied) = status.conditions.iter_mut().find(|one| one.kind == kind::APPLIED && count > 0) {
-        let why =
-            format!("the status of its {count} manifests is larger than the hub takes, and left out: split the work");
+/// What is told of the work alone, and in so many bytes which of its objects are complete: they
+/// would be made again. And why the rest is missing.
+fn cut(mut status: ManifestWorkStatus, mut room: usize) -> ManifestWorkStatus {
+    let manifests = std::mem::take(&mut status.resource_status.manifests);
+    let count = manifests.len();
+    let fits = |one: &ManifestCondition| {
+        let rest = room.checked_sub(json_bytes(one));
+        room = rest.unwrap_or(room);
+        rest.is_some()
+    };
+    status.resource_status.manifests = manifests.into_iter().filter_map(complete_alone).take_while(fits).collect();
+    let applied = status.conditions.iter_mut().find(|one| one.kind == kind::APPLIED && count > 0);
+    if let Some(applied) = applied.filter(|one| !one.message.ends_with(LEFT_OUT)) {
+        let why = format!("the status of its {count} manifests {LEFT_OUT}");
         let most = condition::MESSAGE.saturating_sub(why.len() + 2);
         applied.message.truncate(applied.message.floor_char_boundary(most));
         applied.message = format!("{}; {why}", applied.message);
@@ -164,8 +184,20 @@ fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
     status
 }
 
-/// Number of complete parts. A complete object may be gone, by its own TTL, before that is
-/// reported.
+/// That an object is complete, if it is.
+fn complete_alone(manifest: ManifestCondition) -> Option<ManifestCondition> {
+    let ManifestCondition { resource_meta, conditions, .. } = manifest;
+    let complete = conditions.into_iter().find(|one| one.kind == kind::COMPLETE && one.status == Status::True)?;
+    let complete = Condition { message: String::new(), ..complete };
+    Some(ManifestCondition { resource_meta, conditions: vec![complete], ..ManifestCondition::default() })
+}
+
+/// Whether a status tells of the object what became of it, and not only that it is complete.
+pub fn has_outcome(manifest: &ManifestCondition) -> bool {
+    condition::find(&manifest.conditions, kind::APPLIED).is_some()
+}
+
+/// How much of it is complete. An object may be gone, by its own time, before that is told.
 fn completed(status: &ManifestWorkStatus) -> usize {
     let manifests = &status.resource_status.manifests;
     let objects = manifests.iter().filter(|one| is_complete(&one.conditions)).count();

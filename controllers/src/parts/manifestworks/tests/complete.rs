@@ -141,7 +141,47 @@ async fn what_is_complete_is_told_at_once_where_nothing_can_wait() {
     assert_eq!(said(&hub.told()["status"], "Complete"), "True/ConditionRulesAggregated");
 }
 
-/// On the hub, another part deletes it when its time is over.
+/// Otherwise the pass after its own time would run it again.
+#[tokio::test(start_paused = true)]
+async fn of_a_status_that_is_too_large_what_is_complete_stays() {
+    let (hub, part, mut writer) = applied(&[job("a"), job("b"), map("1")]).await;
+    let bytes = hub.told()["status"].to_string().len();
+    hub.takes(bytes);
+    finish(&hub, A);
+    look_again(&part).await;
+    go_over(&part, &mut writer, &hub).await;
+    let status = hub.told()["status"].clone();
+    let applied = status["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Applied").unwrap();
+    assert!(applied["message"].to_string().contains("the status of its 3 manifests is larger than"), "{applied}");
+    let manifests = status["resourceStatus"]["manifests"].as_array().unwrap();
+    assert_eq!(manifests.len(), 1, "{status}");
+    let (meta, conditions) = (&manifests[0]["resourceMeta"], manifests[0]["conditions"].as_array().unwrap());
+    assert_eq!((&meta["name"], conditions.len()), (&json!("a"), 1), "{status}");
+    assert_eq!(said(&manifests[0], "Complete"), "True/ConditionRuleEvaluated");
+    // Its time is over, nobody here knows of it, and the work says something else of all.
+    hub.remove(A);
+    hub.put(B, &json!({"spec": {"ttlSecondsAfterFinished": 7}}));
+    hub.edit(|work| work["metadata"]["generation"] = 2.into());
+    part.leave(&("c1".to_owned(), "w".to_owned()));
+    go_over(&part, &mut writer, &hub).await;
+    assert!(hub.object(A).is_null(), "it is run again");
+    assert_eq!(hub.object(B)["spec"]["ttlSecondsAfterFinished"], 0, "what is not complete is repaired");
+    assert_eq!(said(&hub.told()["status"], "Applied"), "True/AppliedManifestWorkComplete");
+    // At rest, nothing is written.
+    let told = hub.writes().len();
+    look_again(&part).await;
+    go_over(&part, &mut writer, &hub).await;
+    assert_eq!(hub.writes().len(), told);
+    // Where there is no room for that either, it goes last.
+    let mut bare = hub.told()["status"].clone();
+    bare["resourceStatus"]["manifests"] = json!([]);
+    hub.takes(bare.to_string().len() + 50);
+    hub.edit(|work| work["metadata"]["generation"] = 3.into());
+    go_over(&part, &mut writer, &hub).await;
+    assert_eq!(hub.told()["status"]["resourceStatus"]["manifests"], json!([]), "{:?}", hub.told()["status"]);
+}
+
+/// Who deletes it when its time is over is on the hub.
 #[tokio::test(start_paused = true)]
 async fn a_complete_work_is_read_on_and_not_applied() {
     let (hub, part, mut writer) = applied(&[job("a"), map("1")]).await;

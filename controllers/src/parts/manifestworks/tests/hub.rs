@@ -38,7 +38,9 @@ struct State {
     is_ended: bool,
     /// It does not answer requests for the work alone.
     is_unread: bool,
-    /// Method and path of each write.
+    /// Bytes of a status, beyond which it is refused.
+    largest: usize,
+    /// Method and path of each.
     writes: Vec<String>,
     /// Number of requests for the work alone.
     reads: usize,
@@ -71,6 +73,11 @@ impl Hub {
     /// Sets whether it answers requests for the work alone.
     pub fn tells_work(&self, is_told: bool) {
         self.0.lock().is_unread = !is_told;
+    }
+
+    /// It takes no status of more bytes.
+    pub fn takes(&self, largest: usize) {
+        self.0.lock().largest = largest;
     }
 
     /// Its work, as it is now.
@@ -133,6 +140,7 @@ impl Default for State {
             is_allowed: true,
             is_ended: false,
             is_unread: false,
+            largest: usize::MAX,
             writes,
             reads: 0,
         }
@@ -178,6 +186,12 @@ impl State {
 
     /// Writes to the hub: its work, or an object that nothing reads.
     fn write(&mut self, path: &str, change: &Value) -> (u16, Value) {
+        if change["status"].to_string().len() > self.largest {
+            return (
+                413,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 413, "message": "no"}),
+            );
+        }
         if path.contains("/manifestworks/w") {
             merge(&mut self.work, change);
             self.work["metadata"]["resourceVersion"] = self.next();
