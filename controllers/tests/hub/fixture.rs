@@ -176,7 +176,17 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
-/// The condition of this type; null if there is none.
+/// Waits until the programs of the product have logged a line that has all of these.
+pub fn wait_logged(testbed: &Testbed, parts: &[&str]) -> Result<()> {
+    wait::until(&format!("a line with {parts:?}"), SOON, || {
+        let log = testbed.log()?;
+        let is_so = log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        ensure!(is_so, "the log has none");
+        Ok(())
+    })
+}
+
+/// The condition of this type; null: there is none.
 pub fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
     let all = status["conditions"].as_array().into_iter().flatten();
     all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)

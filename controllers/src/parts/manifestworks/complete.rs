@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use super::MOST_MANIFESTS;
-use super::member::{At, MemberError};
+use super::member::{At, MemberError, OWN};
 use super::object::{GRANTED, Outcome, Remembered, Setting, judged};
 
 /// The objects in a status. Clients that may write statuses may have written anything.
@@ -59,7 +59,10 @@ pub async fn read(setting: Setting<'_>, manifest: &Manifest, before: Remembered)
             return Ok(outcome(Availability::Available, Some(object), is_owned, calm));
         }
         Ok(Err(why)) => (why, GRANTED),
-        Err(error) => judged(setting.target, error, before.failures).await?,
+        Err(error) => {
+            let judged = judged(setting.target, error, before.failures).await?;
+            (judged.why, judged.again)
+        }
     };
     let again = Some(Instant::now() + again);
     let remembered = Remembered { failures: before.failures.saturating_add(1), again, ..before };
@@ -81,5 +84,5 @@ async fn look(setting: Setting<'_>, manifest: &Manifest) -> Result<Result<Option
 /// The outcome of an object that counts as applied, as its status says.
 fn outcome(availability: Availability, observed: Option<Json>, is_owned: bool, remembered: Remembered) -> Outcome {
     let (result, contested_by, note, is_conflict) = (Ok(()), None, None, false);
-    Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
+    Outcome { result, hop: OWN, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
 }

@@ -36,12 +36,13 @@ impl Part {
         let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
         let failures = memory.failures;
         memory.failures = failures.saturating_add(1);
+        let hop = failure.hop();
         if let Some(at_least) = failure.away() {
             let (after, is_news) = target.failed(at_least, &failure.to_string());
             if is_news {
-                tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
+                tracing::warn!(cluster, hop, ?after, "a cluster does not answer: {failure}");
             } else {
-                tracing::debug!(cluster, work = name, ?after, "{failure}");
+                tracing::debug!(cluster, work = name, hop, ?after, "{failure}");
             }
             if work.is_ending {
                 let _ = self.tell_waiting(work, memory).await;
@@ -58,9 +59,9 @@ impl Part {
         self.metrics.failed(NAME);
         let text = failure.to_string();
         if memory.said == text {
-            tracing::debug!(cluster, work = name, ?after, "{text}");
+            tracing::debug!(cluster, work = name, hop, ?after, "{text}");
         } else {
-            tracing::warn!(cluster, work = name, ?after, "{text}");
+            tracing::warn!(cluster, work = name, hop, ?after, "{text}");
         }
         memory.said = text;
         self.tell_failed(work, memory, &failure, failures).await;

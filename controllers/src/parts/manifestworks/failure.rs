@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::member::MemberError;
+use api::side::Side;
+
+use super::member::{MemberError, OWN};
 use crate::parts::hub::CallError;
 use crate::term::NotLeading;
 
@@ -95,6 +97,15 @@ impl Failure {
         match self {
             Self::Member(MemberError::Refused(_)) | Self::Unreadable(_) | Self::Defined => Some(self.to_string()),
             _ => None,
+        }
+    }
+
+    /// Where it failed, as the gateway's log names it.
+    pub fn hop(&self) -> &'static str {
+        match self {
+            Self::Member(error) => error.hop(),
+            Self::Hub(_) => Side::Hub.as_str(),
+            _ => OWN,
         }
     }
 

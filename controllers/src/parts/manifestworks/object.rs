@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use super::contest::{By, Contest, note};
-use super::member::{At, MemberError};
+use super::member::{At, MEMBER, MemberError, OWN};
 use super::target::Target;
 use crate::metrics::{Act, Delivery, Ended};
 
@@ -59,6 +59,8 @@ pub struct Remembered {
 #[derive(Debug)]
 pub struct Outcome {
     pub result: Result<(), Failed>,
+    /// Where that failed.
+    pub hop: &'static str,
     pub availability: Availability,
     pub observed: Option<Json>,
     pub is_owned: bool,
@@ -101,8 +103,10 @@ struct Look<'a> {
 
 /// How an attempt ended, except in success.
 enum Stop {
-    Reported(Failed, Option<Duration>),
-    /// Server-side apply would be refused again until something changes.
+    Reported(Failed),
+    /// The executor may not do it.
+    Denied(String),
+    /// By server-side apply, it would be the same again until something changes.
     Conflict(String),
     /// The object stays as it is for now.
     Later(Duration),
@@ -143,16 +147,19 @@ pub async fn settle(
                 let remembered = Remembered { again: Some(Instant::now() + wait), ..before };
                 return Ok(look.outcome(Ok(()), observed, remembered));
             }
-            Err(Stop::Reported(why, again)) => return Ok(look.outcome_failed(why, again, observed)),
+            Err(Stop::Reported(why)) => return Ok(look.outcome_failed(why, OWN, None, observed)),
+            Err(Stop::Denied(why)) => {
+                return Ok(look.outcome_failed(Failed::Other(why), MEMBER, Some(GRANTED), observed));
+            }
             Err(Stop::Conflict(why)) => {
-                let outcome = look.outcome_failed(Failed::Other(why), None, observed);
+                let outcome = look.outcome_failed(Failed::Other(why), MEMBER, None, observed);
                 return Ok(Outcome { is_conflict: true, ..outcome });
             }
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
     let why = Failed::Other("another client writes the object at the same time".to_owned());
-    Ok(look.outcome_failed(why, Some(AFTER_CONFLICT), None))
+    Ok(look.outcome_failed(why, MEMBER, Some(AFTER_CONFLICT), None))
 }
 
 fn faulty(fault: &Fault, before: Remembered) -> Outcome {
@@ -174,15 +181,24 @@ fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability
     let remembered = Remembered { failures: before.failures.saturating_add(1), again, ..before };
     let (is_owned, is_conflict) = (true, false);
     let (observed, contested_by, note) = (None, None, None);
-    Outcome { result: Err(why), availability, observed, is_owned, remembered, contested_by, note, is_conflict }
+    let result = Err(why);
+    Outcome { result, hop: OWN, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
+}
+
+/// What a member's refusal is of an object.
+pub struct Judged {
+    pub why: String,
+    hop: &'static str,
+    /// Until it is asked again.
+    pub again: Duration,
 }
 
 /// The reason of a member's refusal, and the wait before the next attempt.
 ///
 /// # Errors
 ///
-/// Fails if the answer says nothing about the object.
-pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Result<(String, Duration), MemberError> {
+/// It says nothing of the object.
+pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Result<Judged, MemberError> {
     match error {
         MemberError::Refused(_) => {}
         // One object may hang, for example in a webhook. This request shows whether the member
@@ -198,7 +214,7 @@ pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Resul
     } else {
         REFUSED.wait(failures).max(error.retry_after().min(LONGEST_OBJECT_REST))
     };
-    Ok((error.to_string(), again))
+    Ok(Judged { why: error.to_string(), hop: error.hop(), again })
 }
 
 // === impl Remembered ===
@@ -233,7 +249,7 @@ impl Look<'_> {
         if let Some(executor) = self.setting.executor {
             let verdict =
                 target.review(self.setting.work, executor, self.manifest, self.is_owned, &self.strategy).await?;
-            verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
+            verdict.map_err(Stop::Denied)?;
         }
         *found = target.member.get(at.get()).await?;
         self.is_read.store(true, Ordering::Relaxed);
@@ -242,7 +258,7 @@ impl Look<'_> {
             let verdict =
                 target.review_escalation(work, executor, self.manifest, self.object, found.as_ref(), strategy);
             let verdict = verdict.await?;
-            verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
+            verdict.map_err(Stop::Denied)?;
         }
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
         let (object, owner) = (self.object, self.setting.owner);
@@ -299,7 +315,7 @@ impl Look<'_> {
         let member = &self.setting.target.member;
         match action {
             Action::Nothing | Action::Read => Ok(None),
-            Action::Refused(refusal) => Err(Stop::Reported(Failed::from(&refusal), None)),
+            Action::Refused(refusal) => Err(Stop::Reported(Failed::from(&refusal))),
             Action::Create(object) => self.counted(Act::Create, member.create(at.get(), &object).await).map(Some),
             Action::Replace(object) => self.counted(Act::Update, member.replace(at.get(), &object).await).map(Some),
             Action::PatchOwners(change) => self.counted(Act::Patch, member.merge(at.get(), &change).await).map(Some),
@@ -334,18 +350,24 @@ impl Look<'_> {
 
     /// The outcome of a member's refusal.
     async fn judged(&self, error: MemberError, observed: Option<Json>) -> Result<Outcome, MemberError> {
-        let (why, again) = judged(self.setting.target, error, self.before.failures).await?;
-        Ok(self.outcome_failed(Failed::Other(why), Some(again), observed))
+        let Judged { why, hop, again } = judged(self.setting.target, error, self.before.failures).await?;
+        Ok(self.outcome_failed(Failed::Other(why), hop, Some(again), observed))
     }
 
-    fn outcome_failed(&self, why: Failed, again: Option<Duration>, observed: Option<Json>) -> Outcome {
+    fn outcome_failed(
+        &self,
+        why: Failed,
+        hop: &'static str,
+        again: Option<Duration>,
+        observed: Option<Json>,
+    ) -> Outcome {
         let availability = match (&observed, &why) {
             (Some(_), _) => Availability::Available,
             (None, _) if self.is_read.load(Ordering::Relaxed) => Availability::NotFound,
             (None, Failed::Other(why) | Failed::IgnoreFields(why)) => Availability::Unknown(why.clone()),
         };
         let one = failed(why, again, self.before, availability);
-        Outcome { observed, is_owned: self.is_owned, ..one }
+        Outcome { observed, hop, is_owned: self.is_owned, ..one }
     }
 
     fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, mut remembered: Remembered) -> Outcome {
@@ -360,7 +382,7 @@ impl Look<'_> {
             remembered.again = remembered.again.or(remembered.contest.ends(now));
         }
         let (is_owned, is_conflict) = (self.is_owned, false);
-        Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
+        Outcome { result, hop: OWN, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
     }
 }
 

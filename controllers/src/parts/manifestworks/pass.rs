@@ -74,6 +74,8 @@ struct Looked {
     remembered: Remembered,
     contested_by: Option<By>,
     is_conflict: bool,
+    /// Where what failed did.
+    hop: &'static str,
 }
 
 // === impl Pass ===
@@ -300,7 +302,8 @@ impl Pass<'_> {
             settle(setting, manifest, before, told.was_applied).await?
         };
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
-        let Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict } = outcome;
+        let Outcome { result, hop, availability, observed, is_owned, remembered, contested_by, note, is_conflict } =
+            outcome;
         let said = match observed {
             Some(object) => {
                 let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
@@ -309,12 +312,12 @@ impl Pass<'_> {
             None => None,
         };
         let kept = Kept { result, availability, is_owned, uid, version, said, note };
-        Ok(Looked { kept, remembered, contested_by, is_conflict })
+        Ok(Looked { kept, remembered, contested_by, is_conflict, hop })
     }
 
     fn keep(&self, manifest: &Manifest, looked: Looked, memory: &mut Memory, done: &mut Done<'_>) {
         let identity = manifest.identity();
-        let Looked { kept, mut remembered, contested_by, is_conflict } = looked;
+        let Looked { kept, mut remembered, contested_by, is_conflict, hop } = looked;
         if is_conflict {
             remembered.conflicted(self.work.generation, Instant::now());
         }
@@ -322,7 +325,7 @@ impl Pass<'_> {
             let number = number(why);
             if remembered.said != Some(number) {
                 let (cluster, work, object) = (self.work.cluster(), self.work.name(), words(&identity));
-                tracing::info!(cluster, work, object, "an object is not applied: {why}");
+                tracing::info!(cluster, work, object, hop, "an object is not applied: {why}");
             }
             remembered.said = Some(number);
         }

@@ -6,7 +6,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{GROUP, Place, cluster, clusters};
-use crate::fixture::{SOON, apply};
+use crate::fixture::{SOON, apply, wait_logged};
 
 pub fn golden(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-golden")?;
@@ -56,7 +56,9 @@ pub fn golden(testbed: &Testbed) -> Result<()> {
         "clusterCount": 3}]);
     ensure!(place.placement("mixed")?["status"]["decisionGroups"] == groups);
     told(&place, "mixed")?;
-    // A Placement for one of the two sets, without predicates.
+    let line = format!("namespace={:?} placement=\"mixed\" decision=\"mixed-decision-1\" clusters=3", place.name);
+    wait_logged(testbed, &["a decision was ", &line])?;
+    // One set alone, and none of them.
     place.place("north", &json!({"clusterSets": [north]}))?;
     place.wait_chosen("north", &["golden1", "golden2"])?;
     place.end(&["golden1", "golden2", "golden3", "golden4", "golden5"], &[north, south])

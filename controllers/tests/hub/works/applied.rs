@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{FINALIZER, Place, TOLD, condition, config_map, hash, said};
-use crate::fixture::{SOON, definition, print};
+use crate::fixture::{SOON, definition, print, wait_logged};
 
 /// Time from a change on a member until the hub reports it: two seconds, less the pause between two
 /// reads.
@@ -200,7 +200,14 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
         let told = place.wait_manifest("mixed", ordinal, "Applied", "False/AppliedManifestFailed")?;
         ensure!(told.contains(why), "{told}");
     }
-    // A kind that is defined later is applied within ten seconds, without an edit.
+    let logged = |object: &str, hop: &str, why: &str| {
+        let line = format!("cluster=\"{cluster}\" work=\"mixed\" object=\"{object}\" hop=\"{hop}\"");
+        wait_logged(testbed, &["an object is not applied: ", why, &line])
+    };
+    logged("services works-beside/refused", "member", "spec.ports")?;
+    logged("configmaps works-nowhere/homeless", "member", "not found")?;
+    logged("configmaps works-beside/good", "controllers", "duplicate")?;
+    // A definition that comes later counts within ten seconds, with no edit.
     let kind = definition("late.example", "Late", "v1", "Cluster");
     testbed.member.server.apply(&[kind])?;
     wait::until_true("the late one", TOLD, || Ok(!place.object("lates.late.example", "late")?.is_null()))?;

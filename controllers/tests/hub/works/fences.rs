@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{APPLIED, PLACE, Place, condition, config_map, hash};
-use crate::fixture::{SOON, apply, event};
+use crate::fixture::{SOON, apply, event, wait_logged};
 use crate::rights::rendered;
 
 /// Failed requests to an unreachable member, after which it rests for 16 s and more.
@@ -148,6 +148,7 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     place.work_in(other, "shut", &[config_map(cluster, "shut", &json!({"a": "b"}))], &json!({}))?;
     let told = place.wait_in(other, "shut", "Applied", "False/AppliedManifestWorkFailed")?;
     ensure!(told.contains("forbidden"), "{told}");
+    wait_logged(testbed, &["cluster=\"works-closed\" work=\"shut\" hop=\"caller\"", "is forbidden"])?;
     place.work("open", &[config_map(cluster, "open", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("open")?;
     place.delete(&format!("managedcluster {other}"))?;
@@ -160,6 +161,7 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     // After so many failures, the pause is long.
     wait::until_true("that it was asked", 3 * SOON, || Ok(away()? >= TRIES))?;
     ensure!(place.read("open")?["status"] == before, "{}", place.read("open")?["status"]);
+    wait_logged(testbed, &["a cluster does not answer: ", "cluster=\"works-open\" hop=\"member\""])?;
     place.register(cluster)?;
     // The cluster changes, as it does when it is healthy again.
     place.annotate(&format!("managedcluster {cluster} healthy=again"))?;

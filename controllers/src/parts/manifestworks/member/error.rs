@@ -8,6 +8,11 @@ use fleet::{Failure, Kind};
 
 use crate::term::NotLeading;
 
+/// The hop of what failed in this program, and was not sent.
+pub const OWN: &str = "controllers";
+/// The hop of what the member answered, and does not do: that of [`Side::Member`].
+pub const MEMBER: &str = "member";
+
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     /// No server that could judge the request has answered: it says nothing about the object.
@@ -64,7 +69,21 @@ impl MemberError {
         }
     }
 
-    /// The object, or its kind, does not exist.
+    /// Where it failed, as the gateway's log names it.
+    pub fn hop(&self) -> &'static str {
+        let (Self::Away(failure) | Self::Closed(failure) | Self::Late(failure) | Self::Refused(failure)) = self else {
+            return OWN;
+        };
+        match (failure.side, failure.kind) {
+            (Some(side), _) => side.as_str(),
+            // A member's own answers name no side.
+            (None, Kind::Answered(_)) => MEMBER,
+            (None, Kind::Own) => OWN,
+            (None, Kind::Plain(_) | Kind::Unanswered | Kind::Late) => "unknown",
+        }
+    }
+
+    /// There is no such object, or no such kind.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused(failure) if matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)))
     }
@@ -128,5 +147,11 @@ mod tests {
         ] {
             assert!(matches!(away, MemberError::Away(_)), "{away}");
         }
+        assert_eq!(status(403, "Forbidden", &ours).hop(), "caller");
+        assert_eq!(status(403, "Forbidden", &none).hop(), MEMBER);
+        assert_eq!(status(502, "BadGateway", &member).hop(), Side::Member.as_str());
+        let hop = |failure| MemberError::judged(&ClusterName::parse("c1").unwrap(), failure).hop();
+        assert_eq!(hop(Failure::own("too large")), OWN);
+        assert_eq!(hop(Failure::late(Duration::from_secs(1))), "unknown");
     }
 }
