@@ -1,12 +1,18 @@
 //! Without the right of a work's executor, nothing is done for it.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::{Place, config_map, strategy};
+use super::{Place, condition, config_map, said, strategy};
 use crate::fixture::SOON;
+
+/// Until what was refused is asked for again, and what follows.
+const GRANTED: Duration = Duration::from_secs(65);
 
 pub fn reviewed(testbed: &Testbed) -> Result<()> {
     let cluster = "works-executor";
@@ -58,16 +64,25 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    // With the right, both are created. Refused objects are retried within a minute, as the unit
-    // test `a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself` shows.
+    // With the right, a new work is applied at once, and what was refused within a minute by itself.
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     let (user, what) = (
         format!("system:serviceaccount:{cluster}:deployer"),
         json!({"verb": "create", "resource": "secrets", "namespace": cluster}),
     );
     wait::until_true("the right", SOON, || place.member().may_user(&user, &[], &what))?;
-    place.work("granted", &[secret, role("more", "secrets")], &executor)?;
+    let granted = Instant::now();
+    let mut other = secret;
+    other["metadata"]["name"] = "other".into();
+    place.work("granted", &[other, role("other", "secrets")], &executor)?;
     place.wait_applied("granted")?;
+    ensure!(!place.object("secret", "other")?.is_null() && !place.object("role", "other")?.is_null());
+    wait::until("what was refused to be applied", GRANTED.saturating_sub(granted.elapsed()), || {
+        let limited = place.read("limited")?;
+        let applied = condition(&limited["status"], "Applied");
+        ensure!(said(applied) == "True/AppliedManifestWorkComplete", "{applied}");
+        Ok(())
+    })?;
     ensure!(!place.object("secret", "s")?.is_null() && !place.object("role", "more")?.is_null());
     place.end(&["limited", "reading", "granted"])
 }
