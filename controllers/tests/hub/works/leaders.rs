@@ -56,12 +56,23 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let lead = || Ok(place.running.metric("cluster_gateway_controllers_leader", "")? >= 1.0);
     wait::until_true("the other to lead", TAKE_OVER, lead)?;
     let took = died.elapsed();
+    let waiting = || place.running.metric("cluster_gateway_delivery_queue_depth", "");
+    wait::until("works to wait for their turn", SOON, || {
+        let waiting = waiting()?;
+        ensure!(waiting >= 1.0, "{waiting} wait");
+        Ok(())
+    })?;
     wait::until("all to be applied", 2 * SOON, || {
         let statuses = statuses(&place)?;
         ensure!(statuses.values().filter(|(_, applied)| *applied).count() == WORKS_HERE, "{statuses:?}");
         Ok(())
     })?;
     let all = died.elapsed();
+    wait::until("nobody to wait", SOON, || {
+        let waiting = waiting()?;
+        ensure!(waiting < 0.5, "{waiting} wait");
+        Ok(())
+    })?;
     print(&format!("another led {took:.1?} after the kill, and the {WORKS_HERE} works were applied after {all:.1?}"));
     once_each(&place)?;
     let after = objects(&place)?;

@@ -5,17 +5,20 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
-use super::{Place, config_map, strategy};
+use super::{GROUP, Place, WORKS, config_map, strategy};
 use crate::fixture::{SOON, condition};
 use crate::part::Part;
-use crate::rights::used::{events, none_idle, right};
+use crate::rights::used::{events, none_idle};
 use crate::rights::{grant, is_refused_to, rendered, started_without};
 
 /// The controllers' own namespace: refusals are in a log that all tests share.
 const PLACE: &str = "audited-works";
 const PART: &str = "controllers.parts.manifestworks=true";
 const CLUSTER: &str = "works-entitled";
-/// Without this right, objects that are no longer wanted stay.
+/// Bytes of a work, and so many of these that a cluster's room of 16 MiB has no place for all.
+const HEAVY: usize = 480 * 1024;
+const HEAVY_WORKS: u32 = 40;
+/// Without it, what is no longer wanted stays.
 const DELETE: (&str, &str) = ("clustergateways/proxy", "delete");
 
 pub fn used(testbed: &Testbed) -> Result<()> {
@@ -28,10 +31,9 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     all_done(&place, 0)?;
     all_to_do(&place, 1)?;
     all_done(&place, 1)?;
+    read_one_by_one(&place)?;
     let objects = rendered(testbed, PLACE, PART)?;
-    // A single work is read only when the memory for works is full, which it is not here.
-    let beside = events().into_iter().chain([right("work.open-cluster-management.io", "manifestworks", "get")]);
-    none_idle(testbed, PLACE, &objects, mark, &beside.collect())?;
+    none_idle(testbed, PLACE, &objects, mark, &events())?;
     place.running.stop()?;
 
     let mut running = started_without(testbed, PLACE, &objects, DELETE)?;
@@ -46,8 +48,36 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.end(&["app", "new-0", "new-1", "new-2"])
 }
 
-/// Gives the part an object to create, one to update, one to apply, and one to remove; and a new
-/// work.
+/// More works than are kept in memory: the rest is read when its turn comes. They only look, so that
+/// the member has nothing to keep.
+fn read_one_by_one(place: &Place<'_>) -> Result<()> {
+    let work = |number: u32| {
+        let name = format!("heavy-{number}");
+        let spec = json!({
+            "workload": {"manifests": [config_map(CLUSTER, &name, &json!({"a": "x".repeat(HEAVY)}))]},
+            "manifestConfigs": [strategy(CLUSTER, "*", &json!({"type": "ReadOnly"}))]});
+        json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": CLUSTER, "labels": {"heavy": "yes"}}, "spec": spec})
+    };
+    let applied = || place.running.metric("cluster_gateway_delivery_objects", "state=\"applied\"");
+    let before = applied()?;
+    place.testbed.hub.server.create(&(0..HEAVY_WORKS).map(work).collect::<Vec<_>>())?;
+    wait::until("some to be read one by one", SOON, || {
+        let unkept = place.running.metric("cluster_gateway_delivery_unkept_works", "")?;
+        ensure!(unkept >= 1.0, "{unkept} are not kept");
+        Ok(())
+    })?;
+    wait::until("all to be looked at", 3 * SOON, || {
+        let told = applied()? - before;
+        ensure!(told > f64::from(HEAVY_WORKS) - 0.5, "{told} so far");
+        Ok(())
+    })?;
+    let heavy = format!("{WORKS} -n {CLUSTER} -l heavy=yes");
+    place.delete(&format!("{heavy} --wait=false"))?;
+    place.wait_end(&heavy)
+}
+
+/// Has an object made, one updated, one applied, and one removed; and a work begin.
 fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
     let map = |name: &str, value: &str| config_map(CLUSTER, name, &json!({"a": value}));
     let changes = format!("{number}");
