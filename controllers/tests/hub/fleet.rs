@@ -1,8 +1,7 @@
 //! Placement, sets of works, their delivery and the clusters' availability together, as the chart
 //! installs them: a fleet of three members without agents.
 //!
-//! The first two members are API servers only, and the first of them is killed. The third takes its
-//! place and runs pods.
+//! Pods run on each. The API server of the first is killed, and the third takes its place.
 
 mod loss;
 mod page;
@@ -16,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::MemberSecret;
+use hub_tests::member::Nodes;
 use hub_tests::testbed::Testbed;
 use hub_tests::turns;
 use hub_tests::wait;
@@ -47,7 +47,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// One fixture for all of it, because two more API servers take a while to start.
+/// One arrangement for all of it: two more members take a while.
 fn everything(testbed: &Testbed) -> Result<()> {
     let mut fleet = Fleet::start(testbed)?;
     page::quick_start(&fleet)?;
@@ -60,6 +60,7 @@ fn everything(testbed: &Testbed) -> Result<()> {
 struct Fleet<'t> {
     part: Part<'t>,
     servers: [ApiServer; 2],
+    _nodes: [Nodes; 2],
 }
 
 has_part!(Fleet);
@@ -74,9 +75,11 @@ impl<'t> Fleet<'t> {
             let identity = server.authority().issue(&Leaf::client("gateway").group("system:masters"));
             testbed.hub.register_member(name, &MemberSecret::with_certificate(server, &identity))?;
         }
+        let nodes = [testbed.start_nodes(&servers[0])?, testbed.start_nodes(&servers[1])?];
+        nodes.iter().zip(&servers).try_for_each(|(nodes, server)| nodes.wait_ready(server))?;
         let third = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
         testbed.hub.register_member(NAMES[2], &third)?;
-        Ok(Self { part, servers })
+        Ok(Self { part, servers, _nodes: nodes })
     }
 
     fn member(&self, name: &str) -> &ApiServer {
@@ -89,6 +92,17 @@ impl<'t> Fleet<'t> {
     /// An object of a member, in the namespace `default`; null if it does not exist.
     fn object(&self, member: &str, what: &str) -> Result<Value> {
         self.member(member).read(&format!("{what} -n default"))
+    }
+
+    /// Waits until so many pods of a Deployment run on a member, and no more are there.
+    fn wait_pods(&self, member: &str, deployment: &str, count: usize) -> Result<()> {
+        wait::until(&format!("{count} pods of {deployment} to run on {member}"), 2 * SOON, || {
+            let pods = self.object(member, &format!("pods -l app={deployment}"))?;
+            let all = pods["items"].as_array().context("no list")?;
+            let running = all.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
+            ensure!((running, all.len()) == (count, count), "{running} of {} run", all.len());
+            Ok(())
+        })
     }
 
     fn cluster(&self, name: &str) -> Result<Value> {

@@ -19,7 +19,9 @@ use http::StatusCode;
 use kit::pki::{Authority, Issued, Leaf, PemFiles};
 use serde_json::json;
 
-pub use self::manager::{start_autoscaler, start_controller_manager, start_scheduler};
+pub use self::manager::{
+    start_autoscaler, start_controller_manager, start_job_controller, start_kwok, start_scheduler,
+};
 use crate::http::Client;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;

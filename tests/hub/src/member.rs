@@ -4,47 +4,31 @@
 //! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in
 //! it is the container's log.
 
+mod nodes;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::control_plane::{ApiServer, Etcd, Launcher, start_controller_manager, start_scheduler};
+use self::nodes::LIMIT;
+pub use self::nodes::Nodes;
+use crate::control_plane::{ApiServer, Etcd, Launcher};
 use crate::ports;
 use crate::process::Process;
 use crate::tools::Tool;
-use crate::wait;
-
-const KWOK: &str = include_str!("member/kwok.yaml");
-const NODES: &str = include_str!("member/nodes.yaml");
 
 /// The ServiceAccount in the namespace `default` of the member whose token the gateway uses.
 pub const GATEWAY_USER: &str = "gateway";
-
-const CONTROLLERS: [&str; 10] = [
-    "namespace-controller",
-    "serviceaccount-controller",
-    "serviceaccount-token-controller",    // puts tokens into Secrets
-    "clusterrole-aggregation-controller", // fills the roles view, edit and admin
-    "node-lifecycle-controller",          // takes the taint off new nodes
-    "deployment-controller",
-    "replicaset-controller",
-    "endpointslice-controller",
-    "root-ca-certificate-publisher-controller", // pods mount what it publishes
-    "garbage-collector-controller",
-];
-
-/// Time for pods and nodes to come up; a second is usual.
-const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running member.
 #[derive(Debug)]
 pub struct Member {
     /// Its API server.
     pub server: ApiServer,
-    managers: Vec<Process>,
+    nodes: Option<Nodes>,
+    programs: Vec<Process>,
     kubelet: SocketAddr,
     containers: PathBuf,
     audit_log: PathBuf,
@@ -68,21 +52,16 @@ impl Member {
         let containers = launcher.file("containers");
         std::fs::create_dir_all(&containers)?;
         let kubelet = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-        Ok(Self { server, managers: Vec::new(), kubelet, containers, audit_log, launcher: launcher.clone() })
+        let (nodes, programs) = (None, Vec::new());
+        Ok(Self { server, nodes, programs, kubelet, containers, audit_log, launcher: launcher.clone() })
     }
 
     /// Waits until it is ready, starts its other programs, and waits until its nodes are ready.
     pub fn wait_ready(&mut self) -> Result<()> {
         self.server.wait_ready()?;
-        self.managers.push(self.start_kubelet()?);
-        self.managers.push(self.start_kwok()?);
-        self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
-        self.managers.push(start_scheduler(&self.launcher, &self.server)?);
-        self.server.create(&serde_saphyr::from_multiple::<Value>(NODES)?)?;
-        self.server.wait_for("nodes", "Ready", LIMIT).with_context(|| self.logs())?;
-        wait::until_true("the default ServiceAccount", LIMIT, || {
-            Ok(!self.server.read("serviceaccount default")?.is_null())
-        })
+        self.programs.push(self.start_kubelet()?);
+        let nodes = self.nodes.insert(Nodes::start(&self.launcher, &self.server, self.kubelet.port())?);
+        nodes.wait_ready(&self.server)
     }
 
     /// Runs a pod with one container named `main` and waits until it runs and its log contains
@@ -143,7 +122,8 @@ impl Member {
 
     /// Signals everything to end.
     pub fn release(&mut self) {
-        self.managers.iter_mut().for_each(Process::release);
+        self.programs.iter_mut().for_each(Process::release);
+        self.nodes.iter_mut().for_each(Nodes::release);
         self.server.release();
     }
 
@@ -155,28 +135,6 @@ impl Member {
             format!("--root={}", self.containers.display()),
         ];
         self.launcher.start("member-kubelet", Tool::Kubelet, args)
-    }
-
-    /// No `--node-name`: it would become a Hostname address, which the API server prefers over the
-    /// IP address.
-    fn start_kwok(&self) -> Result<Process> {
-        let config = self.launcher.file("kwok.yaml");
-        std::fs::write(&config, KWOK)?;
-        let args = [
-            format!("--kubeconfig={}", self.launcher.file("member-admin.kubeconfig").display()),
-            format!("--config={}", config.display()),
-            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
-            "--cidr=10.99.0.0/16".to_owned(),
-            "--node-ip=127.0.0.1".to_owned(),
-            format!("--node-port={}", self.kubelet.port()),
-            format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
-            "--node-lease-duration-seconds=40".to_owned(),
-        ];
-        self.launcher.start("member-kwok", Tool::Kwok, args)
-    }
-
-    fn logs(&self) -> String {
-        self.managers.iter().map(Process::log_tail).collect::<Vec<_>>().join("\n")
     }
 }
 

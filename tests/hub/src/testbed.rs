@@ -16,7 +16,7 @@ use crate::informer::Informer;
 use crate::karmada::Karmada;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
-use crate::member::{GATEWAY_USER, Member};
+use crate::member::{GATEWAY_USER, Member, Nodes};
 use crate::ports;
 use crate::product::{LOG, Product};
 use crate::scratch::Scratch;
@@ -184,6 +184,11 @@ impl Testbed {
     /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
         ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", &[])
+    }
+
+    /// Starts what has pods run on an API server that is ready.
+    pub fn start_nodes(&self, server: &ApiServer) -> Result<Nodes> {
+        Nodes::start(&self.launcher, server, ports::free()?)
     }
 
     /// Starts Karmada's aggregated API server for the hub, and does not wait for it.

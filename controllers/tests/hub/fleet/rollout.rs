@@ -14,7 +14,7 @@ use crate::fixture::{SOON, apply};
 
 /// The name of the Placement, and of the set whose objects are applied.
 const NAME: &str = "rolled";
-/// The set whose pods run only on the last member.
+/// Whose pods run on the last member, and not on the others, which take none.
 const PODS: &str = "pods";
 /// How long a cluster must have succeeded before the next.
 const SUCCESS: Duration = Duration::from_secs(5);
@@ -129,9 +129,10 @@ fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
     wait_rolled_out(fleet)
 }
 
-/// The first member has no controllers and runs no pod: after the deadline that is a failure.
+/// The first member takes no pods: after a while that is a failure.
 fn stopped(fleet: &Fleet<'_>) -> Result<()> {
     let [one, two, canary] = NAMES;
+    [one, two].iter().try_for_each(|name| cordon(fleet, name, true))?;
     let strategy = |most: u8| {
         json!({"type": "Progressive",
             "progressive": {"maxConcurrency": 1, "progressDeadline": "3s", "maxFailures": most}})
@@ -146,18 +147,21 @@ fn stopped(fleet: &Fleet<'_>) -> Result<()> {
     // With two failures allowed, the rollout continues, and succeeds where pods run.
     apply(fleet.testbed, &[template(2)])?;
     wait::until_true("the second to have it", SOON, || runs(two))?;
-    wait::until("the canary's pods", 2 * SOON, || {
-        let ready = fleet.object(canary, &format!("deployment {PODS}"))?["status"]["readyReplicas"].clone();
-        ensure!(ready == 1, "{ready}");
-        Ok(())
-    })?;
+    fleet.wait_pods(canary, PODS, 1)?;
     fleet.wait_work(PODS, canary, "Progressing", "False/ConditionRulesAggregated")?;
     fleet.wait_work(PODS, one, "Progressing", "True/ConditionRulesAggregated")?;
     fleet.delete(&format!("manifestworkreplicaset {PODS} -n default"))?;
     for name in NAMES {
         wait::until_true("the end of the pods", SOON, || Ok(!runs(name)?))?;
+        fleet.wait_pods(name, PODS, 0)?;
     }
-    Ok(())
+    [one, two].iter().try_for_each(|name| cordon(fleet, name, false))
+}
+
+/// Has no further pod come to a member's nodes.
+fn cordon(fleet: &Fleet<'_>, name: &str, is_closed: bool) -> Result<()> {
+    let patch = json!({"spec": {"unschedulable": is_closed}});
+    ["node-a", "node-b"].iter().try_for_each(|node| fleet.member(name).patch(&format!("node {node}"), &patch).map(drop))
 }
 
 /// A set whose works are progressing until their pods are ready.

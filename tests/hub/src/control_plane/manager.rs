@@ -1,5 +1,7 @@
 //! kube-controller-manager and kube-scheduler beside an API server.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::{ApiServer, Launcher};
@@ -17,6 +19,11 @@ pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, control
 pub fn start_autoscaler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
     let period = "--horizontal-pod-autoscaler-sync-period=1s";
     start(launcher, server, "autoscaler", &["horizontal-pod-autoscaler-controller"], &[period])
+}
+
+/// Starts the controller of Jobs for `server` alone.
+pub fn start_job_controller(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
+    start(launcher, server, "jobs", &["job-controller"], &[])
 }
 
 fn start(launcher: &Launcher, server: &ApiServer, name: &str, controllers: &[&str], more: &[&str]) -> Result<Process> {
@@ -39,6 +46,25 @@ fn start(launcher: &Launcher, server: &ApiServer, name: &str, controllers: &[&st
 /// Starts a kube-scheduler for `server`, without which pods stay Pending.
 pub fn start_scheduler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
     launcher.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
+}
+
+/// Starts a kwok for `server`, as its file `config` says. Its nodes say that their kubelet listens on
+/// this machine's port `kubelet`.
+///
+/// No `--node-name`: it would become a Hostname address, which the API server prefers over the IP
+/// address.
+pub fn start_kwok(launcher: &Launcher, server: &ApiServer, config: &Path, kubelet: u16) -> Result<Process> {
+    let args = [
+        format!("--kubeconfig={}", server.admin_kubeconfig.display()),
+        format!("--config={}", config.display()),
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
+        "--cidr=10.99.0.0/16".to_owned(),
+        "--node-ip=127.0.0.1".to_owned(),
+        format!("--node-port={kubelet}"),
+        format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
+        "--node-lease-duration-seconds=40".to_owned(),
+    ];
+    launcher.start(&format!("{}-kwok", server.name), Tool::Kwok, args)
 }
 
 fn common_flags(server: &ApiServer) -> Result<Vec<String>> {
