@@ -35,6 +35,7 @@ const NEW_S: Figure = Figure::new("new_s", "s of a new template", 1);
 const NEW_CPU: Figure = Figure::new("new_cpu_ms", "CPU ms per object applied", 3);
 const NEW_GATEWAY: Figure = Figure::new("new_gateway_cpu_ms", "of the gateway", 3);
 const NEW_WRITES: Figure = Figure::new("new_writes", "hub writes per work", 2);
+const OF_SETS: Figure = Figure::new("new_set_writes", "hub writes of the set itself", 0);
 const NEW_RESIDENT: Figure = Figure::new("new_rss", "RSS after / before", 3);
 const P50: Figure = Figure::new("p50_ms", "ms of a change, p50", 1);
 const P99: Figure = Figure::new("p99_ms", "p99", 1);
@@ -49,11 +50,13 @@ pub const ABOUT: About = About {
              on each watch every minute that nothing happened. `--clusters` and `--objects` say how many there are \
              (50 and 10, in ManifestWorks of ten ConfigMaps; each cluster has one more work of one). The controllers \
              are started anew, and are done when neither members nor hub have been asked for three seconds. Then \
-             nothing happens for twelve times `--seconds`. Then a ManifestWorkReplicaSet with ten objects for every \
+             nothing happens for twelve times `--seconds`, and with 1,000 clusters for at least six minutes: what \
+             cannot be watched is listed every four, and watches end after five. Then a ManifestWorkReplicaSet with ten objects for every \
              cluster gets another template, rollout All. Last, the single object of one cluster after the other is \
              changed on the hub, and timed until the member has it; then again, while one member hangs and another \
              is away every other second, whose works change each second too. Hub writes are counted by the hub: OCM's \
-             kinds and Events, without what the bench writes. CPU is that of the controllers unless it says \
+             kinds and Events, without what the bench writes; of a new template, those of the set itself (its \
+             status) are a figure of their own. CPU is that of the controllers unless it says \
              otherwise. KiB per object are beside the works that are kept \
              (`cluster_gateway_delivery_kept_bytes`), and beside what the controllers take while there is no cluster \
              to deliver to.",
@@ -71,6 +74,7 @@ pub const ABOUT: About = About {
         NEW_CPU,
         NEW_GATEWAY,
         NEW_WRITES,
+        OF_SETS,
         NEW_RESIDENT,
         P50,
         P99,
@@ -86,7 +90,7 @@ pub const ABOUT: About = About {
         Goal::value(RESIDENT.key, OURS).must(Bound::AtMost(350.0)),
         Goal::value(TRACKED.key, OURS).must(Bound::AtMost(1.0)),
         Goal::value(NEW_CPU.key, OURS).must(Bound::AtMost(1.0)),
-        Goal::value(NEW_WRITES.key, OURS).must(Bound::AtMost(2.05)),
+        Goal::value(NEW_WRITES.key, OURS).must(Bound::AtMost(2.0)),
         Goal::value(NEW_RESIDENT.key, OURS).must(Bound::AtMost(1.05)),
         Goal::value(ILL_P50.key, OURS).must(Bound::AtMost(1.1)),
         Goal::value(ILL_P99.key, OURS).must(Bound::AtMost(1.1)),
@@ -95,7 +99,11 @@ pub const ABOUT: About = About {
 };
 
 const PARTS: &str = "manifestworks,replica-sets";
-/// Namespace of the clusters' Secrets.
+/// So many clusters are measured over a time in which every watch ends and begins again, and every
+/// list is repeated.
+const FLEET: usize = 1_000;
+const WATCHES_END: Duration = Duration::from_mins(6);
+/// Of the Secrets of the clusters.
 const NAMESPACE: &str = "delivery";
 
 struct Delivery {
@@ -167,6 +175,12 @@ impl Delivery {
         self.wait_applied().map(drop)
     }
 
+    /// For how long nothing happens.
+    fn rest_time(&self, time: Duration) -> Duration {
+        let least = if self.size.clusters >= FLEET { WATCHES_END } else { Duration::ZERO };
+        if self.smoke { time } else { (12 * time).max(least) }
+    }
+
     fn trees(&self) -> [&Tree; 2] {
         [&self.controllers.tree, &self.gateway.tree]
     }
@@ -179,7 +193,7 @@ impl Load for Delivery {
             return Ok(Sample::new());
         }
         let mut sample = self.start_anew()?;
-        sample.extend(self.rest(if self.smoke { time } else { 12 * time })?);
+        sample.extend(self.rest(self.rest_time(time))?);
         sample.extend(self.new_template()?);
         sample.extend(self.ill(time)?);
         Ok(sample)

@@ -8,12 +8,13 @@ use hub_tests::wait;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Delivery, ILL_P50, ILL_P99, NEW_CPU, NEW_GATEWAY, NEW_RESIDENT, NEW_S, NEW_WRITES, P50, P99, RESIDENT, REST_CORES,
-    REST_GATEWAY, REST_REQUESTS, REST_WRITES, START_CPU, START_S, START_WRITES, TRACKED,
+    Delivery, ILL_P50, ILL_P99, NEW_CPU, NEW_GATEWAY, NEW_RESIDENT, NEW_S, NEW_WRITES, OF_SETS, P50, P99, RESIDENT,
+    REST_CORES, REST_GATEWAY, REST_REQUESTS, REST_WRITES, START_CPU, START_S, START_WRITES, TRACKED,
 };
 use crate::delivery::members::Counts;
+use crate::delivery::objects;
 use crate::delivery::server::{FINE, FLAPS, HANGS};
-use crate::delivery::{objects, writes};
+use crate::delivery::writes::{self, Writes};
 use crate::figure::Sample;
 use crate::latency::percentiles;
 use crate::size::Size;
@@ -39,7 +40,7 @@ const MIB: f64 = 1_048_576.0;
 #[derive(Clone, Copy, PartialEq)]
 struct Said {
     members: Counts,
-    writes: f64,
+    writes: Writes,
 }
 
 // === impl Delivery ===
@@ -91,7 +92,7 @@ impl Delivery {
     pub fn start_anew(&mut self) -> Result<Sample> {
         // The last change is reported a moment later.
         self.quiet()?;
-        let before = self.said()?.writes;
+        let before = self.said()?.writes.all;
         let begin = Instant::now();
         self.controllers.restart()?;
         let done = self.wait_applied()?;
@@ -99,7 +100,7 @@ impl Delivery {
         Ok([
             (START_S.key, done.duration_since(begin).as_secs_f64()),
             (START_CPU.key, cpu.as_secs_f64()),
-            (START_WRITES.key, self.said()?.writes - before),
+            (START_WRITES.key, self.said()?.writes.all - before),
         ]
         .into())
     }
@@ -113,7 +114,7 @@ impl Delivery {
         let cores = |index: usize| spent(&used, &after, index).as_secs_f64() / took.as_secs_f64();
         let resident = self.resident()?;
         Ok([
-            (REST_WRITES.key, (now.writes - before.writes) / minutes),
+            (REST_WRITES.key, (now.writes.all - before.writes.all) / minutes),
             (REST_REQUESTS.key, count(now.members.requests - before.members.requests) / minutes),
             (REST_CORES.key, cores(0)),
             (REST_GATEWAY.key, cores(1)),
@@ -136,12 +137,15 @@ impl Delivery {
         let (after, now) = (self.used()?, self.said()?);
         let applied = number(self.size.clusters * Size::OBJECTS);
         let each = |index: usize| spent(&used, &after, index).as_secs_f64() * 1e3 / applied;
+        let (all, of_sets) = (now.writes.all - before.writes.all, now.writes.of_sets - before.writes.of_sets);
+        // That of the template.
         let own = 1.0;
         Ok([
             (NEW_S.key, done.duration_since(begin).as_secs_f64()),
             (NEW_CPU.key, each(0)),
             (NEW_GATEWAY.key, each(1)),
-            (NEW_WRITES.key, (now.writes - before.writes - own) / number(self.size.clusters)),
+            (NEW_WRITES.key, (all - of_sets) / number(self.size.clusters)),
+            (OF_SETS.key, of_sets - own),
             (NEW_RESIDENT.key, self.resident()? / resident),
         ]
         .into())
