@@ -2,9 +2,9 @@
 //!
 //! `.a.b`, `."a.b"`, `.[]`, `.[0]`, `.["a"]`, `..`, `?`, `,`, `|`, `//`, brackets, `first`,
 //! `select(…)` with comparisons, `and`, `or`, `not`, `startswith`, `endswith`, `contains`, `has`,
-//! `type`, `length`, and `test` of a constant pattern. Whatever else jq has (functions of one's own,
-//! `reduce`, `repeat`, variables, arithmetic, slices) is refused: nothing of this language can run
-//! for ever, what it visits is bounded, and no value is made that is larger than a word.
+//! `type`, `length`, and `test` of a constant pattern. Whatever else jq has (functions of one's
+//! own, `reduce`, `repeat`, variables, arithmetic, slices) is refused: nothing of this language can
+//! run for ever, what it visits is bounded, and no value is made that is larger than a word.
 
 mod evaluation;
 mod parser;

@@ -64,7 +64,8 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    // With the right, a new work is applied at once, and what was refused within a minute by itself.
+    // With the right, a new work is applied at once, and what was refused by itself within a
+    // minute.
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     let (user, what) = (
         format!("system:serviceaccount:{cluster}:deployer"),

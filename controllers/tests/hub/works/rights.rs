@@ -48,8 +48,8 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.end(&["app", "new-0", "new-1", "new-2"])
 }
 
-/// More works than are kept in memory: the rest is read when its turn comes. They only look, so that
-/// the member has nothing to keep.
+/// More works than are kept in memory: the rest is read when its turn comes. They only look, so
+/// that the member has nothing to keep.
 fn read_one_by_one(place: &Place<'_>) -> Result<()> {
     let work = |number: u32| {
         let name = format!("heavy-{number}");

@@ -63,8 +63,8 @@ impl Walk {
         if rest.is_some() { Ok(()) } else { Err(JqError::TooMuch) }
     }
 
-    /// Puts what `expression` leads to behind what was `found`. What comes before a mistake is there
-    /// too.
+    /// Puts what `expression` leads to behind what was `found`. What comes before a mistake is
+    /// there too.
     fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>, found: &mut Vec<Item<'j>>) -> Done {
         self.charge(1)?;
         match expression {
@@ -165,8 +165,8 @@ impl Walk {
         }
     }
 
-    /// As jq: a text has its parts, a list has another if each element of that is in one of its own,
-    /// a map by its keys. None: they cannot be compared. Each pair is charged.
+    /// As jq: a text has its parts, a list has another if each element of that is in one of its
+    /// own, a map by its keys. None: they cannot be compared. Each pair is charged.
     fn contains(&mut self, all: &Json, part: &Json) -> Result<Option<bool>, JqError> {
         self.charge(1)?;
         match (all, part) {
@@ -253,8 +253,8 @@ impl Walk {
         }
     }
 
-    /// The steps to a place, of which each is charged: many places may be deep. Here keys are copied,
-    /// so their bytes are charged too.
+    /// The steps to a place, of which each is charged: many places may be deep. Here keys are
+    /// copied, so their bytes are charged too.
     fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {

@@ -48,8 +48,8 @@ pub fn start_scheduler(launcher: &Launcher, server: &ApiServer) -> Result<Proces
     launcher.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
 }
 
-/// Starts a kwok for `server`, as its file `config` says. Its nodes say that their kubelet listens on
-/// this machine's port `kubelet`.
+/// Starts a kwok for `server`, as its file `config` says. Its nodes say that their kubelet listens
+/// on this machine's port `kubelet`.
 ///
 /// No `--node-name`: it would become a Hostname address, which the API server prefers over the IP
 /// address.
