@@ -10,7 +10,6 @@
 
 mod configuration;
 mod file;
-mod front_proxy;
 mod impersonation;
 mod pattern;
 mod rule;
@@ -164,7 +163,7 @@ impl ActingAs {
             Self::Mapped(target) => target.apply(headers),
             Self::Caller(disclosure) => disclosure.apply(user, None, headers)?,
             Self::CallerWithin(disclosure, within) => disclosure.apply(user, Some(within), headers)?,
-            Self::FrontProxied => front_proxy::apply(user, headers)?,
+            Self::FrontProxied => impersonation::front_proxied(user, headers)?,
         }
         Ok(())
     }

@@ -2,6 +2,9 @@
 //! (`k8s.io/client-go/transport.impersonatingRoundTripper`,
 //! `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 //!
+//! Also writes the headers of a front proxy (`k8s.io/client-go/transport.SetAuthProxyHeaders`,
+//! which a hub's aggregator uses).
+//!
 //! An empty user name is never sent: without groups, a member would treat the request as the
 //! credential's own.
 
@@ -43,6 +46,10 @@ pub struct Within(pub Arc<Impersonable>);
 static USER: HeaderName = HeaderName::from_static("impersonate-user");
 static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
+static REMOTE_USER: HeaderName = HeaderName::from_static("x-remote-user");
+static REMOTE_GROUP: HeaderName = HeaderName::from_static("x-remote-group");
+static REMOTE_UID: HeaderName = HeaderName::from_static("x-remote-uid");
+const REMOTE_EXTRA: &str = "x-remote-extra-";
 /// The groups that an API server adds by itself for authenticated and anonymous users. Few
 /// credentials may impersonate these groups.
 const AUTHENTICATED: &str = "system:authenticated";
@@ -171,18 +178,36 @@ impl Within {
     }
 }
 
+/// Writes all attributes of `user` as a front proxy does. `headers` must have no identity yet.
+pub fn front_proxied(user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
+    headers.insert(REMOTE_USER.clone(), name(&user.name)?);
+    for group in user.groups.iter().filter(|group| !group.is_empty()) {
+        headers.append(REMOTE_GROUP.clone(), value(group)?);
+    }
+    if let Some(uid) = user.uid.as_deref().filter(|uid| !uid.is_empty()) {
+        headers.insert(REMOTE_UID.clone(), value(uid)?);
+    }
+    for (key, values) in &user.extra {
+        let header = HeaderName::try_from(format!("{REMOTE_EXTRA}{}", escaped(key))).map_err(|_| NotAHeader)?;
+        for text in values {
+            headers.append(header.clone(), value(text)?);
+        }
+    }
+    Ok(())
+}
+
 /// An extra attribute's key, escaped for a header name.
-pub(super) fn escaped(key: &str) -> impl Display {
+fn escaped(key: &str) -> impl Display {
     utf8_percent_encode(key, ESCAPED)
 }
 
-pub(super) fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
+fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.is_empty() { Err(NotAHeader) } else { value(text) }
 }
 
 /// As bytes, because names need not be ASCII. Fails with blanks at either end: these would be lost
 /// on the way (RFC 9110 §5.5), and so would the difference between two names.
-pub(super) fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
+fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
         return Err(NotAHeader);
     }

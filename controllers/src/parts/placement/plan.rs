@@ -1,7 +1,5 @@
 //! Computes the writes that a Placement needs, and leaves out what the hub has already.
 
-mod kept;
-
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -9,8 +7,8 @@ use parking_lot::RwLock;
 use placement::conditions::decided_generation;
 use placement::explain::of_unreadable;
 use placement::objects::GROUP;
-use placement::slices::{self, DecisionObject};
-use placement::{Input, Outcome, schedule};
+use placement::slices::{self, DecisionObject, GROUP_NAME_LABEL};
+use placement::{Group, Input, Outcome, schedule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -165,7 +163,7 @@ fn plan(world: &World, known: &ObservedPlacement, run: &Run<'_>, now: &str) -> P
     if let Some(groups) = &outcome.groups {
         let mut groups = groups.clone();
         if let Some(until) = world.holds(&known.key.0, input.now)
-            && kept::keep(&mut groups, world, known, |cluster| {
+            && keep(&mut groups, world, known, |cluster| {
                 // After a change of input the cluster may be back. The Placement runs again in any
                 // case.
                 known.inputs != run.inputs || world.has_left(known, cluster, input.now)
@@ -184,6 +182,36 @@ fn plan(world: &World, known: &ObservedPlacement, run: &Run<'_>, now: &str) -> P
         plan.status = differing(known, &report, now);
     }
     plan
+}
+
+/// During a removal hold, adds to `groups` the decided clusters that `has_left` by a removal: each
+/// to the first group with the name of its decision's group, or else to the last group. Adds no
+/// more than the Placement asks for, so that a smaller number takes effect at once. True if it
+/// added any.
+fn keep<'w>(
+    groups: &mut [Group<'w>],
+    world: &'w World,
+    known: &ObservedPlacement,
+    has_left: impl Fn(&str) -> bool,
+) -> bool {
+    let mut there: HashSet<&str> = groups.iter().flat_map(|group| &group.clusters).copied().collect();
+    let mut left = known.prepared.number_of_clusters.unwrap_or(usize::MAX);
+    let mut has_kept = false;
+    for decided in world.labelled(&known.key).filter_map(|name| held(world, known, name)) {
+        let name = decided.labels.get(GROUP_NAME_LABEL).map_or("", String::as_str);
+        let position = groups.iter().position(|group| group.name == name);
+        let Some(group) = groups.get_mut(position.unwrap_or(groups.len().saturating_sub(1))) else { continue };
+        for cluster in decided.clusters.iter().filter(|cluster| has_left(cluster)) {
+            if left > 0 && there.insert(cluster) {
+                (left, has_kept) = (left - 1, true);
+                group.clusters.push(cluster);
+            }
+        }
+    }
+    for group in groups {
+        group.clusters.sort_unstable();
+    }
+    has_kept
 }
 
 fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a Held> {

@@ -142,3 +142,38 @@ fn what_may_restrict_is_not_left_out() {
     assert_eq!(passed(&user("jane", &["system:unauthenticated"], &[])), ["jane", "system:unauthenticated"]);
     assert_eq!(passed(&user("system:anonymous", &["system:unauthenticated"], &[])), ["system:anonymous"]);
 }
+
+fn remote(user: &User) -> Result<Vec<String>, NotAHeader> {
+    let mut headers = HeaderMap::new();
+    front_proxied(user, &mut headers)?;
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Ok(headers.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect())
+}
+
+#[test]
+fn everything_is_written_as_the_aggregator_does() {
+    let user = User {
+        name: "jürgen".to_owned(),
+        uid: Some("7".to_owned()),
+        groups: vec!["devs".to_owned(), String::new(), "system:authenticated".to_owned()],
+        extra: [("example.org/a b".to_owned(), vec!["x".to_owned(), "y".to_owned()])].into(),
+    };
+    let expected = [
+        "x-remote-user: jürgen",
+        "x-remote-group: devs",
+        "x-remote-group: system:authenticated",
+        "x-remote-uid: 7",
+        "x-remote-extra-example.org%2fa%20b: x",
+        "x-remote-extra-example.org%2fa%20b: y",
+    ];
+    assert_eq!(remote(&user).unwrap(), expected);
+}
+
+#[test]
+fn what_would_arrive_as_somebody_else_is_not_sent() {
+    let named = |name: &str| User { name: name.to_owned(), ..User::default() };
+    let grouped = |group: &str| User { groups: vec![group.to_owned()], ..named("a") };
+    for user in [named(""), named(" a"), named("a\n"), grouped("b "), grouped("\0")] {
+        assert_eq!(remote(&user), Err(NotAHeader), "{user:?}");
+    }
+}
