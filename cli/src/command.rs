@@ -4,6 +4,8 @@ mod check;
 mod completion;
 mod dashboard;
 mod detach;
+#[cfg(test)]
+mod examples;
 mod exec_each;
 mod get;
 mod install;
