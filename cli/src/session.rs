@@ -43,7 +43,7 @@ pub struct Options {
     /// Namespace of the clusters' Secrets on the hub [default: read from the gateway's Deployment]
     #[arg(long, global = true, value_name = "NAMESPACE")]
     pub clusters_namespace: Option<String>,
-    /// Timeout per request
+    /// Timeout per request; in `list`, `get` and `check`, of all requests to one cluster
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
     pub request_timeout: Duration,
     /// Cancelled at Ctrl-C. A command that is still polled then starts nothing more, and ends soon.

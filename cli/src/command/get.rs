@@ -178,7 +178,7 @@ impl Get {
             }
         }
         match self.output {
-            Some(Format::Name) => output::print(&names(&objects))?,
+            Some(Format::Name) => output::print(&names(&objects, self.all_namespaces))?,
             Some(Format::Json | Format::Yaml) => {
                 let clusters = objects.iter();
                 let clusters = clusters.map(|(cluster, items)| json!({"cluster": cluster.as_str(), "items": items}));
@@ -216,7 +216,7 @@ impl Found {
                 let mut page: Value = serde_json::from_slice(body).map_err(unreadable)?;
                 let next = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
                 match page.get_mut("items").map(Value::take) {
-                    Some(Value::Array(items)) => all.extend(items),
+                    Some(Value::Array(items)) => all.extend(items.into_iter().map(|item| typed(item, &page))),
                     _ => all.push(page),
                 }
                 Ok(next)
@@ -248,15 +248,40 @@ fn is_unknown(failure: &Failure) -> bool {
     matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)) && !unregistered
 }
 
-/// `CLUSTER NAME`, one line for each object.
-fn names(objects: &BTreeMap<ClusterName, Vec<Value>>) -> String {
-    let mut text = String::new();
-    for (cluster, items) in objects {
-        for name in items.iter().filter_map(|item| item["metadata"]["name"].as_str()) {
-            text.extend([cluster.as_str(), " ", &text_table::tame(name), "\n"]);
+/// The object with its kind, which only `list` says of most of its objects.
+fn typed(mut object: Value, list: &Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        let kind = list["kind"].as_str().unwrap_or_default();
+        for (field, value) in
+            [("kind", kind.strip_suffix("List").unwrap_or(kind)), ("apiVersion", text(&list["apiVersion"]))]
+        {
+            fields.entry(field).or_insert_with(|| value.into());
         }
     }
-    text
+    object
+}
+
+/// `CLUSTER TYPE/NAME`, a line each, with the type as kubectl writes it. `namespaced`: and with the
+/// namespace before it, if there is one.
+fn names(objects: &BTreeMap<ClusterName, Vec<Value>>, namespaced: bool) -> String {
+    let mut lines = String::new();
+    for (cluster, items) in objects {
+        for item in items {
+            let metadata = &item["metadata"];
+            let namespace = Some(text(&metadata["namespace"])).filter(|found| namespaced && !found.is_empty());
+            let group = text(&item["apiVersion"]).split_once('/').map(|(group, _)| format!(".{group}"));
+            let kind = text(&item["kind"]).to_lowercase() + &group.unwrap_or_default();
+            let object = format!("{kind}/{}", text(&metadata["name"]));
+            let words = [Some(cluster.as_str()), namespace, Some(object.as_str())];
+            lines += &words.into_iter().flatten().map(text_table::tame).collect::<Vec<_>>().join(" ");
+            lines.push('\n');
+        }
+    }
+    lines
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// Reports failures, with their clusters. Returns the exit code of the process.
