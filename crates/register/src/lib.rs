@@ -5,6 +5,7 @@
 //! author is data. Every refusal names the field at fault and the way out, and none repeats a
 //! value: refusals become Events, which more people can read than Secrets.
 
+pub mod certificate;
 pub mod claims;
 pub mod cluster_api;
 pub mod cluster_profile;
