@@ -1,5 +1,6 @@
 //! `dashboard`: the page and its events, as a browser gets them.
 
+mod granted;
 mod http;
 
 use std::io::{self, Read as _};
@@ -28,6 +29,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "dashboard::what happens to a cluster is seen at once, and nothing else is sent", live),
         test(fixture, "dashboard::a cluster's page tells of its way, its traffic and its failures", one),
         test(fixture, "dashboard::who may see less is told what, and sees the rest", unprivileged),
+        test(fixture, "dashboard::with the rights that its page grants all is seen that it promises", granted::granted),
         test(fixture, "dashboard::a port that is taken, and a hub that is away, are told of", mistakes),
     ]
 }
