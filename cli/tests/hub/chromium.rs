@@ -132,8 +132,8 @@ impl Chromium {
         loop {
             match self.evaluate(&look) {
                 Ok(_) => return Ok(()),
-                // The previous page is gone, and with it the check.
-                Err(error) if format!("{error:#}").contains("context") => {}
+                // The page before it is gone, and with it whoever looked.
+                Err(error) if ["context", "navigated"].iter().any(|word| format!("{error:#}").contains(word)) => {}
                 Err(error) => return Err(error.context(expression.to_owned())),
             }
         }

@@ -3,6 +3,7 @@
 
 mod colours;
 mod keyed;
+mod linked;
 mod shown;
 
 use std::io::{Read as _, Write as _};
@@ -43,7 +44,9 @@ const CITIES: [(&str, &str, &str); 12] = [
 const DEAD: &str = "quito";
 /// The cluster behind the tunnel, without an agent.
 const LOST: &str = "osaka";
-/// The cluster whose credential expires soon.
+/// Behind the tunnel, with agents.
+const LINKED: &str = "seoul";
+/// Whose credential ends soon.
 const SOON: &str = "lyon";
 /// The cluster that rejects the credential.
 const REFUSED: &str = "munich";
@@ -59,7 +62,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 fn compared(testbed: &Testbed) -> Result<()> {
-    testbed.tunnelled()?;
+    let _agent = linked::start(testbed)?;
     register(testbed)?;
     let (_running, address) = start(&clusters(testbed), "")?;
     shown::compare(testbed, &address, false)?;
@@ -67,12 +70,13 @@ fn compared(testbed: &Testbed) -> Result<()> {
 }
 
 fn forget(testbed: &Testbed) -> Result<()> {
+    linked::forget(testbed)?;
     CITIES.iter().try_for_each(|(city, ..)| testbed.hub.forget_member(city))
 }
 
 fn browsed(testbed: &Testbed) -> Result<()> {
     let program = chromium::find().context("no chromium")?;
-    testbed.tunnelled()?;
+    let _agent = linked::start(testbed)?;
     register(testbed)?;
     let (_running, address) = start(&clusters(testbed), "")?;
     let mut browser = Chromium::start(program, &testbed.directory("chromium")?)?;
@@ -107,7 +111,7 @@ fn register(testbed: &Testbed) -> Result<()> {
     let documents = CITIES.iter().map(|(city, alias, label)| {
         let secret = match *city {
             DEAD => late.clone().at(&dead),
-            LOST => late.clone().behind_tunnel(),
+            LOST | LINKED => late.clone().behind_tunnel(),
             REFUSED => MemberSecret::with_token(&testbed.member.server, "no-such-token"),
             SOON => soon.clone(),
             _ => late.clone(),
@@ -141,14 +145,14 @@ fn settled() -> String {
     CITIES.iter().map(|(city, ..)| status(city, expected(city))).collect::<Vec<_>>().join(" && ")
 }
 
-/// Uses `berlin`, and watches something there until the returned process is dropped.
-fn used(testbed: &Testbed, name: &str) -> Result<Running> {
+/// Uses `city`, and watches something there until it is dropped.
+fn used(testbed: &Testbed, city: &str, name: &str) -> Result<Running> {
     let credential = Credential::Token(testbed.token.clone());
-    let through = testbed.kubectl_as(Route::Hub, "berlin", name, credential)?;
+    let through = testbed.kubectl_as(Route::Hub, city, name, credential)?;
     let mut watching = through.args(["get", "--watch", "namespaces"]).start()?;
     watching.next_line(LIMIT)?;
-    for line in ["get pods berlin -A", "get namespaces berlin", "get configmaps berlin -A"] {
-        ended(&clusters(testbed), line, 0)?;
+    for resource in ["pods", "namespaces", "configmaps"] {
+        ended(&clusters(testbed), &format!("get {resource} {city} -A"), 0)?;
     }
     Ok(watching)
 }
@@ -191,7 +195,7 @@ fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> 
 }
 
 fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
-    for city in ["berlin", LOST] {
+    for city in ["berlin", LINKED, LOST] {
         browser.resize(WIDE)?;
         browser.open(&format!("{url}clusters/{city}"), "document.querySelectorAll('.hops .took').length > 1")?;
         if city == LOST {
@@ -199,10 +203,12 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
             picture(browser, "failing", Window { height: 860, ..WIDE })?;
             colours::readable(browser)?;
         } else {
-            let _watching = used(testbed, "pictures")?;
+            let _watching = used(testbed, city, "pictures")?;
             browser.until("document.querySelector('.chart .all').getAttribute('d').split('L').length > 20")?;
             heard(browser)?;
-            picture(browser, "cluster", WIDE)?;
+            let hops = browser.evaluate("document.querySelectorAll('.hops li.good').length")?;
+            ensure!(hops == if city == LINKED { 7 } else { 5 }, "{city}: {hops} hops are good");
+            picture(browser, if city == LINKED { "tunnelled" } else { "cluster" }, WIDE)?;
             colours::readable(browser)?;
             browser.resize(Window { width: 390, height: 780, dark: true })?;
             fits(browser)?;

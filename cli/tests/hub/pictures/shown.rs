@@ -11,17 +11,22 @@ use aws_lc_rs::digest::{SHA256, digest};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 
-use super::{CITIES, LOST, expected, used};
+use super::{CITIES, LINKED, LOST, expected, used};
 use crate::dashboard::{Address, LIMIT, Parts};
 
 /// Directory of the pictures, from the root of the workspace.
 pub const PLACE: &str = "docs/pictures";
 /// The file with the page as the pictures show it.
 const KEPT: &str = "dashboard.txt";
-/// The pages in the pictures: name and path.
-const PAGES: [(&str, &str); 4] =
-    [("table", ""), ("tiles", "?view=tiles"), ("cluster", "clusters/berlin"), ("failing", "clusters/osaka")];
-/// The other files of the page: how it looks, and what it does in a browser.
+/// The pages in them: name and path.
+const PAGES: [(&str, &str); 5] = [
+    ("table", ""),
+    ("tiles", "?view=tiles"),
+    ("cluster", "clusters/berlin"),
+    ("tunnelled", "clusters/seoul"),
+    ("failing", "clusters/osaka"),
+];
+/// What else the page is made of: how it looks, and what it does in a browser.
 const FILES: [&str; 2] = ["page.css", "page.js"];
 const REMEDY: &str = "make them again, with chromium: \
                       SCREENSHOTS=docs/pictures cargo test -p kubectl-clusters --test hub pictures";
@@ -35,12 +40,13 @@ pub fn compare(testbed: &Testbed, address: &Address, written: bool) -> Result<()
     let mut now = String::new();
     settled(address)?;
     for (name, path) in PAGES {
-        if path.starts_with("clusters/") {
-            inspected(testbed, address, path)?;
+        let city = path.strip_prefix("clusters/");
+        if let Some(city) = city {
+            inspected(testbed, address, city)?;
         }
         let page = address.get(path, &[])?;
         ensure!(page.status == 200, "{page:?}");
-        writeln!(now, "=== {name}\n{}", outline(name, &page.body)?)?;
+        writeln!(now, "=== {name}\n{}", outline(city.is_some(), &page.body)?)?;
     }
     writeln!(now, "=== digests")?;
     for file in FILES {
@@ -96,37 +102,39 @@ fn settled(address: &Address) -> Result<()> {
             let row = page.split_once(&begin).and_then(|(_, rest)| rest.split("</tr>").next());
             let row = row.with_context(|| format!("no {city}"))?;
             ensure!(row.contains(&format!("<span data-f=\"status\">{}</span>", expected(city))), "{row}");
+            ensure!(row.contains("2/2") == (city == LINKED), "agents: {row}");
         }
         Ok(())
     })
 }
 
-/// Waits until the page of a cluster shows everything. The dashboard remembers it for a while.
-fn inspected(testbed: &Testbed, address: &Address, path: &str) -> Result<()> {
-    let mut events = address.events(&format!("{path}/events"))?;
+/// Looks at a cluster until all there is to see is there; it is remembered for a while.
+fn inspected(testbed: &Testbed, address: &Address, city: &str) -> Result<()> {
+    let mut events = address.events(&format!("clusters/{city}/events"))?;
     let mut parts = Parts::default();
-    if path.ends_with(LOST) {
+    if city == LOST {
         parts.until(&mut events, "way", |way| way.contains("not reached"))?;
         parts.until(&mut events, "failures", |failures| failures.contains("<td>"))?;
     } else {
-        let _watching = used(testbed, "shown")?;
-        parts.until(&mut events, "way", |way| way.contains("accepted, as"))?;
+        let _watching = used(testbed, city, "shown")?;
+        let timed = |way: &str| city != LINKED || way.contains("connected to its API server in ");
+        parts.until(&mut events, "way", |way| way.contains("accepted, as") && timed(way))?;
         parts.until(&mut events, "answers", |answers| answers.contains("<b>200</b>"))?;
     }
     parts.until(&mut events, "traffic", |traffic| traffic.contains("<dt>median</dt>") && !traffic.contains("<dd>…"))
 }
 
-/// The page's tags and texts, one per line, each once, without numbers, and without what depends on
-/// the machine or on what else happens on the hub.
-fn outline(name: &str, page: &str) -> Result<String> {
+/// The page's tags and texts, one each line, each once, without numbers and what depends on the
+/// machine or on what else happens on the hub.
+fn outline(of_one: bool, page: &str) -> Result<String> {
     let (_, body) = page.split_once("<body").context("no body")?;
     let mut body = cut(&format!("<body{body}"), "<template", "</template>", |_| false);
     body = cut(&body, "<path", "/>", |_| false);
     for (begin, end) in [("<tr id=\"c-", "</tr>"), ("<li id=\"c-", "</li>")] {
         body = cut(&body, begin, end, |rest| CITIES.iter().any(|(city, ..)| rest.starts_with(&format!("{city}\""))));
     }
-    if name == "failing" || name == "cluster" {
-        // Other tests influence what fails, and how often.
+    if of_one {
+        // What fails and how often, others decide too.
         body = cut(&body, "<tbody>", "</tbody>", |_| false);
     }
     let mut lines: Vec<String> = Vec::new();
@@ -183,6 +191,7 @@ fn general(words: &str) -> String {
             line = line.replace(group, "#");
         }
     }
+    let line = line.replace("#m ago", "#s ago");
     let amount = ["–", "# s", "# µs", "# ms"].contains(&&*line);
     if amount { "#".to_owned() } else { line }
 }
