@@ -1,4 +1,4 @@
-//! The rights that the gateway and a person need on the hub.
+//! What the programs on the hub and a person have to be allowed there.
 
 use crate::findings::Finding;
 
@@ -34,7 +34,10 @@ pub const OF_GATEWAY: [Need; 5] = [
     Need { verb: "watch", group: "", resource: "secrets", subresource: "", namespaced: true },
 ];
 
-/// What a person needs to see clusters, to use them and to register others.
+/// What the tunnel-servers' ServiceAccount needs there: without it they refuse every agent.
+pub const OF_TUNNEL_SERVERS: [Need; 2] = [OF_GATEWAY[0], OF_GATEWAY[1]];
+
+/// What a person needs, to see clusters, to use them and to register others.
 pub const OF_PERSON: [Need; 3] = [
     Need { verb: "list", group: api::GROUP, resource: "clustergateways", subresource: "", namespaced: false },
     Need { verb: "get", group: api::GROUP, resource: "clustergateways", subresource: "proxy", namespaced: false },

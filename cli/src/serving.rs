@@ -20,7 +20,12 @@ pub async fn file(session: &Session, deployment: &Deployment, flag: &str) -> Res
     Ok(found.and_then(|secret| Some(secret.data?.remove(&key)?.0)))
 }
 
-/// Name and key of the Secret whose volume has the file that `flag` names.
+/// The Secret that the file which `flag` names is from.
+pub fn secret(deployment: &Deployment, flag: &str) -> Option<String> {
+    place(deployment, flag).map(|(secret, _)| secret)
+}
+
+/// Name of the Secret, and the key in it: that of the volume which has the file that a flag names.
 fn place(deployment: &Deployment, flag: &str) -> Option<(String, String)> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
     pod.containers.iter().find_map(|container| {

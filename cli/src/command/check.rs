@@ -26,8 +26,9 @@ type Section = (&'static str, Vec<Finding>);
 
 /// Check hub, gateway, tunnel and clusters.
 ///
-/// Checks the hub (APIService, certificates, rights), the gateway's replicas and rights,
-/// tunnel-servers, and each cluster. A check that you have no rights for is a warning.
+/// Checks the hub (APIService, certificates, rights), the replicas and rights of the gateway and
+/// the tunnel-servers, the controllers' replicas, and each cluster. A check that you have no rights
+/// for is a warning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,7 +61,8 @@ impl Check {
         if let Some(gateway) = &gateway {
             sections.push(("gateway", gateway.look(session, &clusters_namespace).await));
             let found = tunnel::look(session, gateway).await;
-            sections.extend(Some(("tunnel", found)).filter(|(_, found)| !found.is_empty()));
+            let more = [("tunnel", found), ("controllers", gateway.controllers())];
+            sections.extend(more.into_iter().filter(|(_, found)| !found.is_empty()));
         }
         sections.push(("clusters", clusters::look(session, name.as_ref()).await?));
         self.show(&sections)

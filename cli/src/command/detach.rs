@@ -134,7 +134,15 @@ impl Parts {
             format!("  on the hub: the agent's ServiceAccount {}, with its token and permission", agent.path())
         });
         let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), describe);
-        let lines = [Some("This removes".to_owned()), secret, agent, Some(format!("  on the member: {on_member}"))];
+        let installed = self.account.as_ref().zip(self.agent.as_ref()).map(|(account, _)| {
+            format!(
+                "  on the member: the agent's Deployment, PodDisruptionBudget, ServiceAccount and Secret {}/{}",
+                account.namespace,
+                agent::RELEASE
+            )
+        });
+        let account = Some(format!("  on the member: {on_member}"));
+        let lines = [Some("This removes".to_owned()), secret, agent, installed, account];
         lines.into_iter().flatten().collect()
     }
 }

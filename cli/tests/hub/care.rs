@@ -105,8 +105,8 @@ fn checked(testbed: &Testbed) -> Result<()> {
     deployed(testbed)
 }
 
-/// What `check` prints about what a chart installs.
-const OF_A_CHART: [&str; 10] = [
+/// What `check` says of what a chart installs.
+const OF_A_CHART: [&str; 13] = [
     "✓ Deployment gateway: 2 of 2 replicas are ready",
     "✓ the gateway's serving certificate expires in 36",
     "✓ the gateway may create tokenreviews.authentication.k8s.io",
@@ -114,12 +114,15 @@ const OF_A_CHART: [&str; 10] = [
     "tunnel\n  ‼ Deployment tunnel-server: 1 of 2 replicas are ready\n    remedy: see `kubectl -n ",
     "✓ the gateway's certificate for tunnel-servers expires in",
     "✓ the CA by which tunnel-servers know gateways expires in",
+    "✓ the tunnel-servers may create tokenreviews.authentication.k8s.io",
+    "✓ the tunnel-servers may create subjectaccessreviews.authorization.k8s.io",
+    "controllers\n  ✓ Deployment controllers: 2 of 2 replicas are ready\n",
     "clusters\n  ✗ munich: CredentialRefused: ",
     "remedy: `kubectl clusters rotate munich --member-context …`",
     "1 failed, 1 warning",
 ];
 /// The same with expired certificates, and without rights.
-const OF_ITS_RUIN: [&str; 9] = [
+const OF_ITS_RUIN: [&str; 13] = [
     "✗ Deployment gateway: 0 of 2 replicas are ready",
     "‼ Deployment gateway is of version 0.0.1, older than this program",
     "✗ the gateway's serving certificate has expired",
@@ -128,6 +131,10 @@ const OF_ITS_RUIN: [&str; 9] = [
     "✗ the tunnel-servers' certificate for gateways has expired",
     "✗ the CA by which tunnel-servers know gateways has expired",
     "✗ the gateway may not list secrets in",
+    "✗ the tunnel-servers may not create tokenreviews.authentication.k8s.io\n    remedy: `helm upgrade` the chart",
+    "✗ the tunnel-servers may not create subjectaccessreviews.authorization.k8s.io",
+    "✗ Deployment controllers: 0 of 2 replicas are ready\n    remedy: see `kubectl -n ",
+    "‼ Deployment controllers is of version 0.0.1, older than this program",
     "remedy: `helm upgrade` the chart",
 ];
 
@@ -156,25 +163,29 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     serving(&Leaf::server("gateway"))?;
     told("gateway", "cluster-gateway", 2, env!("CARGO_PKG_VERSION"))?;
     told("tunnel-server", "tunnel-server", 1, env!("CARGO_PKG_VERSION"))?;
+    told("controllers", "cluster-gateway-controllers", 2, env!("CARGO_PKG_VERSION"))?;
     testbed.hub.register_member("munich", &MemberSecret::with_token(&testbed.member.server, "no-such-token"))?;
     let checked = ended(&program, "check munich", 1)?.stdout;
     for part in OF_A_CHART {
         ensure!(checked.contains(part), "{part}: {checked}");
     }
     testbed.hub.forget_member("munich")?;
-    // A gateway that is older than this program was made for, and that has lost its rights.
+    // Of an age that this program was not made for; and programs that lost their rights.
     told("gateway", "cluster-gateway", 0, "0.0.1")?;
+    told("controllers", "cluster-gateway-controllers", 0, "0.0.1")?;
     serving(&Leaf::server("gateway").expired())?;
     hub.ok(&format!("create serviceaccount cli-powerless -n {SECRET_NAMESPACE}"))?;
-    hub.ok(&format!(
-        r#"patch deployment gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
-    ))?;
+    for name in ["gateway", "tunnel-server"] {
+        hub.ok(&format!(
+            r#"patch deployment {name} -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
+        ))?;
+    }
     let bad = ended(&program, &format!("check {CLUSTER}"), 1)?.stdout;
     for part in OF_ITS_RUIN {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
     aged(testbed)?;
-    testbed.hub.server.delete(&format!("deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
+    testbed.hub.server.delete(&format!("deployment gateway tunnel-server controllers -n {SECRET_NAMESPACE}"))?;
     testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE}"))?;
     Ok(())
 }
@@ -182,10 +193,11 @@ fn deployed(testbed: &Testbed) -> Result<()> {
 /// A Deployment like the chart's, with one Secret for all its files.
 fn deployment(name: &str, container: &str, version: &str) -> Value {
     let flags = match container {
-        "tunnel-server" => ["--frontend-tls-cert-file", "--frontend-client-ca-file"],
-        _ => ["--proxy-cert", "--proxy-ca-cert"],
+        "tunnel-server" => &["--frontend-tls-cert-file", "--frontend-client-ca-file"][..],
+        "cluster-gateway" => &["--proxy-cert", "--proxy-ca-cert"],
+        _ => &[],
     };
-    let files = flags.into_iter().chain(["--tls-cert-file"]).map(|flag| format!("{flag}=/etc/tls/tls.crt"));
+    let files = flags.iter().chain(&["--tls-cert-file"]).map(|flag| format!("{flag}=/etc/tls/tls.crt"));
     let args: Vec<_> = files.chain([format!("--secret-namespace={SECRET_NAMESPACE}")]).collect();
     let mounts = json!([{"name": "tls", "mountPath": "/etc/tls"}]);
     let containers = json!([{"name": container, "image": "none", "args": args, "volumeMounts": mounts}]);

@@ -17,8 +17,9 @@ use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
 use hub_tests::wait;
+use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, joining, member, test};
 
@@ -177,8 +178,63 @@ impl Walk<'_> {
         let given = self.admin.ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o {authority}"))?;
         let made = installed.iter().find_map(|document| document["data"]["ca.crt"].as_str());
         ensure!(made == Some(&given), "another CA");
-        self.testbed.hub.server.delete(&format!("service {service} -n {SECRET_NAMESPACE}"))?;
-        self.testbed.hub.server.delete(&format!("secret {service}-tls -n {SECRET_NAMESPACE}"))
+        self.join_by_another_certificate(line, &format!("{service}-tls"))?;
+        self.testbed.hub.server.delete(&format!("secret {service}-tls -n {SECRET_NAMESPACE}"))?;
+        self.check_by_own_certificate()?;
+        self.testbed.hub.server.delete(&format!("service {service} -n {SECRET_NAMESPACE}"))
+    }
+
+    /// As of an issuer that everybody knows: without its CA, and not for the name of a Service.
+    fn join_by_another_certificate(&self, line: &str, secret: &str) -> Result<()> {
+        let hub = self.testbed.hub.server.kubectl();
+        let certify = |name: &str| {
+            let issued = Authority::new("public").issue(&Leaf::new("agents").san(name));
+            let patch = json!({"data": {"ca.crt": null}, "stringData": {"tls.crt": issued.chain_pem}}).to_string();
+            hub.args(["patch", "secret", secret, "-n", SECRET_NAMESPACE, "--type=merge", "-p", &patch]).run()?.success()
+        };
+        certify("edge.example.com")?;
+        let told = ended(&self.program, line, 1)?.stderr;
+        ensure!(told.contains("has no CA beside it") && told.contains("oslo is registered, but"), "{told}");
+        let args = self.args()?;
+        ensure!(args.contains("\"--server=edge.example.com:8091\""), "{args}");
+        ensure!(!args.contains("--server-name") && !args.contains("--server-ca-file"), "{args}");
+        let checked = ended(&self.program, "check berlin", 0)?.stdout;
+        ensure!(checked.contains("✓ agents dial edge.example.com:8091\n"), "{checked}");
+        ended(&self.program, &format!("{line} --server-name edge.example.com"), 1)?;
+        let args = self.args()?;
+        for flag in ["--server=agents.example.com:8091", "--server-name=edge.example.com"] {
+            ensure!(args.contains(&format!("\"{flag}\"")), "{flag}: {args}");
+        }
+        certify("*.example.org")?;
+        let refused = "the certificate that agents verify is for *.example.org, and they dial agents.example.com:8091";
+        let told = ended(&self.program, line, 1)?.stderr;
+        ensure!(told.contains(refused) && told.contains("remedy: give --server HOST:PORT"), "{told}");
+        let checked = ended(&self.program, "check berlin", 0)?.stdout;
+        ensure!(checked.contains(&format!("‼ {refused}\n    remedy: ")), "{checked}");
+        Ok(())
+    }
+
+    /// In a Secret that only the tunnel-servers' Deployment names.
+    fn check_by_own_certificate(&self) -> Result<()> {
+        let issued = Authority::new("own").issue(&Leaf::new("agents").san("own.example.com"));
+        let metadata = json!({"name": "cli-own-agents", "namespace": SECRET_NAMESPACE});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata,
+            "stringData": {"tls.crt": issued.chain_pem, "tls.key": issued.key_pem}});
+        let container = json!({"name": "tunnel-server", "image": "none",
+            "args": ["--agent-tls-cert-file=/etc/agents/tls.crt"],
+            "volumeMounts": [{"name": "agents", "mountPath": "/etc/agents"}]});
+        let volume = json!({"name": "agents", "secret": {"secretName": "cli-own-agents"}});
+        let pod = json!({"metadata": {"labels": {"app": "own"}},
+            "spec": {"containers": [container], "volumes": [volume]}});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+            "spec": {"selector": {"matchLabels": {"app": "own"}}, "template": pod}});
+        self.testbed.hub.apply(&[secret, deployment])?;
+        let checked = ended(&self.program, "check berlin", 1)?.stdout;
+        for part in ["✓ agents dial own.example.com:8091\n", "✓ the certificate that agents verify expires in 36"] {
+            ensure!(checked.contains(part), "{part}: {checked}");
+        }
+        self.testbed.hub.server.delete(&format!("deployment cli-own-agents -n {SECRET_NAMESPACE}"))?;
+        self.testbed.hub.server.delete(&format!("secret cli-own-agents -n {SECRET_NAMESPACE}"))
     }
 
     /// The arguments of the agents' pods.
@@ -331,9 +387,13 @@ impl Walk<'_> {
         ended(&self.program, &format!("detach berlin-1 {member} --yes"), 0)?;
         let gone = ended(&self.program, &format!("detach oslo {member} --yes"), 0)?;
         self.screens.compare("detach oslo --member-context oslo-admin --yes", &gone)?;
+        let agents = "the agent's Deployment, PodDisruptionBudget, ServiceAccount and Secret";
+        ensure!(gone.stderr.contains(&format!("{agents} {NAMESPACE}/tunnel-agent\n")), "{gone:?}");
         let hub = self.testbed.hub.server.kubectl();
         wait::until_true("hub and member to be as they were", LIMIT, || {
             let left = self.admin.ok("get namespaces,clusterrolebindings,deployments -A -o name")?;
+            let kinds = "poddisruptionbudgets,serviceaccounts,secrets";
+            let left = left + &self.admin.ok(&format!("get {kinds} -n {NAMESPACE} -o name"))?;
             let hubs = hub.ok(&format!(
                 "get clusterrolebindings,clusterroles,serviceaccounts,secrets -n {SECRET_NAMESPACE} -o name"
             ))?;

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, ListParams};
 
-use super::{rights, unseen};
+use super::rights::Account;
+use super::unseen;
 use crate::expiry::{Expiry, now};
 use crate::findings::{self, Finding};
-use crate::needs::{self, OF_GATEWAY};
+use crate::needs::OF_GATEWAY;
 use crate::serving;
 use crate::session::Session;
 use crate::trouble::Result;
 
 /// Most Deployments that are read.
 const MOST: u32 = 100;
+/// The controllers' container, as the chart calls it.
+const CONTROLLERS: &str = "cluster-gateway-controllers";
 
 /// The gateway's objects on the hub.
 pub struct Gateway {
@@ -55,31 +57,28 @@ impl Gateway {
         for deployment in &own {
             found.extend(certificate(session, deployment).await);
         }
-        found.extend(self.rights(session, &own, clusters).await);
+        let account = own.iter().find_map(|deployment| account(deployment));
+        let account = Account { who: "the gateway", namespace: &self.namespace, name: account.unwrap_or("default") };
+        found.extend(account.rights(session, &OF_GATEWAY, clusters).await);
         found
     }
 
-    async fn rights(&self, session: &Session, own: &[&Deployment], clusters: &str) -> Vec<Finding> {
-        let account =
-            own.iter().find_map(|own| own.spec.as_ref()?.template.spec.as_ref()?.service_account_name.as_deref());
-        let user = &format!("system:serviceaccount:{}:{}", self.namespace, account.unwrap_or("default"));
-        let asked =
-            OF_GATEWAY.iter().map(|need| async move { (need, rights::may(session, user, need, clusters).await) });
-        let mut found = Vec::new();
-        for (need, allowed) in join_all(asked).await {
-            match allowed {
-                Ok(allowed) => found.push(needs::right("the gateway", need, clusters, allowed)),
-                Err(trouble) => {
-                    found.push(unseen("the gateway's rights", &trouble));
-                    break;
-                }
-            }
-        }
-        found
+    /// What is found of the controllers, if they are installed beside it.
+    pub fn controllers(&self) -> Vec<Finding> {
+        let deployments = self.deployments.as_deref().unwrap_or_default();
+        let own: Vec<_> =
+            deployments.iter().filter(|deployment| findings::has_container(deployment, &[CONTROLLERS])).collect();
+        let ages = own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION")));
+        own.iter().map(|deployment| findings::replicas(deployment)).chain(ages).collect()
     }
 }
 
-/// Finding about the gateway's serving certificate. `None` if it is not kept in a Secret.
+/// The ServiceAccount of its pods.
+pub fn account(deployment: &Deployment) -> Option<&str> {
+    deployment.spec.as_ref()?.template.spec.as_ref()?.service_account_name.as_deref()
+}
+
+/// Nothing of one that is kept elsewhere.
 async fn certificate(session: &Session, deployment: &Deployment) -> Option<Finding> {
     let what = "the gateway's serving certificate";
     match serving::file(session, deployment, serving::CERTIFICATE).await {

@@ -1,4 +1,4 @@
-//! Whether the gateway and the person have the rights that they need: access reviews on the hub.
+//! Whether the programs on the hub and the person may do what they need to: reviews on the hub.
 
 use futures_util::future::join_all;
 use k8s_openapi::api::authorization::v1::{
@@ -34,18 +34,47 @@ pub async fn own(session: &Session, namespace: &str) -> Vec<Finding> {
     join_all(asked).await
 }
 
-/// Whether `user`, a ServiceAccount, has the right `need`.
-pub async fn may(session: &Session, user: &str, need: &Need, namespace: &str) -> Result<bool> {
-    let reviews = Api::<SubjectAccessReview>::all(session.hub().clone());
-    let spec = SubjectAccessReviewSpec {
-        user: Some(user.to_owned()),
-        groups: Some(vec!["system:authenticated".to_owned(), "system:serviceaccounts".to_owned()]),
-        resource_attributes: Some(attributes(need, namespace)),
-        ..SubjectAccessReviewSpec::default()
-    };
-    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-    let review = session.within(reviews.create(&PostParams::default(), &review)).await?;
-    Ok(review.status.is_some_and(|status| status.allowed))
+/// The ServiceAccount of a program.
+pub struct Account<'a> {
+    /// What people call the program.
+    pub who: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+// === impl Account ===
+
+impl Account<'_> {
+    /// Whether it may do what it needs to; `clusters` is their namespace.
+    pub async fn rights(&self, session: &Session, needs: &[Need], clusters: &str) -> Vec<Finding> {
+        let asked = needs.iter().map(|need| async move { (need, self.may(session, need, clusters).await) });
+        let mut found = Vec::new();
+        for (need, allowed) in join_all(asked).await {
+            match allowed {
+                Ok(allowed) => found.push(needs::right(self.who, need, clusters, allowed)),
+                Err(trouble) => {
+                    found.push(unseen(&format!("the rights of {}", self.who), &trouble));
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    async fn may(&self, session: &Session, need: &Need, clusters: &str) -> Result<bool> {
+        let Self { namespace, name, .. } = self;
+        let groups = ["system:authenticated", "system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
+        let spec = SubjectAccessReviewSpec {
+            user: Some(format!("system:serviceaccount:{namespace}:{name}")),
+            groups: Some(groups.map(str::to_owned).to_vec()),
+            resource_attributes: Some(attributes(need, clusters)),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let reviews = Api::<SubjectAccessReview>::all(session.hub().clone());
+        let review = session.within(reviews.create(&PostParams::default(), &review)).await?;
+        Ok(review.status.is_some_and(|status| status.allowed))
+    }
 }
 
 fn attributes(need: &Need, namespace: &str) -> ResourceAttributes {

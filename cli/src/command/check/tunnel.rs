@@ -1,18 +1,20 @@
 //! The tunnel on the hub: its servers, what agents dial, and the certificates of all three ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::secret::{CA_KEY, TLS_CERT_KEY};
 use futures_util::future::join_all;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
 
-use super::gateway::Gateway;
+use super::gateway::{Gateway, account};
+use super::rights::Account;
 use super::unseen;
 use crate::expiry::{Expiry, now};
 use crate::findings::{self, Finding};
+use crate::needs::OF_TUNNEL_SERVERS;
 use crate::session::Session;
+use crate::trouble::Result;
 use crate::{servers, serving};
 
 const RENEW: &str = "renew it: see the chart's README";
@@ -32,18 +34,21 @@ pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
     let serves = |deployment: &&Deployment| findings::has_container(deployment, &["tunnel-server"]);
     let deployments = gateway.deployments.as_deref().unwrap_or_default();
     let mut found: Vec<_> = deployments.iter().filter(serves).map(findings::replicas).collect();
-    let (certificates, service) = tokio::join!(
+    let (certificates, rights, service) = tokio::join!(
         join_all(deployments.iter().map(|deployment| between(session, deployment))),
+        rights(session, gateway, deployments.iter().filter(serves)),
         servers::service(session, &gateway.namespace)
     );
-    found.extend(certificates.into_iter().flatten());
+    found.extend(certificates.into_iter().flatten().chain(rights));
     match service {
         Ok(Some(service)) => {
-            found.push(match servers::addresses(&service) {
-                Ok(addresses) => Finding::good(format!("agents dial {}", addresses.join(", "))),
+            let certificate = servers::certificate(session, &service).await;
+            let names = certificate.as_ref().ok().and_then(|data| servers::names(data.as_ref()?));
+            found.push(match servers::dialled(&service, names.as_deref(), &[]) {
+                Ok((addresses, _)) => Finding::good(format!("agents dial {}", addresses.join(", "))),
                 Err(trouble) => Finding::warning(trouble.what, "`kubectl clusters join --tunnel` needs --server then"),
             });
-            found.extend(of_agents(session, &service).await);
+            found.extend(of_agents(certificate));
         }
         Ok(None) => {}
         Err(trouble) => found.push(unseen("the Service for agents", &trouble)),
@@ -51,7 +56,21 @@ pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
     found
 }
 
-/// Findings about the files of [`BETWEEN`], except those that are not kept in Secrets.
+/// Whether the tunnel-servers may ask the hub who agents are, and which cluster they may link.
+async fn rights<'a>(
+    session: &Session,
+    gateway: &Gateway,
+    servers: impl Iterator<Item = &'a Deployment>,
+) -> Vec<Finding> {
+    let accounts: BTreeSet<_> = servers.map(|server| account(server).unwrap_or("default")).collect();
+    let asked = accounts.into_iter().map(async |name| {
+        let account = Account { who: "the tunnel-servers", namespace: &gateway.namespace, name };
+        account.rights(session, &OF_TUNNEL_SERVERS, "").await
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Nothing of those that are kept elsewhere than in Secrets.
 async fn between(session: &Session, deployment: &Deployment) -> Vec<Finding> {
     let looks = BETWEEN.map(async |(flag, what, is_authority)| match serving::file(session, deployment, flag).await {
         Ok(Some(pem)) if is_authority => Some(findings::bundle(what, &pem, now(), RENEW)),
@@ -62,10 +81,10 @@ async fn between(session: &Session, deployment: &Deployment) -> Vec<Finding> {
     join_all(looks).await.into_iter().flatten().collect()
 }
 
-/// Findings about the certificate that agents verify. None if it is kept elsewhere.
-async fn of_agents(session: &Session, service: &Service) -> Vec<Finding> {
+/// Nothing of what is kept elsewhere.
+fn of_agents(certificate: Result<Option<BTreeMap<String, ByteString>>>) -> Vec<Finding> {
     let what = "the certificate that agents verify";
-    match servers::certificate(session, service).await {
+    match certificate {
         Ok(Some(data)) => verified(&data, what),
         Ok(None) => Vec::new(),
         Err(trouble) => vec![unseen(what, &trouble)],

@@ -1,9 +1,12 @@
 //! `join --tunnel`: the agent's identity on the hub, and the agent on the member.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use api::cluster_name::ClusterName;
+use api::secret::CA_KEY;
 use api::{GROUP, VERSION};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -22,13 +25,14 @@ pub struct Tunnel {
     #[arg(id = "tunnel", long)]
     pub wanted: bool,
     /// Address that agents dial; may be given more than once [default: the agents' Service on the
-    /// hub]
+    /// hub, or the name in its certificate]
     #[arg(long = "server", value_name = "HOST:PORT", requires = "tunnel")]
     servers: Vec<String>,
-    /// Name in its certificate [default: the name of the agents' Service]
+    /// Name in its certificate [default: the name of the agents' Service, if it is for that]
     #[arg(long, value_name = "NAME", requires = "tunnel")]
     server_name: Option<String>,
-    /// PEM of the CA of its certificate [default: the CA that the gateway's chart generated]
+    /// PEM of the CA of its certificate [default: the CA beside the certificate on the hub, else those
+    /// of the agent's image]
     #[arg(long, value_name = "FILE", requires = "tunnel")]
     server_ca: Option<PathBuf>,
     /// The chart tunnel-agent: a directory, or an address for helm [default: the chart of this
@@ -60,14 +64,20 @@ impl Tunnel {
             return Ok(Servers { addresses: self.servers.clone(), name: self.server_name.clone(), authority });
         }
         let service = service(session).await?;
-        let (name, namespace) = (service.name_any(), service.namespace().unwrap_or_default());
-        let addresses = if self.servers.is_empty() { servers::addresses(&service)? } else { self.servers.clone() };
+        let certificate = match servers::certificate(session, &service).await {
+            // A person that gives its CA need not be allowed to read it.
+            Err(_) if authority.is_some() => None,
+            found => found?,
+        };
+        let known = certificate.as_ref().and_then(servers::names);
+        let names = if self.server_name.is_some() { None } else { known.as_deref() };
+        let (addresses, name) = servers::dialled(&service, names, &self.servers)?;
+        let name = self.server_name.clone().or(name);
         let authority = match authority {
             Some(authority) => Some(authority),
-            None => generated_ca(session, &service).await?,
+            None => authority_beside(certificate, &service)?,
         };
-        let server_name = self.server_name.clone().or_else(|| Some(format!("{name}.{namespace}.svc")));
-        Ok(Servers { addresses, name: server_name, authority })
+        Ok(Servers { addresses, name, authority })
     }
 
     /// Refuses a hub whose gateway links no agents, before anything is created.
@@ -192,11 +202,21 @@ async fn service(session: &Session) -> Result<Service> {
     })
 }
 
-async fn generated_ca(session: &Session, service: &Service) -> Result<Option<String>> {
-    let data = servers::certificate(session, service).await?;
-    let pem = data.and_then(|mut data| data.remove("ca.crt")).and_then(|pem| String::from_utf8(pem.0).ok());
+/// The CA beside the tunnel-servers' `certificate`; `None`: a public one, which agents' systems
+/// have. That issues nothing for the name of a Service.
+fn authority_beside(certificate: Option<BTreeMap<String, ByteString>>, service: &Service) -> Result<Option<String>> {
+    let mut data = certificate.unwrap_or_default();
+    let names = servers::names(&data);
+    let pem = data.remove(CA_KEY).and_then(|pem| String::from_utf8(pem.0).ok()).filter(|pem| !pem.is_empty());
     if pem.is_some() {
         return Ok(pem);
+    }
+    if names.is_some_and(|names| !names.contains(&servers::own_name(service))) {
+        output::say(
+            "The tunnel-servers' certificate has no CA beside it: agents use the CAs of their image, unless you give \
+             --server-ca",
+        );
+        return Ok(None);
     }
     let namespace = service.namespace().unwrap_or_default();
     let what = format!("the CA of the tunnel-servers' certificate is not in {namespace}");
