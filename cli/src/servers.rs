@@ -33,8 +33,8 @@ pub fn own_name(service: &Service) -> String {
     format!("{}.{}.svc", service.name_any(), service.namespace().unwrap_or_default())
 }
 
-/// What agents dial whose servers' certificate is for `names` (`None`: not known), and the name that
-/// they expect in it; `None`: the host dialled. `given`: the addresses that a person chose.
+/// What agents dial whose servers' certificate is for `names` (`None`: not known), and the name
+/// that they expect in it; `None`: the host dialled. `given`: the addresses that a person chose.
 pub fn dialled(service: &Service, names: Option<&[String]>, given: &[String]) -> Result<(Vec<String>, Option<String>)> {
     let dialled = if given.is_empty() { addresses(service)? } else { given.to_vec() };
     let own = own_name(service);

@@ -31,8 +31,8 @@ pub struct Tunnel {
     /// Name in its certificate [default: the name of the agents' Service, if it is for that]
     #[arg(long, value_name = "NAME", requires = "tunnel")]
     server_name: Option<String>,
-    /// PEM of the CA of its certificate [default: the CA beside the certificate on the hub, else those
-    /// of the agent's image]
+    /// PEM of the CA of its certificate [default: the CA beside the certificate on the hub, else
+    /// those of the agent's image]
     #[arg(long, value_name = "FILE", requires = "tunnel")]
     server_ca: Option<PathBuf>,
     /// The chart tunnel-agent: a directory, or an address for helm [default: the chart of this
