@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn service(ingress: Value) -> Service {
+    fn service(ingress: &Value) -> Service {
         serde_json::from_value(json!({"metadata": {"name": "x-agents", "namespace": "hub"},
             "spec": {"ports": [{"port": 8091}]}, "status": {"loadBalancer": {"ingress": ingress}}}))
         .unwrap()
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn agents_dial_what_their_certificate_is_for() {
-        let service = service(json!([{"ip": "10.0.0.1"}]));
+        let service = service(&json!([{"ip": "10.0.0.1"}]));
         let told = |names: &[&str], given: &[&str]| {
             let [names, given] = [names, given].map(|all| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
             dialled(&service, Some(&names), &given).map(|(all, name)| (all.join(" "), name.unwrap_or_default()))
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn agents_dial_what_the_load_balancer_got() {
         let found =
-            addresses(&service(json!([{"ip": "10.0.0.1"}, {"hostname": "hub.example"}, {"ip": "2001:db8::1"}])))
+            addresses(&service(&json!([{"ip": "10.0.0.1"}, {"hostname": "hub.example"}, {"ip": "2001:db8::1"}])))
                 .unwrap();
         assert_eq!(found, ["10.0.0.1:8091", "hub.example:8091", "[2001:db8::1]:8091"]);
-        assert!(addresses(&service(json!([]))).unwrap_err().remedy.contains("--server"));
+        assert!(addresses(&service(&json!([]))).unwrap_err().remedy.contains("--server"));
     }
 }
