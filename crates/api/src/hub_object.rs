@@ -25,6 +25,9 @@ pub struct HubMeta {
     pub labels: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// There are more labels than are kept of such an object: `labels` is empty.
+    #[serde(skip)]
+    pub labels_are_cut: bool,
 }
 
 /// A `v1 Secret`. Not `Debug`: it holds credentials.
@@ -95,6 +98,7 @@ impl SecretObject {
                 creation_timestamp: view.creation_timestamp.map(str::to_owned),
                 labels: view.labels.clone(),
                 annotations: view.annotations.clone(),
+                labels_are_cut: false,
             },
             data: view.data.clone(),
         }

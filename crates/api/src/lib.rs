@@ -39,6 +39,7 @@ pub mod time;
 pub mod traffic;
 pub mod virtual_cluster;
 pub mod watch_event;
+pub mod weight;
 
 /// API group of every resource served here.
 pub const GROUP: &str = "cluster.core.oam.dev";

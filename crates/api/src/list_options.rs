@@ -74,6 +74,11 @@ impl Selectors {
         self.matches_name(name) && self.labels.matches(labels)
     }
 
+    /// Whether there is a label selector.
+    pub fn concern_labels(&self) -> bool {
+        self.labels != LabelSelector::default()
+    }
+
     /// Whether the field selector matches an object of this name. Our objects have no namespace: a
     /// selector for one matches nothing.
     pub fn matches_name(&self, name: &str) -> bool {

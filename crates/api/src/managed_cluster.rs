@@ -8,12 +8,15 @@
 //! any address. It is only a request until the administrator accepts it (`spec.hubAcceptsClient`):
 //! until then nothing in it counts here.
 
+mod bounded;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+pub use self::bounded::HEAVIEST_LABELS;
 use crate::health::Health;
 use crate::hub_object::{HubMeta, or_empty};
 use crate::secret::{
@@ -28,6 +31,7 @@ pub const GROUP: &str = "cluster.open-cluster-management.io";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ManagedCluster {
+    #[serde(deserialize_with = "bounded::metadata")]
     pub metadata: HubMeta,
     #[serde(deserialize_with = "or_empty")]
     pub spec: Spec,
@@ -40,7 +44,7 @@ pub struct ManagedCluster {
 pub struct Spec {
     /// Whether an administrator of the hub has accepted the cluster.
     pub hub_accepts_client: bool,
-    #[serde(deserialize_with = "or_empty")]
+    #[serde(deserialize_with = "bounded::addresses")]
     pub managed_cluster_client_configs: Vec<ClientConfig>,
 }
 
@@ -57,7 +61,7 @@ pub struct ClientConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    #[serde(deserialize_with = "or_empty")]
+    #[serde(deserialize_with = "bounded::conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -78,19 +82,13 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 
 impl ManagedCluster {
     /// What counts of it, for those who keep many: no more than its name, version and acceptance
-    /// before it is accepted, and then no labels and annotations, which have no limit.
+    /// before it is accepted, and then no labels and annotations.
     #[must_use]
     pub fn known(self) -> Self {
         let Self { metadata, spec, status } = self;
         let HubMeta { name, uid, resource_version, .. } = metadata;
         let metadata = HubMeta { name, uid, resource_version, ..HubMeta::default() };
-        if spec.hub_accepts_client {
-            let is_known = |condition: &Condition| condition.r#type == AVAILABLE;
-            let conditions = status.conditions.into_iter().filter(is_known).take(1).collect();
-            Self { metadata, spec, status: Status { conditions } }
-        } else {
-            Self { metadata, ..Self::default() }
-        }
+        if spec.hub_accepts_client { Self { metadata, spec, status } } else { Self { metadata, ..Self::default() } }
     }
 
     /// Where the cluster is. `None` unless it is accepted: the registered credential must not go

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::list_options::Selectors;
 use crate::managed_cluster::ManagedCluster;
 use crate::object::{Cell, Column, ObjectMeta, Served};
 use crate::secret::{
     ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, Endpoint,
     SecretView,
 };
+use crate::weight;
 
 /// Plural name of the resource.
 pub const RESOURCE: &str = "virtualclusters";
@@ -28,8 +30,9 @@ const NO_ENDPOINT: &str = "-";
 /// everywhere.
 const LOCAL_VERSION: &str = "1";
 const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
-/// Bytes of a label in memory, besides its text.
-const LABEL: usize = 64;
+/// Bytes of memory that the labels of a `ManagedCluster` may take that nobody has accepted: a
+/// stranger may create very many.
+const HEAVIEST_STRANGERS_LABELS: usize = 4 << 10;
 
 /// One cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct VirtualCluster {
     pub creation_timestamp: Option<String>,
     /// The source's labels, without those of our group.
     pub labels: BTreeMap<String, String>,
+    /// The source has more labels than are kept, so none is: no label selector selects this object.
+    labels_are_cut: bool,
     spec: Spec,
 }
 
@@ -89,6 +94,7 @@ impl VirtualCluster {
             resource_version: LOCAL_VERSION.to_owned(),
             creation_timestamp: None,
             labels: labels(&BTreeMap::new(), true),
+            labels_are_cut: false,
             spec: Spec {
                 accepted: true,
                 endpoint: NO_ENDPOINT.to_owned(),
@@ -115,6 +121,7 @@ impl VirtualCluster {
             resource_version: secret.resource_version.to_owned(),
             creation_timestamp: secret.creation_timestamp.map(str::to_owned),
             labels: labels(secret.labels, false),
+            labels_are_cut: false,
             spec: Spec {
                 alias: secret.annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),
                 accepted: true,
@@ -137,6 +144,7 @@ impl VirtualCluster {
             resource_version: spec.resource_version.clone(),
             creation_timestamp: spec.creation_timestamp.clone(),
             labels: labels(&spec.labels, false),
+            labels_are_cut: false,
             spec: Spec {
                 alias: spec.alias.clone().unwrap_or_default(),
                 accepted: true,
@@ -151,15 +159,20 @@ impl VirtualCluster {
         if cluster.spec.managed_cluster_client_configs.is_empty() {
             return Err(InvalidVirtualCluster::NoClientConfig);
         }
+        let is_accepted = cluster.spec.hub_accepts_client;
+        let are_cut =
+            metadata.labels_are_cut || (!is_accepted && weight::of_texts(&metadata.labels) > HEAVIEST_STRANGERS_LABELS);
+        let known = if are_cut { &BTreeMap::new() } else { &metadata.labels };
         Ok(Self {
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
             creation_timestamp: metadata.creation_timestamp.clone(),
-            labels: labels(&metadata.labels, false),
+            labels: labels(known, false),
+            labels_are_cut: are_cut,
             spec: Spec {
                 alias: metadata.annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),
-                accepted: cluster.spec.hub_accepts_client,
+                accepted: is_accepted,
                 endpoint: NO_ENDPOINT.to_owned(),
                 credential_type: "ManagedCluster".to_owned(),
             },
@@ -174,6 +187,7 @@ impl VirtualCluster {
             resource_version: resource_version.to_owned(),
             creation_timestamp: None,
             labels: BTreeMap::new(),
+            labels_are_cut: false,
             spec: Spec::default(),
         }
     }
@@ -187,10 +201,18 @@ impl VirtualCluster {
 
     /// Approximate bytes in memory.
     pub fn held(&self) -> usize {
-        let Self { name, uid, resource_version, creation_timestamp, labels, spec } = self;
-        let labels = labels.iter().map(|(key, value)| LABEL + key.len() + value.len()).sum::<usize>();
+        let Self { name, uid, resource_version, creation_timestamp, labels, spec, .. } = self;
+        let labels = weight::of_texts(labels);
         let stamp = creation_timestamp.as_ref().map_or(0, String::len);
         size_of::<Self>() + name.len() + uid.len() + resource_version.len() + stamp + labels + spec.held()
+    }
+
+    pub fn is_selected(&self, selectors: &Selectors) -> bool {
+        if self.labels_are_cut {
+            selectors.matches_name(&self.name) && !selectors.concern_labels()
+        } else {
+            selectors.matches(&self.name, &self.labels)
+        }
     }
 
     /// The order of lists: the control plane, then the newest first. Ties are ordered by name.

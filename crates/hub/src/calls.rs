@@ -52,9 +52,16 @@ pub struct Hub {
 /// Called for each request that was not sent because too many are in flight.
 type OnRefused = dyn Fn(&HubFailure) + Send + Sync;
 
-/// Called for every piece of a response, long before the response is complete.
+/// Counts what a caller's request holds.
 pub trait Meter: Send + Sync {
+    /// Called for every piece of a response, long before the response is complete.
     fn received(&self, bytes: usize);
+
+    /// A page of a list was read, and is gone.
+    fn passed(&self, bytes: usize);
+
+    /// Of what pages had, so many bytes stay in memory.
+    fn kept(&self, bytes: usize);
 }
 
 /// An open watch.
@@ -90,6 +97,19 @@ impl Hub {
     #[must_use]
     pub fn metered(&self, meter: Arc<dyn Meter>) -> Self {
         Self { meter: Some(meter), ..self.clone() }
+    }
+
+    /// Counts bytes that stay of pages that [`Self::list_all`] has read.
+    pub fn kept(&self, bytes: usize) {
+        if let Some(meter) = &self.meter {
+            meter.kept(bytes);
+        }
+    }
+
+    pub(super) fn passed(&self, bytes: usize) {
+        if let Some(meter) = &self.meter {
+            meter.passed(bytes);
+        }
     }
 
     /// Calls `on_refused` for each request that was not sent because too many are in flight.

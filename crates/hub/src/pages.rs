@@ -7,9 +7,9 @@ use kube::runtime::watcher;
 use crate::calls::Hub;
 use crate::failure::{Cause, Collection, HubFailure};
 
-/// Objects of one answer of a list: each may have a mebibyte and a half, and all have to fit into
-/// the 128 MiB that are read of an answer.
-pub const PAGE: u32 = 80;
+/// Objects of one answer of a list: each may have a mebibyte and a half, an answer is there twice
+/// while it is read, and several parts of a program with 512 MiB list at the same time.
+pub const PAGE: u32 = 25;
 /// Pages of a list, which has no end otherwise if a hub says so.
 const PAGES: u32 = 10_000;
 
@@ -39,6 +39,8 @@ impl Hub {
         for _ in 0..PAGES {
             let answer = self.list(collection, &options.to_hub("", false)).await?;
             let said = take(&answer).map_err(|_| HubFailure::unreadable(collection))?;
+            self.passed(answer.len());
+            drop(answer);
             match said.next.filter(|token| !token.is_empty()) {
                 Some(token) => {
                     let (resource_version, version_match) = (String::new(), String::new());

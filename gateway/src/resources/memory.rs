@@ -111,7 +111,7 @@ pub fn virtual_clusters(
             let ready = snapshot.ready();
             let registered = ready.iter().map(|cluster| cluster.spec()).filter(|spec| spec.name.as_str() != LOCAL);
             let all = std::iter::once(VirtualCluster::local()).chain(registered.map(VirtualCluster::of_spec));
-            let clusters = sorted(all.filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)));
+            let clusters = sorted(all.filter(|cluster| cluster.is_selected(&selectors)));
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&clusters, metadata)))
         }

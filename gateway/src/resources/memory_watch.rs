@@ -163,7 +163,7 @@ impl MemoryWatch {
     /// The control plane is in no snapshot.
     fn tell_local(&mut self) {
         let local = VirtualCluster::local();
-        let selected = self.selectors.matches(&local.name, &local.labels);
+        let selected = local.is_selected(&self.selectors);
         if matches!(self.subject, Subject::VirtualClusters) && selected {
             self.lines.push(self.writer.change(Change::Added, &local));
         }

@@ -35,7 +35,9 @@ impl Managed {
         let mut clusters = Vec::new();
         let take = |page: &[u8]| {
             let HubList::<ManagedCluster> { metadata, items } = hub_object::parse(page)?;
+            let before = clusters.len();
             clusters.extend(items.iter().filter_map(|managed| VirtualCluster::of_managed(managed).ok()));
+            hub.kept(clusters.iter().skip(before).map(VirtualCluster::held).sum());
             Ok(metadata)
         };
         let version = hub.list_all(Collection::ManagedClusters, options, take).await?;
@@ -89,7 +91,7 @@ impl Sources {
         for cluster in all {
             by_name.entry(cluster.name.clone()).or_insert(cluster);
         }
-        sorted(by_name.into_values().filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)))
+        sorted(by_name.into_values().filter(|cluster| cluster.is_selected(selectors)))
     }
 }
 

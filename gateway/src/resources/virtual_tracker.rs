@@ -110,7 +110,7 @@ impl Tracker {
     /// The event for the hub itself, which always exists.
     pub fn local(&mut self) -> Option<Bytes> {
         let local = VirtualCluster::local();
-        let selected = self.selectors.matches(&local.name, &local.labels);
+        let selected = local.is_selected(&self.selectors);
         selected.then(|| self.writer.change(Change::Added, &local))
     }
 
@@ -184,7 +184,7 @@ impl Tracker {
                 there
             }
         };
-        let visible = merged.filter(|cluster| self.selectors.matches(&cluster.name, &cluster.labels));
+        let visible = merged.filter(|cluster| cluster.is_selected(&self.selectors));
         let shown = state.shown.replace(visible.is_some());
         let event = match (visible, shown) {
             (Some(cluster), Some(false)) => Some((Change::Added, cluster)),
@@ -193,7 +193,7 @@ impl Tracker {
             (None, Some(false)) => None,
             // Never seen by this watch. The watcher saw it before only if its selector matched the
             // last state.
-            (None, None) if change == Change::Deleted && !self.selectors.matches(&last.name, &last.labels) => None,
+            (None, None) if change == Change::Deleted && !last.is_selected(&self.selectors) => None,
             (None, None) if change == Change::Added => None,
             (None, _) => Some((Change::Deleted, last.at(&gone.resource_version))),
         };
@@ -247,7 +247,7 @@ impl Known {
     fn shown_at(&self, start: u64, name: &str, selectors: &Selectors) -> Option<bool> {
         let cluster = self.managed.get(name)?;
         let version: u64 = cluster.resource_version.parse().ok()?;
-        (version <= start).then(|| selectors.matches(&cluster.name, &cluster.labels))
+        (version <= start).then(|| cluster.is_selected(selectors))
     }
 }
 

@@ -13,6 +13,8 @@ use crate::request_body::RequestBody;
 /// Memory per byte of the hub's response while ours is written: the JSON, the objects parsed from
 /// it, and our own text.
 const TIMES: usize = 3;
+/// Memory per byte of what stays of pages: the objects, and our own text.
+const KEPT_TIMES: usize = 2;
 
 /// Overhead of a map's entry, besides its text and its value.
 pub const ENTRY: usize = 64;
@@ -51,10 +53,25 @@ impl Weight {
 
 // === impl Answers ===
 
+impl Answers {
+    fn take(&self, bytes: usize) {
+        self.counted.fetch_add(bytes, Ordering::Relaxed);
+        self.account.take(bytes);
+    }
+}
+
 impl Meter for Answers {
     fn received(&self, bytes: usize) {
-        self.counted.fetch_add(TIMES * bytes, Ordering::Relaxed);
-        self.account.take(TIMES * bytes);
+        self.take(TIMES * bytes);
+    }
+
+    fn passed(&self, bytes: usize) {
+        self.counted.fetch_sub(TIMES * bytes, Ordering::Relaxed);
+        self.account.give(TIMES * bytes);
+    }
+
+    fn kept(&self, bytes: usize) {
+        self.take(KEPT_TIMES * bytes);
     }
 }
 

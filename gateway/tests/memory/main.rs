@@ -6,6 +6,7 @@
 
 mod attacks;
 mod fifth;
+mod strangers_clusters;
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -212,6 +213,14 @@ async fn heads_of_cancelled_requests_take_no_more_than_they_may() {
     };
     let resident = resident_after(attack).await;
     assert!(resident < MEMORY / 3, "{} MiB", resident >> 20);
+}
+
+/// All of their labels, kept, are half a gibibyte.
+#[tokio::test]
+async fn labels_of_strangers_clusters_take_no_more_than_they_may() {
+    let resident = strangers_clusters::resident_after_lists().await;
+    print(&format!("{} MiB resident at most", resident >> 20));
+    assert!(resident < MEMORY / 2, "{} MiB", resident >> 20);
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::list_options::ListOptions;
 use crate::secret::{CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL, MissingCa};
+use crate::virtual_cluster::VirtualCluster;
+use crate::weight;
 
 const CA: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
@@ -179,4 +182,45 @@ fn of_one_that_is_not_accepted_its_name_is_kept() {
     let (accepted, known) = (read(true), read(true).known());
     assert_eq!((known.addresses(), known.health(None)), (accepted.addresses(), accepted.health(None)));
     assert!(known.metadata.labels.is_empty() && known.status.conditions.len() == 1);
+}
+
+#[test]
+fn of_many_labels_none_is_kept_and_of_annotations_the_alias() {
+    let read = |labels: usize, accepted: bool| -> ManagedCluster {
+        let labels: BTreeMap<_, _> = (0..labels).map(|number| (format!("l{number}"), "")).collect();
+        let metadata = json!({"name": "c1", "labels": labels,
+            "annotations": {"a": "v", "cluster.core.oam.dev/cluster-alias": "Cluster One"}});
+        let spec = json!({"hubAcceptsClient": accepted, "managedClusterClientConfigs": [{"url": "https://c1"}]});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a ManagedCluster")
+    };
+    for (labels, accepted, kept) in [(400, true, 400), (600, true, 0), (20, false, 20), (100, false, 0)] {
+        let cluster = read(labels, accepted);
+        assert!(weight::of_texts(&cluster.metadata.labels) <= HEAVIEST_LABELS);
+        let shown = VirtualCluster::of_managed(&cluster).expect("a cluster");
+        // One is ours.
+        assert_eq!(shown.labels.len(), kept + 1, "{labels} {accepted}");
+        assert!(cluster.metadata.annotations.values().eq(["Cluster One"]));
+        for (query, is_selected) in [
+            ("", true),
+            ("labelSelector=l1", kept > 0),
+            ("labelSelector=!l1000", kept > 0),
+            ("fieldSelector=metadata.name%3Dc1", true),
+        ] {
+            let options = ListOptions::from_query(Some(query)).expect("options");
+            assert_eq!(shown.is_selected(&options.selectors), is_selected, "{labels} {accepted} {query}");
+        }
+    }
+}
+
+#[test]
+fn addresses_beyond_the_fallbacks_and_other_conditions_are_not_kept() {
+    let configs = vec![json!({"url": "https://c1"}); 1000];
+    let mut conditions = vec![json!({"type": "Other"}); 1000];
+    conditions.extend([json!({"type": AVAILABLE, "status": "False"}), json!({"type": AVAILABLE})]);
+    let cluster: ManagedCluster = serde_json::from_value(json!({
+        "spec": {"managedClusterClientConfigs": configs}, "status": {"conditions": conditions},
+    }))
+    .expect("a ManagedCluster");
+    assert_eq!(cluster.spec.managed_cluster_client_configs.len(), 1 + MOST_FALLBACKS);
+    assert_eq!(cluster.status.conditions.iter().map(|one| one.status.as_str()).collect::<Vec<_>>(), ["False"]);
 }
