@@ -82,6 +82,11 @@ impl Impersonation {
         Ok(Arc::new(wanted))
     }
 
+    /// For [`crate::edges`].
+    pub(crate) fn resolved(self) -> Result<(User, usize), Malformed> {
+        self.resolve().map(|(user, reviews)| (user, reviews.len()))
+    }
+
     /// The requested user, and the permissions needed to become that user.
     fn resolve(self) -> Result<(User, Vec<Attributes>), Malformed> {
         if self.unknown {

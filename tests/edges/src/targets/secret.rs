@@ -1,8 +1,10 @@
 //! Any Secret: it becomes a cluster whose endpoint is a URL, or an error that repeats nothing of
 //! its data.
 //!
-//! Input: values separated by zero bytes, in the order of [`DATA_KEYS`]; the first byte picks the
-//! credential type and the rules.
+//! What is shown of a cluster has nothing of its credential.
+//!
+//! Input: values separated by zero bytes, in the order of [`DATA_KEYS`], and then the time of
+//! creation; the first byte picks the credential type and the rules.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +12,14 @@ use api::accept::Representation;
 use api::cluster_gateway::{ClusterGateway, Credentials};
 use api::health::Health;
 use api::secret::{
-    CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, DATA_KEYS, MissingCa, SecretRules, SecretView,
+    CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, DATA_KEYS, MissingCa, ProxyUrl, SecretRules,
+    SecretView, Trust,
 };
 use api::served::Form;
 use api::table::IncludeObject;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::ExposeSecret as _;
 
 pub const WORDS: &[&str] = &[
     "https://",
@@ -36,6 +42,31 @@ pub const WORDS: &[&str] = &[
     "\\u0000",
 ];
 
+/// `text` shows the cluster. A value that is shown may be the same as one that is not.
+fn check_redacted(cluster: &ClusterSpec, text: &str, created: &str) {
+    let mut shown = vec![created.to_owned()];
+    if let ClusterEndpoint::Const(fixed) = &cluster.endpoint {
+        shown.push(fixed.url.to_string());
+        shown.extend(fixed.proxy.as_ref().map(ProxyUrl::redacted));
+    }
+    if let Trust::Bundle(bundle) = &cluster.trust {
+        shown.extend([STANDARD.encode(bundle), String::from_utf8_lossy(bundle).into_owned()]);
+    }
+    let hidden = match &cluster.credential {
+        Credential::Token(token) => vec![token.expose_secret().to_owned()],
+        Credential::X509 { private_key, .. } => vec![STANDARD.encode(private_key.expose_secret())],
+        Credential::Exec(exec) => exec.env.iter().map(|(_, value)| value.expose_secret().to_owned()).collect(),
+    };
+    // Shorter ones may be parts of our own words.
+    for value in hidden.iter().filter(|value| value.len() >= 40 || value.contains('~')) {
+        let escaped = serde_json::to_string(value).expect("a text");
+        let is_shown = shown.iter().any(|shown| shown.contains(value.as_str()));
+        let coded = STANDARD.encode(value);
+        let is_there = [value.as_str(), escaped.trim_matches('"'), &coded].iter().any(|one| text.contains(*one));
+        assert!(!is_there || is_shown, "a credential is shown: {text}");
+    }
+}
+
 pub fn check(input: &[u8]) {
     let Some((first, rest)) = input.split_first() else { return };
     let kind = match first & 9 {
@@ -46,13 +77,15 @@ pub fn check(input: &[u8]) {
     let missing_ca = if first & 2 == 0 { MissingCa::SystemRoots } else { MissingCa::Insecure };
     let rules = SecretRules { allow_http: first & 4 != 0, missing_ca };
     let labels = BTreeMap::from([(CREDENTIAL_TYPE_LABEL.to_owned(), kind.to_owned())]);
-    let values = DATA_KEYS.iter().zip(rest.split(|byte| *byte == 0));
-    let data: BTreeMap<String, Vec<u8>> = values.map(|(key, value)| ((*key).to_owned(), value.to_vec())).collect();
+    let mut values = rest.split(|byte| *byte == 0);
+    let of_keys = DATA_KEYS.iter().zip(values.by_ref());
+    let data: BTreeMap<String, Vec<u8>> = of_keys.map(|(key, value)| ((*key).to_owned(), value.to_vec())).collect();
+    let created = values.next().and_then(|text| std::str::from_utf8(text).ok());
     let secret = SecretView {
         name: "c1",
         uid: "u",
         resource_version: "1",
-        creation_timestamp: std::str::from_utf8(rest).ok(),
+        creation_timestamp: created,
         labels: &labels,
         annotations: &BTreeMap::new(),
         data: &data,
@@ -68,7 +101,8 @@ pub fn check(input: &[u8]) {
                 assert!(!texts.any(|text| text.contains('\0')), "no program can be run so");
             }
             let form = Form { representation: Representation::Json, include: IncludeObject::None };
-            let _ = form.object(&ClusterGateway::new(&cluster, Health::of(&cluster), Credentials::Redacted));
+            let object = form.object(&ClusterGateway::new(&cluster, Health::of(&cluster), Credentials::Redacted));
+            check_redacted(&cluster, &String::from_utf8_lossy(&object), created.unwrap_or_default());
         }
         // Our own words have no tilde: a message with one has copied a value.
         Err(error) => {
