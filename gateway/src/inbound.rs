@@ -21,6 +21,7 @@ mod block;
 mod costly;
 mod frames;
 mod huffman;
+mod marks;
 mod owed;
 mod reach;
 mod turn;
@@ -28,37 +29,20 @@ mod turn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
-use http::HeaderMap;
 use net::budget::Holder as _;
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::block::Mended;
 use self::costly::Costly;
+pub use self::marks::Marks;
 use self::owed::Owed;
 use self::reach::{Reach, block};
 use self::turn::Turn;
-use crate::headers::size::Unfit;
 use crate::holding::{Account, Tally};
 use crate::unread::Collector;
-
-/// Findings in this connection's heads.
-#[derive(Clone, Default)]
-pub struct Marks(Arc<Found>);
-
-#[derive(Default)]
-struct Found {
-    /// A head has had a mark.
-    marked: AtomicBool,
-    /// See [`Marks::pinned`].
-    pinned: AtomicUsize,
-    /// See [`Marks::bytes`].
-    bytes: AtomicUsize,
-}
 
 /// A stream of HTTP/2 frames as they are received, without such fields.
 pub struct Inbound<T> {
@@ -86,6 +70,8 @@ pub struct Inbound<T> {
     collector: Option<Arc<Collector>>,
     /// Counts what is held and owed, and what h2 has taken.
     tally: Option<Tally>,
+    /// The server says goodbye before the connection ends, see [`Marks::end`].
+    is_told: bool,
 }
 
 /// RFC 9113 §3.4.
@@ -116,41 +102,6 @@ struct Frame {
     kind: u8,
     flags: u8,
     stream: u32,
-}
-
-// === impl Marks ===
-
-impl Marks {
-    /// Removes the mark, if any. Returns why these headers must not be passed on.
-    pub fn take(&self, headers: &mut HeaderMap) -> Option<Unfit> {
-        if !self.is_any() {
-            return None;
-        }
-        headers.remove(frames::MARK).map(|mark| frames::cause(&mark))
-    }
-
-    /// Whether a head has had a mark.
-    pub fn is_any(&self) -> bool {
-        self.0.marked.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of header blocks, over the connection's lifetime, that h2 may keep for fields that it
-    /// remembers.
-    pub fn pinned(&self) -> usize {
-        self.0.pinned.load(Ordering::Relaxed)
-    }
-
-    /// Bytes received, including held ones.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes.load(Ordering::Relaxed)
-    }
-
-    fn note(&self, mended: &Mended) {
-        if mended.is_marked {
-            self.0.marked.store(true, Ordering::Relaxed);
-        }
-        self.0.pinned.fetch_add(mended.pinned, Ordering::Relaxed);
-    }
 }
 
 // === impl Frame ===
@@ -216,6 +167,12 @@ impl<T> Inbound<T> {
         Self { tally: Some(account.tally()), ..self }
     }
 
+    /// Does not fail for what ends the connection: the server looks for it after each poll, and can
+    /// say goodbye, which h2 does not after an error of its stream.
+    pub fn told(self) -> Self {
+        Self { is_told: true, ..self }
+    }
+
     /// Frames from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, reach::OF_MEMBERS, 0, Some(Owed::to_member()))
@@ -238,6 +195,7 @@ impl<T> Inbound<T> {
             waits: 0,
             collector: None,
             tally: None,
+            is_told: false,
         }
     }
 
@@ -332,20 +290,31 @@ impl<T> Inbound<T> {
         }
     }
 
-    fn check(&self) -> io::Result<()> {
+    fn check(&self) -> Result<(), &'static str> {
         if self.costly.is_exceeded() {
-            return Err(io::Error::other("too many SETTINGS or GOAWAY frames"));
+            return Err("too many SETTINGS or GOAWAY frames");
         }
         if let Some(why) = self.broken {
-            return Err(io::Error::other(why));
+            return Err(why);
         }
         if self.is_of_member() && self.marks.pinned() > PINNED_BY_MEMBER {
-            return Err(io::Error::other("too many pseudo-headers behind headers"));
+            return Err("too many pseudo-headers behind headers");
         }
         if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
-            return Err(io::Error::other("it sends frames that are answered with resets, and does not read these"));
+            return Err("it sends frames that are answered with resets, and does not read these");
         }
         Ok(())
+    }
+
+    /// Ends the connection, or has the server end it.
+    fn end(&mut self, why: &'static str) -> Poll<io::Result<()>> {
+        if !self.is_told {
+            return Poll::Ready(Err(io::Error::other(why)));
+        }
+        (self.held, self.ready) = (BytesMut::new(), BytesMut::new());
+        self.tally();
+        self.marks.refuse(why);
+        Poll::Pending
     }
 
     /// Runs before h2 gets the bytes just counted: its task would notice its end only after that.
@@ -417,7 +386,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
-            this.check()?;
+            if let Err(why) = this.check() {
+                return this.end(why);
+            }
             this.check_room()?;
             if !this.ready.is_empty() {
                 let here = this.ready.len().min(buf.remaining());
@@ -441,7 +412,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            this.marks.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+            this.marks.received(bytes.len());
             let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
             if passed == bytes.len() {
                 this.tally_passed(taken);

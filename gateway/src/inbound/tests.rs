@@ -1,9 +1,10 @@
-use http::Response;
+use http::{HeaderMap, Response};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::reach::{OF_CLIENTS, OF_MEMBERS};
 use super::*;
+use crate::headers::size::Unfit;
 
 /// A literal with or without indexing.
 fn line(first: u8, name: &str, value: &str) -> Vec<u8> {

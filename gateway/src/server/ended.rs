@@ -1,6 +1,5 @@
 //! Why a connection did not end cleanly, and at which limit.
 
-use std::io;
 use std::time::Duration;
 
 use super::limits::Limits;
@@ -14,6 +13,9 @@ pub(super) enum Ended {
     Http2(#[from] h2::Error),
     #[error("its late pseudo-headers kept more than {} MiB of header blocks in memory", Limits::PINNED / (1024 * 1024))]
     PinnedHeads,
+    /// [`crate::inbound`] refused it.
+    #[error("{0}")]
+    Refused(&'static str),
     #[error("no HTTP/2 preface within {0:?}")]
     NoPreface(Duration),
     #[error("no answer to a PING within {0:?}")]
@@ -33,8 +35,8 @@ impl Ended {
     pub(super) fn limit(&self) -> Option<ConnectionLimit> {
         match self {
             Self::Http1(error) => error.is_parse().then_some(ConnectionLimit::Head),
-            Self::Http2(error) => (error.is_library() || is_refused(error)).then_some(ConnectionLimit::Frames),
-            Self::PinnedHeads => Some(ConnectionLimit::Frames),
+            Self::Http2(error) => error.is_library().then_some(ConnectionLimit::Frames),
+            Self::PinnedHeads | Self::Refused(_) => Some(ConnectionLimit::Frames),
             Self::NoPreface(_) => Some(ConnectionLimit::Preface),
             Self::Silent(_) => Some(ConnectionLimit::Ping),
             Self::NoRequest(_) => Some(ConnectionLimit::FirstRequest),
@@ -42,10 +44,4 @@ impl Ended {
             Self::HeldTooMuch => None,
         }
     }
-}
-
-/// Whether [`crate::inbound`] refused it: neither the system nor TLS makes errors of this kind, and
-/// h2 keeps only the kind and the text of an error.
-fn is_refused(error: &h2::Error) -> bool {
-    error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::Other)
 }

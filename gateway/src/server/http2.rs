@@ -11,14 +11,16 @@ mod responding;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::server::{Handshake, SendResponse};
+use h2::{Reason, RecvStream};
 use http::Request;
 use net::gather::{Gathered, gather};
-use net::linger::Linger;
+use net::linger::{self, Linger};
 use net::observed::Observed;
+use tokio::time::{Sleep, sleep};
 
 use self::liveness::{Liveness, ReceivedBytes};
 use self::responding::Responding;
@@ -30,6 +32,9 @@ use crate::inbound::{Inbound, Marks};
 use crate::request_body::RequestBody;
 use crate::unread::{Collecting, Collector};
 
+/// Until a connection that is refused is dropped: for its goodbye, and for the client to close.
+const GOODBYE: Duration = linger::PATIENCE;
+
 type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 
 /// Serves until the client or the gateway closes the connection.
@@ -37,6 +42,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let inbound = Inbound::of_client(Linger::new(stream), marks.clone())
+        .told()
         .attended_by(Arc::clone(&collector))
         .held_for(connection.held());
     let inbound = if many_users { inbound } else { inbound.owed(Limits::LOCAL_RESETS) };
@@ -44,8 +50,13 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let requests =
         Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);
-    let serving =
-        Serving { phase: Phase::Handshake(Box::new(handshake)), leaving: false, received: received.clone(), requests };
+    let serving = Serving {
+        phase: Phase::Handshake(Box::new(handshake)),
+        leaving: false,
+        goodbye: None,
+        received: received.clone(),
+        requests,
+    };
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
@@ -57,7 +68,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
 
 /// Completes if the client has not sent its preface in time.
 async fn silence(received: &ReceivedBytes) {
-    tokio::time::sleep(Limits::PREFACE).await;
+    sleep(Limits::PREFACE).await;
     if received.has_preface() {
         std::future::pending::<()>().await;
     }
@@ -68,6 +79,8 @@ struct Serving {
     phase: Phase,
     /// Whether it was asked to end during the handshake, when no GOAWAY can be sent yet.
     leaving: bool,
+    /// It was told that it must end: until when that may take.
+    goodbye: Option<Pin<Box<Sleep>>>,
     received: ReceivedBytes,
     requests: Requests,
 }
@@ -107,7 +120,9 @@ impl Future for Serving {
         loop {
             match &mut this.phase {
                 Phase::Handshake(handshake) => {
-                    let mut connection = ready!(Pin::new(&mut **handshake).poll(cx))?;
+                    let Poll::Ready(mut connection) = Pin::new(&mut **handshake).poll(cx)? else {
+                        return this.requests.refused();
+                    };
                     if this.leaving {
                         connection.graceful_shutdown();
                     }
@@ -120,8 +135,17 @@ impl Future for Serving {
                     while let Poll::Ready(accepted) = connection.poll_accept(cx) {
                         match accepted.transpose()? {
                             Some((request, respond)) => this.requests.answer(request, respond),
-                            None => return Poll::Ready(Ok(())),
+                            None => return Poll::Ready(this.requests.marks.end().map_or(Ok(()), refused)),
                         }
+                    }
+                    if this.requests.marks.end().is_some() {
+                        if let Some(until) = &mut this.goodbye {
+                            ready!(until.as_mut().poll(cx));
+                            return this.requests.refused();
+                        }
+                        connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                        this.goodbye = Some(Box::pin(sleep(GOODBYE)));
+                        continue;
                     }
                     if this.requests.take_late_recognition() {
                         this.requests.connection.close_soon();
@@ -137,9 +161,18 @@ impl Future for Serving {
     }
 }
 
+fn refused(why: &'static str) -> Result<(), Ended> {
+    Err(Ended::Refused(why))
+}
+
 // === impl Requests ===
 
 impl Requests {
+    /// Whether the connection is refused already, and why.
+    fn refused(&self) -> Poll<Result<(), Ended>> {
+        self.marks.end().map_or(Poll::Pending, |why| Poll::Ready(refused(why)))
+    }
+
     fn pin_too_much(&self) -> bool {
         self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
     }

@@ -26,9 +26,6 @@ pub enum Expected {
     Reset,
     /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
-    /// The same without a GOAWAY: nothing more is read of it, so that no answer waits for it to
-    /// read.
-    Dropped,
     /// No answer: its connection goes on.
     Nothing,
 }
@@ -76,7 +73,6 @@ impl Outcome {
             (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
             (Expected::Reset, Self::Reset(_))
             | (Expected::Ended, Self::Ended(Some(_)))
-            | (Expected::Dropped, Self::Ended(None))
             | (Expected::Nothing, Self::Nothing) => true,
             _ => false,
         })
