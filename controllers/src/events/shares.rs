@@ -1,5 +1,6 @@
-//! Each namespace's share of the queue: whoever changes one object all the time takes no other
-//! namespace's place.
+//! Each object's share of the queue, and that of its namespace, or of its kind where objects have
+//! none: whoever changes one object all the time takes no other object's place, and whoever has one
+//! namespace takes no other's.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,8 +9,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 
-/// Of objects of one namespace, or of one kind where objects have none.
-const MOST: usize = 32;
+/// Of one object.
+const MOST_OF_ONE: usize = 16;
+/// Of objects of one namespace.
+const MOST_OF_NAMESPACE: usize = 32;
+/// Of objects of one kind that have no namespace: each is another agent's.
+const MOST_OF_KIND: usize = 256;
 
 /// How many Events wait, by whose they are.
 #[derive(Debug, Clone, Default)]
@@ -18,25 +23,30 @@ pub struct Shares(Arc<Mutex<HashMap<String, usize>>>);
 /// A place of one that waits. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Place {
-    of: String,
+    of: [String; 2],
     shares: Shares,
 }
 
 // === impl Shares ===
 
 impl Shares {
-    /// None: the share of the object's namespace is used up.
+    /// None: the share of the object, or of its namespace or kind, is used up.
     pub fn enter(&self, object: &ObjectReference) -> Option<Place> {
-        let of = match object.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => format!("namespace {namespace}"),
-            None => format!("kind {}", object.kind.as_deref().unwrap_or_default()),
+        let (kind, name) = (object.kind.as_deref().unwrap_or_default(), object.name.as_deref().unwrap_or_default());
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let (all, most) = match namespace {
+            "" => (format!("kind {kind}"), MOST_OF_KIND),
+            namespace => (format!("namespace {namespace}"), MOST_OF_NAMESPACE),
         };
+        let of = [(format!("object {kind} {namespace}/{name}"), MOST_OF_ONE), (all, most)];
         let mut waiting = self.0.lock();
-        let count = waiting.entry(of.clone()).or_default();
-        if *count >= MOST {
+        if of.iter().any(|(of, most)| waiting.get(of).is_some_and(|count| count >= most)) {
             return None;
         }
-        *count += 1;
+        let of = of.map(|(of, _)| of);
+        for of in &of {
+            *waiting.entry(of.clone()).or_default() += 1;
+        }
         Some(Place { of, shares: self.clone() })
     }
 }
@@ -45,10 +55,13 @@ impl Shares {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.shares.0.lock().entry(std::mem::take(&mut self.of)) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
+        let mut waiting = self.shares.0.lock();
+        for of in std::mem::take(&mut self.of) {
+            if let Entry::Occupied(mut count) = waiting.entry(of) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
             }
         }
     }
@@ -58,24 +71,38 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn of(kind: &str, namespace: Option<&str>) -> ObjectReference {
+    fn of(kind: &str, namespace: Option<&str>, name: usize) -> ObjectReference {
         let (kind, namespace) = (Some(kind.to_owned()), namespace.map(str::to_owned));
-        ObjectReference { kind, namespace, ..ObjectReference::default() }
+        ObjectReference { kind, namespace, name: Some(name.to_string()), ..ObjectReference::default() }
     }
 
     #[test]
     fn each_namespace_has_its_share_and_each_kind_without_one() {
         let shares = Shares::default();
-        let mut places: Vec<_> = (0..MOST).map(|_| shares.enter(&of("Secret", Some("busy"))).unwrap()).collect();
-        assert!(shares.enter(&of("Secret", Some("busy"))).is_none());
-        assert!(shares.enter(&of("ManifestWork", Some("busy"))).is_none());
+        let busy = |name| shares.enter(&of("Secret", Some("busy"), name));
+        let mut places: Vec<_> = (0..MOST_OF_NAMESPACE).map(|name| busy(name).unwrap()).collect();
+        assert!(busy(MOST_OF_NAMESPACE).is_none());
+        assert!(shares.enter(&of("ManifestWork", Some("busy"), 0)).is_none());
         places.extend(
-            [of("Secret", Some("other")), of("CSR", None), of("ManagedCluster", None)]
+            [of("Secret", Some("other"), 0), of("CSR", None, 0), of("ManagedCluster", None, 0)]
                 .map(|of| shares.enter(&of).unwrap()),
         );
         drop(places.remove(0));
-        assert!(shares.enter(&of("Secret", Some("busy"))).is_some());
+        assert!(busy(MOST_OF_NAMESPACE).is_some());
         drop(places);
         assert!(shares.0.lock().is_empty(), "nothing is remembered of who left");
+    }
+
+    #[test]
+    fn one_object_leaves_room_for_others_of_its_kind() {
+        let shares = Shares::default();
+        for namespace in [None, Some("place")] {
+            let enter = |name| shares.enter(&of("ManagedCluster", namespace, name));
+            let mut places: Vec<_> = (0..MOST_OF_ONE).map(|_| enter(0).unwrap()).collect();
+            assert!(enter(0).is_none(), "{namespace:?}");
+            places.push(enter(1).unwrap());
+            assert!(shares.enter(&of("Other", namespace, 0)).is_some(), "another kind's object of that name");
+        }
+        assert!(shares.0.lock().is_empty());
     }
 }
