@@ -6,6 +6,7 @@
 mod admission;
 mod beats;
 mod clusters;
+mod corrections;
 mod mirror;
 mod requests;
 mod rights;

@@ -16,21 +16,20 @@ use register::ocm::availability::{Owner, owner};
 use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
 use register::ocm::delivery;
 use register::ocm::heartbeat::{LEASE, grace};
-use register::ocm::leaving::FINALIZER;
-use register::ocm::sets;
 use register::ocm::standing::{self, Standing};
 use register::ocm::taints;
 use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::beats::Beats;
+use super::corrections::Corrections;
 use super::hub::{CallError, Hub, found, now_millis, now_text, renewed, value};
 use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::Joining;
 use crate::parts;
-use crate::raw::large;
+use crate::raw::{Bounded, large, meta};
 
 /// Interval of checks of what a leaving cluster still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
@@ -83,7 +82,8 @@ impl Worker for Clusters {
             }
             return Ok(Action::await_change());
         }
-        let mut cluster = self.correct(&name, cluster, standing).await?;
+        let corrections = Corrections { hub: &self.hub, api: &self.api, name: &name };
+        let (mut cluster, uncorrected) = corrections.write(cluster, standing).await?;
         match standing {
             Standing::Denied => conditions.push(Condition::denied()),
             Standing::Accepted => match self.accept(&rights).await {
@@ -103,14 +103,10 @@ impl Worker for Clusters {
             self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
         }
         self.put_conditions(&name, &cluster, &conditions).await?;
-        match refused {
-            None => Ok(Action::await_change()),
-            Some(why) => {
-                let note = why.to_string();
-                self.events.publish(reference(object), Reason::AcceptanceFailed, note.clone());
-                Err(Failure::Reported(note))
-            }
-        }
+        let why = refused.map(|why| why.to_string()).or(uncorrected);
+        let Some(note) = why else { return Ok(Action::await_change()) };
+        self.events.publish(reference(object), Reason::AcceptanceFailed, note.clone());
+        Err(Failure::Reported(note))
     }
 }
 
@@ -126,7 +122,11 @@ impl Clusters {
         }
         // The watched object may be old, and after a refusal no rights may be given.
         let key = cluster.namespace_key();
-        let fresh = self.hub.read(self.api.get(cluster.name)).await.map_err(|error| Refused::Write { key, error })?;
+        let fresh = self
+            .hub
+            .read(meta::get_object(&self.api, cluster.name))
+            .await
+            .map_err(|error| Refused::Write { key, error })?;
         if standing::of(&value(&fresh)) != Standing::Accepted || fresh.uid().as_deref() != Some(cluster.uid) {
             return Ok(());
         }
@@ -146,28 +146,6 @@ impl Clusters {
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
         self.hub.merge(&self.api, name, &change).await.map(drop)
-    }
-
-    /// Adds a missing finalizer, set and taints, by one patch.
-    async fn correct(&self, name: &str, cluster: Value, standing: Standing) -> Result<Value, CallError> {
-        let mut change = json!({});
-        let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        if standing == Standing::Accepted && !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-            let all: Vec<Value> = finalizers.into_iter().chain([FINALIZER.into()]).collect();
-            change["metadata"]["finalizers"] = all.into();
-        }
-        let set = cluster["metadata"]["labels"].get(sets::LABEL).and_then(Value::as_str).unwrap_or_default();
-        if set.is_empty() {
-            change["metadata"]["labels"][sets::LABEL] = sets::DEFAULT.into();
-        }
-        if let Some(taints) = taints::corrected(&cluster, &now_text()) {
-            change["spec"]["taints"] = taints.into();
-        }
-        if change == json!({}) {
-            return Ok(cluster);
-        }
-        change["metadata"]["resourceVersion"] = cluster["metadata"]["resourceVersion"].clone();
-        Ok(value(&self.hub.merge(&self.api, name, &change).await?))
     }
 
     /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
@@ -212,8 +190,8 @@ impl Clusters {
     /// Reads the Lease before a silence is reported, because our own watch may hang.
     async fn confirm_silence(&self, name: &str, cluster: &Value, grace: i64) -> Result<bool, CallError> {
         let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
-        let lease = found(self.hub.read(api.get(LEASE)).await)?;
-        if let Some(renewed) = lease.as_ref().and_then(renewed) {
+        let lease = found(self.hub.read(meta::get(&api, LEASE)).await)?;
+        if let Some(renewed) = lease.and_then(|lease| renewed(&lease.object)) {
             self.beats.see(name, renewed, Some(cluster));
         }
         Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now_millis()))
@@ -241,7 +219,9 @@ impl Clusters {
 
     /// One is there that the watch does not see: not yet, or not without its label.
     async fn label_lease(&self, api: &Api<Lease>, name: &str, conflict: CallError) -> Result<(), CallError> {
-        let Some(mut lease) = found(self.hub.read(api.get(LEASE)).await)? else { return Err(conflict) };
+        let Some(found) = found(self.hub.read(meta::get(api, LEASE)).await)? else { return Err(conflict) };
+        // What cannot be read whole must not be written whole.
+        let Bounded { object: mut lease, left_out: None } = found else { return Err(conflict) };
         if lease.labels().contains_key(CLUSTER_LABEL) {
             return Ok(());
         }

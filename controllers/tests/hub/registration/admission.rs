@@ -9,13 +9,14 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::agent::ask;
-use super::{Registration, accept, exists, managed, wait_condition};
+use super::{Registration, accept, exists, get, managed, wait_condition};
 use crate::fixture::{SOON, apply, event};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
-/// The user lacks a right.
+const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";
+/// A right is missing.
 const NO: StatusCode = StatusCode::FORBIDDEN;
 /// No user may do it.
 const BAD: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
@@ -113,7 +114,76 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     changed(&writer)?;
     allowed(testbed, &writer)?;
     leaves(testbed, &writer)?;
-    testbed.hub.server.delete("managedcluster guarded")
+    crowded(testbed, &writer)?;
+    stubborn(testbed)?;
+    testbed.hub.server.delete("managedclusters guarded crowded stubborn stubborn-first")
+}
+
+/// Of a cluster whose agent leaves no room for a taint, the hub's taint is set and every decision
+/// carried out.
+fn crowded(testbed: &Testbed, writer: &Writer) -> Result<()> {
+    let of = |taints: Vec<Value>| {
+        let mut cluster = managed("crowded");
+        cluster["spec"]["taints"] = taints.into();
+        cluster
+    };
+    let hubs = || json!({"key": UNREACHABLE, "effect": "PreferNoSelect"});
+    let too_many = [many(64), vec![hubs(), hubs(), hubs()]].concat();
+    expect(&writer.create(&of(too_many))?, BAD, "at most 64")?;
+    expect(&writer.create(&of(many(64)))?, StatusCode::CREATED, "crowded")?;
+    wait::until_true("the hub's taint", SOON, || Ok(taints(testbed, "crowded")?.contains(&UNREACHABLE.to_owned())))?;
+    for (accepted, condition) in [(true, "True/HubClusterAdminAccepted"), (false, "False/HubClusterAdminDenied")] {
+        accept(testbed, "crowded", accepted)?;
+        wait_condition(testbed, "crowded", ACCEPTED, condition)?;
+        ensure!(taints(testbed, "crowded")?.len() == 65);
+    }
+    Ok(())
+}
+
+/// The hub refuses each change of a cluster's taints: its Event says so, and the cluster is
+/// accepted and denied all the same.
+fn stubborn(testbed: &Testbed) -> Result<()> {
+    let kind = |kind: &str, spec: Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "stubborn"},
+            "spec": spec})
+    };
+    let resources = json!([{"apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
+        "resources": ["managedclusters"]}]);
+    let expression = "!object.metadata.name.startsWith('stubborn') \
+        || object.?spec.?taints.orValue([]) == oldObject.?spec.?taints.orValue([])";
+    let policy = json!({"matchConstraints": {"resourceRules": resources},
+        "validations": [{"expression": expression, "message": "no taints here"}]});
+    apply(
+        testbed,
+        &[
+            kind("ValidatingAdmissionPolicy", policy),
+            kind("ValidatingAdmissionPolicyBinding", json!({"policyName": "stubborn", "validationActions": ["Deny"]})),
+        ],
+    )?;
+    apply(testbed, &[managed("stubborn-first")])?;
+    let kubectl = testbed.hub.server.kubectl();
+    wait::until_true("the policy", SOON, || {
+        let change = r#"{"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}}"#;
+        let line = ["patch", "managedcluster", "stubborn-first", "--type=merge", "--dry-run=server", "-p", change];
+        Ok(kubectl.args(line).run()?.stderr.contains("no taints here"))
+    })?;
+    apply(testbed, &[managed("stubborn")])?;
+    for (accepted, condition) in [(true, "True/HubClusterAdminAccepted"), (false, "False/HubClusterAdminDenied")] {
+        accept(testbed, "stubborn", accepted)?;
+        wait_condition(testbed, "stubborn", ACCEPTED, condition)?;
+    }
+    let note = wait::until("an Event", SOON, || event(testbed, "default", "stubborn", "AcceptanceFailed"))?;
+    ensure!(note.contains("no taints here"), "{note}");
+    let finalizers = get(testbed, "managedcluster stubborn")?["metadata"]["finalizers"].clone();
+    ensure!(finalizers.to_string().contains("api-resource-cleanup"), "{finalizers}");
+    testbed.hub.server.delete("validatingadmissionpolicy,validatingadmissionpolicybinding stubborn")
+}
+
+/// The keys of a cluster's taints.
+fn taints(testbed: &Testbed, name: &str) -> Result<Vec<String>> {
+    let cluster = get(testbed, &format!("managedcluster {name}"))?;
+    let taints = cluster["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    Ok(taints.iter().filter_map(|taint| taint["key"].as_str().map(str::to_owned)).collect())
 }
 
 /// `taints` taints without times.

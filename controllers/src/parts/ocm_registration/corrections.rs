@@ -1,0 +1,126 @@
+//! What every cluster is to have: our finalizer, a set, and the hub's taints.
+
+use kube::Api;
+use kube::api::DynamicObject;
+use register::ocm::leaving::FINALIZER;
+use register::ocm::sets;
+use register::ocm::standing::Standing;
+use register::ocm::taints;
+use serde_json::{Map, Value, json};
+
+use super::hub::{CallError, Hub, now_text, value};
+use crate::calls::NOT_FOUND;
+
+/// Of one cluster.
+pub struct Corrections<'a> {
+    pub hub: &'a Hub,
+    pub api: &'a Api<DynamicObject>,
+    pub name: &'a str,
+}
+
+// === impl Corrections ===
+
+impl Corrections<'_> {
+    /// Adds what is missing by one patch. Also returns why the hub refuses it: a person's decision
+    /// does not wait for that, since an agent, or a policy, may cause it.
+    pub async fn write(&self, cluster: Value, standing: Standing) -> Result<(Value, Option<String>), CallError> {
+        let (metadata, taints) = (missing(&cluster, standing), taints::corrected(&cluster, &now_text()));
+        if taints.is_none() || metadata.is_empty() {
+            return self.change(cluster, metadata, taints).await;
+        }
+        let (cluster, refused) = self.change(cluster, metadata.clone(), taints).await?;
+        if refused.is_none() {
+            return Ok((cluster, None));
+        }
+        // Taints are the agent's as well: the rest is written without them.
+        let (cluster, refused_too) = self.change(cluster, metadata, None).await?;
+        Ok((cluster, refused_too.or(refused)))
+    }
+
+    async fn change(
+        &self,
+        cluster: Value,
+        metadata: Map<String, Value>,
+        taints: Option<Vec<Value>>,
+    ) -> Result<(Value, Option<String>), CallError> {
+        if metadata.is_empty() && taints.is_none() {
+            return Ok((cluster, None));
+        }
+        let mut change = json!({"metadata": metadata});
+        change["metadata"]["resourceVersion"] = cluster["metadata"]["resourceVersion"].clone();
+        if let Some(taints) = taints {
+            change["spec"]["taints"] = taints.into();
+        }
+        match self.hub.merge(self.api, self.name, &change).await {
+            Ok(changed) => Ok((value(&changed), None)),
+            Err(error) if error.is_conflict() || error.is(NOT_FOUND) || error.concerns_all() => Err(error),
+            Err(error) => Ok((cluster, Some(format!("cannot write its finalizer, set or taints: {error}")))),
+        }
+    }
+}
+
+/// What of a cluster's metadata is to be added.
+fn missing(cluster: &Value, standing: Standing) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    if standing == Standing::Accepted && !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        let all: Vec<Value> = finalizers.into_iter().chain([FINALIZER.into()]).collect();
+        metadata.insert("finalizers".to_owned(), all.into());
+    }
+    let set = cluster["metadata"]["labels"].get(sets::LABEL).and_then(Value::as_str).unwrap_or_default();
+    if set.is_empty() {
+        metadata.insert("labels".to_owned(), json!({sets::LABEL: sets::DEFAULT}));
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use http_body_util::BodyExt as _;
+    use kube::Client;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::parts::hub::managed_clusters;
+
+    /// A hub that takes what has no taints, and answers others with `code`.
+    fn hub(code: u16) -> Hub {
+        let answer = move |request: Request<Body>| async move {
+            let change: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "message": "no taints here", "reason": "Invalid"});
+            let (code, mut body) = if change["spec"].is_null() { (200, change) } else { (code, status) };
+            if code == 200 {
+                body["metadata"]["name"] = "c1".into();
+            }
+            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            Ok::<_, tower::BoxError>(response?)
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+    }
+
+    async fn written(code: u16) -> Result<(Value, Option<String>), CallError> {
+        let hub = hub(code);
+        let api = Api::all_with(hub.client.clone(), &managed_clusters());
+        let cluster = json!({"metadata": {"name": "c1", "resourceVersion": "7"}, "spec": {"hubAcceptsClient": true}});
+        Corrections { hub: &hub, api: &api, name: "c1" }.write(cluster, Standing::Accepted).await
+    }
+
+    #[tokio::test]
+    async fn what_the_hub_refuses_of_taints_keeps_nothing_else_from_being_written() {
+        let (cluster, refused) = written(422).await.unwrap();
+        assert_eq!(cluster["metadata"]["finalizers"], json!([FINALIZER]));
+        assert_eq!(cluster["metadata"]["labels"][sets::LABEL], sets::DEFAULT);
+        let refused = refused.unwrap();
+        assert!(refused.contains("no taints here"), "{refused}");
+        // What says nothing of the cluster is tried again before anything else.
+        for code in [409, 404, 500, 429] {
+            assert!(written(code).await.is_err(), "{code}");
+        }
+    }
+}
