@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use hub::Cause;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PatchParams, PostParams, Preconditions};
+use kube::{Api, Resource};
 use net::runtime::{BackgroundRuntime, builder};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::raw;
 use crate::term::{NotLeading, WITHIN};
 
 pub use hub::{PAGE, paged};
@@ -114,25 +114,22 @@ pub struct Listed<T> {
 
 /// The metadata of all objects that `chosen` chooses, page by page, as the hub has it and not a
 /// cache of it.
-pub async fn list_metadata<K>(api: &Api<K>, chosen: ListParams) -> Result<Vec<ObjectMeta>, CallError>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
+pub async fn list_metadata<K: Resource + Clone>(
+    api: &Api<K>,
+    chosen: ListParams,
+) -> Result<Vec<ObjectMeta>, CallError> {
     Ok(list_metadata_as(api, chosen, |metadata| metadata).await?.items)
 }
 
 /// The same, of each object what `read` reads.
-pub async fn list_metadata_as<K, T>(
+pub async fn list_metadata_as<K: Resource + Clone, T>(
     api: &Api<K>,
     chosen: ListParams,
     read: impl Fn(ObjectMeta) -> T,
-) -> Result<Listed<T>, CallError>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
+) -> Result<Listed<T>, CallError> {
     let (mut items, mut parameters) = (Vec::new(), chosen.limit(PAGE));
     loop {
-        let page = bounded(WITHIN, api.list_metadata(&parameters)).await?;
+        let page = bounded(WITHIN, raw::meta::list(api, &parameters)).await?;
         let next = page.metadata.continue_.filter(|token| !token.is_empty());
         items.extend(page.items.into_iter().map(|object| read(object.metadata)));
         match next {

@@ -3,6 +3,7 @@
 //! all memory, because of a single object in it.
 
 pub mod large;
+pub mod meta;
 mod weight;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, V
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use self::meta::{Bounded, Meta};
 pub use self::weight::weight;
 
 /// Bytes that the values of one object may take in memory. Those of the largest definitions take
@@ -115,6 +117,11 @@ fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
     }
 }
 
+/// Why a field of metadata was left out.
+pub fn too_heavy(field: &'static str) -> String {
+    format!("its {field} would take more than {} KiB of memory", HEAVIEST_FIELD >> 10)
+}
+
 /// The same event, of what `read` makes of its object.
 pub fn mapped<K>(event: Event<K>, read: impl FnOnce(K) -> DynamicObject) -> Event<DynamicObject> {
     match event {
@@ -129,7 +136,7 @@ pub fn mapped<K>(event: Event<K>, read: impl FnOnce(K) -> DynamicObject) -> Even
 // === impl RawObject ===
 
 impl RawObject {
-    fn read(self) -> DynamicObject {
+    pub fn read(self) -> DynamicObject {
         let Self { types, metadata, contents, left_out } = self;
         let mut data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
@@ -137,8 +144,7 @@ impl RawObject {
             tracing::warn!(kind, namespace, name, %error, "an object cannot be read whole");
             readable(&contents, LEVELS, &mut { HEAVIEST })
         });
-        let why = |field| format!("its {field} would take more than {} KiB of memory", HEAVIEST_FIELD >> 10);
-        large::mark(&mut data, left_out.map(why));
+        large::mark(&mut data, left_out.map(too_heavy));
         DynamicObject { types, metadata, data }
     }
 

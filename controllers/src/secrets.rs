@@ -11,7 +11,7 @@ use api::secret::ClusterSecret;
 use hub::Cause;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
-use kube::core::{PartialObjectMeta, Status};
+use kube::core::Status;
 use kube::{Api, Client};
 use register::claims::Object;
 pub use register::claims::SOURCE_LABEL;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
+use crate::raw;
 use crate::term::{NotLeading, within};
 
 /// Annotation: the object as `group/Kind/namespace/name`.
@@ -28,7 +29,7 @@ pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";
 pub const HASH_ANNOTATION: &str = "cluster.core.oam.dev/source-hash";
 
 /// Metadata of a cluster Secret.
-pub type Meta = PartialObjectMeta<Secret>;
+pub type Meta = raw::Meta<Secret>;
 
 /// A registration to write.
 pub struct Wanted<'a> {
@@ -106,7 +107,7 @@ impl Secrets {
         let parameters = PatchParams::apply(MANAGER);
         // Only metadata comes back: the response need not repeat the content.
         let patch = Patch::Apply(document);
-        let answered = timeout(within(term)?, self.api.patch_metadata(name, &parameters, &patch)).await;
+        let answered = timeout(within(term)?, raw::meta::patch(&self.api, name, &parameters, &patch)).await;
         answered.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use hub::Cause;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
-use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client, discovery};
 use net::backoff::Backoff;
@@ -16,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::follow::{self, Change};
 use crate::calls::paged;
+use crate::raw::Meta;
 use crate::sources::Kind;
 
 /// Wait between two checks of a kind that is not served: an administrator may be installing it.
@@ -61,9 +61,9 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
 
 /// Whether the kind's definition is being deleted, or gone. False if the hub does not answer.
 pub async fn is_leaving(kind: &Kind, client: &Client) -> bool {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let api: Api<Meta<CustomResourceDefinition>> = Api::all(client.clone());
     let name = format!("{}.{}", kind.plural, kind.group);
-    match timeout(WITHIN, api.get_metadata_opt(&name)).await {
+    match timeout(WITHIN, api.get_opt(&name)).await {
         Ok(Ok(definition)) => definition.is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
         Ok(Err(_)) | Err(_) => false,
     }
@@ -103,13 +103,13 @@ pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
 }
 
 async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
-    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    let api: Api<Meta<CustomResourceDefinition>> = Api::all(client);
     let only = paged().fields(&format!("metadata.name={name}"));
-    let found = |definition: &PartialObjectMeta<CustomResourceDefinition>| {
+    let found = |definition: &Meta<CustomResourceDefinition>| {
         let is_leaving = definition.metadata.deletion_timestamp.is_some();
         if is_leaving { Presence::Leaving } else { Presence::There }
     };
-    let apply = |change: Change<PartialObjectMeta<CustomResourceDefinition>>| {
+    let apply = |change: Change<Meta<CustomResourceDefinition>>| {
         presence.send_replace(match change {
             Change::Listed(definitions) => definitions.first().map_or(Presence::Leaving, found),
             Change::Applied(definition) => found(&definition),

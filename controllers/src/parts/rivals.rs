@@ -22,6 +22,7 @@ pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::now_millis;
 use crate::calls::paged;
+use crate::raw::Bounded;
 use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
@@ -160,7 +161,7 @@ async fn follow(
     (rivals, asked): (watch::Sender<Rivals>, &watch::Sender<bool>),
 ) {
     // An installation may have another namespace than the usual one.
-    let api: Api<Lease> = Api::all(client);
+    let api: Api<Bounded<Lease>> = Api::all(client);
     let lease = sought.rival.lease;
     let only = paged().fields(&format!("metadata.name={lease}")).timeout(WATCH);
     // One that failed begins anew, with a list: a watch that goes on does not say so before
@@ -233,22 +234,22 @@ impl<'a> Leases<'a> {
         Self { sought, held: BTreeMap::new(), lost: Some(i64::MIN) }
     }
 
-    fn see(&mut self, event: Event<Lease>, listed: &mut Option<Self>) {
+    fn see(&mut self, event: Event<Bounded<Lease>>, listed: &mut Option<Self>) {
         let sought = self.sought;
         let new = move || Self { sought, held: BTreeMap::new(), lost: None };
         match event {
             Event::Init => *listed = Some(new()),
             Event::InitApply(lease) => {
                 if let Some(listed) = listed {
-                    listed.take(&lease, self.held.get(&namespace(&lease)));
+                    listed.take(&lease.object, self.held.get(&namespace(&lease.object)));
                 }
             }
             Event::InitDone => *self = listed.take().unwrap_or_else(new),
             Event::Apply(lease) => {
-                let known = self.held.remove(&namespace(&lease));
-                self.take(&lease, known.as_ref());
+                let known = self.held.remove(&namespace(&lease.object));
+                self.take(&lease.object, known.as_ref());
             }
-            Event::Delete(lease) => drop(self.held.remove(&namespace(&lease))),
+            Event::Delete(lease) => drop(self.held.remove(&namespace(&lease.object))),
         }
     }
 
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(held_in(Sought { rival: &usual, namespaces: &namespaces }), ["a", "b"]);
     }
 
-    fn lease(namespace: &str, seconds: i32) -> Lease {
+    fn lease(namespace: &str, seconds: i32) -> Bounded<Lease> {
         let now = MicroTime(Timestamp::now());
         serde_json::from_value(json!({"metadata": {"name": "theirs", "namespace": namespace, "resourceVersion": "2"},
             "spec": {"holderIdentity": "h", "leaseDurationSeconds": seconds, "renewTime": now}}))
@@ -460,7 +461,7 @@ mod tests {
             let mut running = pin!(while_alone(&client, THEIRS, (&readiness, &term), |_| {}, work));
             assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());
             if comes {
-                leases.lock().push(lease("n", 3600));
+                leases.lock().push(lease("n", 3600).object);
             }
             begin.now(Arc::new(|| Duration::MAX));
             assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());

@@ -1,5 +1,5 @@
-//! No watch starts with kube's default pages of 500 objects. Each object may have a mebibyte and a
-//! half, and no program reads more than 128 MiB of an answer.
+//! What programs read of a hub has a bound. No watch begins with kube's own pages of 500 objects:
+//! each object may have a mebibyte and a half, and no program reads more than 128 MiB of an answer.
 
 use std::fs;
 
@@ -29,4 +29,37 @@ fn every_watch_names_its_page() {
     }
     assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
     assert_eq!(seen.len(), 3, "links, hub and auth alone begin otherwise: {seen:?}");
+}
+
+/// What kube reads of metadata has no bound, and whoever has few rights may fill it with labels.
+#[test]
+fn the_controllers_read_metadata_with_a_bound() {
+    const UNBOUNDED: [&str; 6] = [
+        "PartialObjectMeta",
+        ".get_metadata",
+        ".list_metadata(",
+        ".patch_metadata(",
+        ".watch_metadata(",
+        "metadata_watcher",
+    ];
+    // The requests that are sent by what reads with a bound.
+    const OWN: &str = "controllers/src/raw/meta.rs";
+    let root = workspace();
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in product::files(&root) {
+        let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
+        if !name.starts_with("controllers/") || name == OWN {
+            continue;
+        }
+        seen += 1;
+        let text = fs::read_to_string(root.join(&file)).expect("a source");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (at, line) in code.lines().enumerate() {
+            if let Some(word) = UNBOUNDED.iter().find(|word| line.contains(**word)) {
+                wrong.push(format!("{name}:{}: {word}: read `raw::Meta`, or by `raw::meta`", at + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
+    assert!(seen > 50, "{seen} files");
 }

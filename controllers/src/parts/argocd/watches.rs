@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::DynamicObject;
-use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
@@ -19,6 +18,7 @@ use crate::calls::paged;
 use crate::feed::follow::{self, Change};
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
+use crate::raw::{Bounded, Meta};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::wakes::Wakes;
 
@@ -68,11 +68,13 @@ fn take_cluster(
 
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
     let config = paged().labels(CLUSTER_KEY);
-    let events = watcher::watcher(publisher.secrets.clone(), config);
+    let namespace = publisher.secrets.namespace().unwrap_or_default();
+    let api: Api<Bounded<Secret>> = Api::namespaced(publisher.hub.client.clone(), namespace);
+    let events = watcher::watcher(api, config);
     let inventory = &publisher.inventory;
-    let apply = |event: Event<Secret>| match event {
+    let apply = |event: Event<Bounded<Secret>>| match event {
         Event::Init => inventory.begin_secrets(),
-        Event::InitApply(secret) | Event::Apply(secret) => match HeldSecret::read(&secret) {
+        Event::InitApply(secret) | Event::Apply(secret) => match HeldSecret::read(&secret.object) {
             Some((cluster, held)) => {
                 wakes.push("", &cluster);
                 inventory.put_secret(cluster, held);
@@ -103,9 +105,9 @@ fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
 /// Sends the UID of the ServiceAccount, or None while there is none. Never ends.
 pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::Sender<Option<String>>) {
     let (namespace, name) = &argocd.account;
-    let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);
+    let api: Api<Meta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);
     let only = paged().fields(&format!("metadata.name={name}"));
-    let apply = |change: Change<PartialObjectMeta<ServiceAccount>>| {
+    let apply = |change: Change<Meta<ServiceAccount>>| {
         let known = match change {
             Change::Listed(accounts) => accounts.first().and_then(kube::ResourceExt::uid),
             Change::Applied(account) => account.uid(),

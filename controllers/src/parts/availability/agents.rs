@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::parts::hub::{CallError, Hub, found, renewed};
+use crate::raw::meta;
 
 /// The Lease of each cluster whose agent reports its availability.
 #[derive(Default)]
@@ -30,7 +31,8 @@ impl Agents {
             return Ok(left);
         }
         let api: Api<Lease> = Api::namespaced(hub.client.clone(), name);
-        let renewed = found(hub.read(api.get(LEASE)).await)?.as_ref().and_then(renewed);
+        let lease = found(hub.read(meta::get(&api, LEASE)).await)?;
+        let renewed = lease.and_then(|lease| renewed(&lease.object));
         let (now, mut leases) = (Instant::now().into_std(), self.0.lock());
         let lease = leases.entry(name.to_owned()).or_insert_with(|| ObservedLease::found(renewed, now));
         *lease = lease.seen(renewed, now);

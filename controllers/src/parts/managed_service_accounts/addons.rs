@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
@@ -16,6 +15,7 @@ use super::accounts::Accounts;
 use crate::calls::paged;
 use crate::feed::crd::{self, Presence};
 use crate::feed::follow::{self, Change};
+use crate::raw::Meta;
 use crate::sources::Kind;
 
 /// The add-on's name in each cluster's namespace.
@@ -82,10 +82,10 @@ impl Addons {
     }
 
     async fn watch(&self, resource: &ApiResource, hub: &Client, accounts: &Accounts) {
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(hub.clone(), resource);
+        let api: Api<Meta<DynamicObject>> = Api::all_with(hub.clone(), resource);
         let only = paged().fields(&format!("metadata.name={ADDON}"));
-        let namespace = |addon: &PartialObjectMeta<DynamicObject>| addon.namespace().unwrap_or_default();
-        let apply = |change: Change<PartialObjectMeta<DynamicObject>>| match change {
+        let namespace = |addon: &Meta<DynamicObject>| addon.namespace().unwrap_or_default();
+        let apply = |change: Change<Meta<DynamicObject>>| match change {
             Change::Listed(addons) => self.set(addons.iter().map(namespace).collect(), accounts),
             Change::Applied(addon) => self.change(&namespace(&addon), true, accounts),
             Change::Deleted(addon) => self.change(&namespace(&addon), false, accounts),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{CONFLICT, NOT_FOUND, creating, deleting, merging, value};
 use crate::parts::hub::{CallError, Hub, found};
+use crate::raw;
 
 const TOKEN: &str = "token";
 const CA: &str = "ca.crt";
@@ -94,7 +95,7 @@ impl Objects {
         for other in held.keys.iter().filter(|key| ![CA, TOKEN].contains(&key.as_str())) {
             document["data"][other] = Value::Null;
         }
-        let written = self.hub.write(api.patch_metadata(&account.name, &merging(), &Patch::Merge(&document))).await;
+        let written = self.hub.write(raw::meta::patch(&api, &account.name, &merging(), &Patch::Merge(&document))).await;
         written.map(drop).map_err(|error| failed(WHAT, error))
     }
 

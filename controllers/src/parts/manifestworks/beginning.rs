@@ -16,6 +16,7 @@ use super::{Part, watches};
 use crate::feed::crd;
 use crate::parts::catch_up::catch_up;
 use crate::parts::hub::Hub;
+use crate::raw::Meta;
 
 /// Precedes the hub's UID in the ID of its controllers.
 const AGENT_ID: &str = "cluster-gateway-controllers";
@@ -29,10 +30,10 @@ pub struct Watches {
 
 /// Our identity on members. It distinguishes even two hubs with the same URL.
 pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
-    let api: Api<Namespace> = Api::all(hub.client.clone());
+    let api: Api<Meta<Namespace>> = Api::all(hub.client.clone());
     let mut failures = 0;
     loop {
-        match hub.read(api.get_metadata("kube-system")).await {
+        match hub.read(api.get("kube-system")).await {
             Ok(found) => {
                 let uid = found.metadata.uid.unwrap_or_default();
                 let hub_hash = hub_hash(url.unwrap_or(&uid));

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use kube::api::DynamicObject;
-use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
@@ -21,7 +20,7 @@ use crate::sources::MANAGED_CLUSTERS;
 /// the response is read.
 const PAGE: u32 = 25;
 
-type Meta = PartialObjectMeta<DynamicObject>;
+type Meta = raw::Meta<DynamicObject>;
 
 /// Follows the works. Never ends.
 pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {

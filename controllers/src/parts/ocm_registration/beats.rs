@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use super::hub::{now_millis, renewed};
 use crate::calls::paged;
 use crate::feed::follow;
+use crate::raw::Bounded;
 use crate::wakes::Wakes;
 
 /// Nothing is due.
@@ -106,24 +107,25 @@ impl Beats {
     pub async fn follow(&self, client: Client, clusters: (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
         let only = paged().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL);
         let mut listed = BTreeSet::new();
-        let apply = |event: Event<Lease>| match event {
+        let apply = |event: Event<Bounded<Lease>>| match event {
             Event::Init => listed.clear(),
             Event::InitApply(lease) => {
                 listed.insert(lease.namespace().unwrap_or_default());
-                self.take(&lease, clusters, wakes);
+                self.take(&lease.object, clusters, wakes);
             }
             Event::InitDone => {
                 self.retain(&listed, wakes);
                 self.listed.send_replace(true);
             }
-            Event::Apply(lease) => self.take(&lease, clusters, wakes),
+            Event::Apply(lease) => self.take(&lease.object, clusters, wakes),
             Event::Delete(lease) => {
                 let name = lease.namespace().unwrap_or_default();
                 self.forget(&name);
                 wakes.push("", &name);
             }
         };
-        follow::each(watcher::watcher(Api::<Lease>::all(client), only), "the Leases of clusters", apply).await;
+        let events = watcher::watcher(Api::<Bounded<Lease>>::all(client), only);
+        follow::each(events, "the Leases of clusters", apply).await;
     }
 
     fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {

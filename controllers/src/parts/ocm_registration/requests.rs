@@ -4,6 +4,7 @@
 //! The watch keeps only metadata, and the worker reads each request when it comes up, so that ten
 //! thousand requests at once are only ten thousand names.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use super::rights::Rights;
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
+use crate::raw::{self, Bounded, Meta, large, meta};
 
 /// Upstream's reason, which scripts know.
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
@@ -44,6 +46,8 @@ const UNTIL_RIGHTS: Duration = Duration::from_secs(1);
 const RIGHTS_COUNT_AFTER: i64 = 10_000;
 /// The policies may only just have been installed.
 const UNTIL_ADMISSION: Duration = Duration::from_secs(5);
+/// What says whether the cluster joined before may be what was left out.
+const TOO_LARGE: &str = "the labels or annotations of its ManagedCluster are too large to be read";
 /// Milliseconds. The agent makes its request and its `ManagedCluster` at the same time: the request
 /// may come first, and is left for a person after that. Whenever the cluster comes, its requests
 /// are judged again.
@@ -55,7 +59,7 @@ pub struct Requests {
     pub clusters: Api<DynamicObject>,
     pub rights: Arc<Rights>,
     /// Secrets in the clusters' namespace.
-    pub secrets: Api<Secret>,
+    pub secrets: Api<Meta<Secret>>,
     pub admission: Arc<Admission>,
     /// `--ocm-auto-approve-users`.
     pub trusted: Vec<String>,
@@ -84,11 +88,17 @@ impl Worker for Requests {
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let name = object.name_any();
-        let Some(request) = found(self.hub.read(self.api.get(&name)).await)? else { return Ok(Action::await_change()) };
+        let Some(read) = found(self.hub.read(meta::get(&self.api, &name)).await)? else {
+            return Ok(Action::await_change());
+        };
+        let Bounded { object: request, left_out } = read;
         if is_decided(&request) {
             return Ok(Action::await_change());
         }
-        let outcome = self.judge(request).await?;
+        let outcome = match left_out {
+            None => self.judge(request).await?,
+            Some(field) => Outcome::Decided(Decision::Unrecognized, unrecognized(raw::too_heavy(field))),
+        };
         let (action, told) = match outcome {
             Outcome::Decided(decision, why) => (Action::await_change(), Some((decision, why))),
             Outcome::Later(after, told) => (Action::requeue(after), told),
@@ -110,12 +120,14 @@ impl Requests {
             Ok(recognized) => recognized,
             Err(why) => return Ok(Outcome::Decided(Decision::Unrecognized, why)),
         };
-        let cluster = found(self.hub.read(self.clusters.get(&recognized.cluster)).await)?.map(|it| value(&it));
+        let cluster = found(self.hub.read(meta::get_object(&self.clusters, &recognized.cluster)).await)?;
+        let cluster = cluster.map(|it| value(&it));
         let is_accepted = cluster.as_ref().is_some_and(|cluster| standing::of(cluster) == Standing::Accepted);
         let user = request.spec.username.clone().unwrap_or_default();
         match recognized.judge(Requester { user: &user, is_accepted, trusted: &self.trusted }) {
             Judgement::Renewal => self.renew(request, &recognized, &cluster.unwrap_or_default()).await,
             Judgement::FirstJoin => match cluster {
+                Some(cluster) if large::is_marked(&cluster) => Ok(person(TOO_LARGE)),
                 Some(cluster) => self.join(request, &recognized, standing::first_join(&cluster)).await,
                 None => Ok(match u64::try_from(NO_CLUSTER_AFTER - age(&request)) {
                     Ok(rest) if rest > 0 => Outcome::Later(Duration::from_millis(rest), None),
@@ -184,7 +196,7 @@ impl Requests {
         }
         // Otherwise the requester would get the right to the tunnel of a cluster that joined in
         // another way.
-        let registered = self.hub.read(self.secrets.get_metadata(cluster)).await;
+        let registered = self.hub.read(self.secrets.get(cluster)).await;
         Ok(found(registered)?.map(|_| {
             "a cluster of that name is already registered in another way: approve or deny the request by hand"
                 .to_owned()
@@ -193,8 +205,8 @@ impl Requests {
 
     /// Sets the acceptance once. Because of the version, a refusal in the meantime wins.
     async fn let_in(&self, cluster: &str) -> Result<(), CallError> {
-        let fresh = self.hub.read(self.clusters.get(cluster)).await?;
-        if standing::first_join(&value(&fresh)) != FirstJoin::Accept {
+        let fresh = self.hub.read(meta::get_object(&self.clusters, cluster)).await?;
+        if large::marked(&fresh).is_some() || standing::first_join(&value(&fresh)) != FirstJoin::Accept {
             return Ok(());
         }
         let change = json!({
@@ -214,10 +226,15 @@ impl Requests {
         agent: &Recognized,
         decision: Decision,
     ) -> Result<Outcome, CallError> {
-        let cluster = found(self.hub.read(self.clusters.get(&agent.cluster)).await)?.map(|cluster| value(&cluster));
-        let Some(cluster) = cluster.filter(|cluster| standing::of(cluster) == Standing::Accepted) else {
+        let cluster = found(self.hub.read(meta::get_object(&self.clusters, &agent.cluster)).await)?;
+        let Some(cluster) =
+            cluster.map(|cluster| value(&cluster)).filter(|cluster| standing::of(cluster) == Standing::Accepted)
+        else {
             return Ok(person("the cluster is not accepted any more"));
         };
+        if decision == Decision::Joined && large::is_marked(&cluster) {
+            return Ok(person(TOO_LARGE));
+        }
         if decision == Decision::Joined && standing::first_join(&cluster) == FirstJoin::Person {
             return Ok(person("an agent of the cluster joined meanwhile: approve or deny the request by hand"));
         }
@@ -252,7 +269,11 @@ fn recognize(request: &CertificateSigningRequest) -> Result<Recognized, String> 
         pem: &spec.request.0,
         usages: spec.usages.as_deref().unwrap_or_default(),
     };
-    read.recognize().map_err(|why| format!("not recognized as an agent's: {why}"))
+    read.recognize().map_err(unrecognized)
+}
+
+fn unrecognized(why: impl Display) -> String {
+    format!("not recognized as an agent's: {why}")
 }
 
 /// The complete requester as the hub authenticated it, because any part may give rights.

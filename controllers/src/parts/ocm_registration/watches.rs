@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
@@ -26,7 +25,7 @@ use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
 use crate::calls::paged;
 use crate::feed::follow;
-use crate::raw::{self, RawObject, large};
+use crate::raw::{self, Meta, RawObject, large};
 
 /// Wait after a removal that failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -194,7 +193,7 @@ async fn end(shared: &Shared, name: &str) -> Result<(), CallError> {
 }
 
 async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, client: Client) {
-    let api: Api<PartialObjectMeta<CertificateSigningRequest>> = Api::all(client);
+    let api: Api<Meta<CertificateSigningRequest>> = Api::all(client);
     let apply = |event| {
         let event = names(event, &shared.request_resource);
         writer.apply_watcher_event(&event);
@@ -206,8 +205,8 @@ async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, cli
 }
 
 /// Name, uid and kind are all that Events on them need; the contents are the cluster's name.
-fn names(event: Event<PartialObjectMeta<CertificateSigningRequest>>, resource: &ApiResource) -> Event<DynamicObject> {
-    let object = |request: PartialObjectMeta<CertificateSigningRequest>| {
+fn names(event: Event<Meta<CertificateSigningRequest>>, resource: &ApiResource) -> Event<DynamicObject> {
+    let object = |request: Meta<CertificateSigningRequest>| {
         let mut object = DynamicObject::new(&request.name_any(), resource);
         object.metadata.uid = request.uid();
         object.data = request.labels().get(CLUSTER_LABEL).cloned().into();

@@ -1,0 +1,240 @@
+//! Objects of a kind whose metadata is bounded: its writer may fill a mebibyte and a half with
+//! labels, and many a list is of objects that anybody may write. Of metadata alone, and of whole
+//! objects.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use kube::api::{DynamicObject, GetParams, ListParams, Patch, PatchParams};
+use kube::core::{ObjectList, ObjectMeta, Request};
+use kube::{Api, Error, Resource};
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Metadata, RawObject, parse, read_metadata};
+
+/// The metadata of an object of a kind: all that is asked of the hub.
+pub struct Meta<K> {
+    pub metadata: ObjectMeta,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// An object of a kind.
+#[derive(Debug, Clone)]
+pub struct Bounded<K> {
+    pub object: K,
+    /// A field of metadata that was left out, because it is too heavy.
+    pub left_out: Option<&'static str>,
+}
+
+/// An object of a kind that is known only here.
+pub async fn get_object(api: &Api<DynamicObject>, name: &str) -> kube::Result<DynamicObject> {
+    let request = Request::new(api.resource_url()).get(name, &GetParams::default());
+    send(api, request.map_err(Error::BuildRequest)?).await.map(RawObject::read)
+}
+
+/// An object.
+pub async fn get<K: Resource + Clone + DeserializeOwned>(api: &Api<K>, name: &str) -> kube::Result<Bounded<K>> {
+    let request = Request::new(api.resource_url()).get(name, &GetParams::default());
+    send(api, request.map_err(Error::BuildRequest)?).await
+}
+
+/// The metadata of a page.
+pub async fn list<K: Resource + Clone>(api: &Api<K>, page: &ListParams) -> kube::Result<ObjectList<Meta<K>>> {
+    let request = Request::new(api.resource_url()).list_metadata(page);
+    send(api, request.map_err(Error::BuildRequest)?).await
+}
+
+/// The metadata of what was written.
+pub async fn patch<K: Resource + Clone, P: Serialize + fmt::Debug>(
+    api: &Api<K>,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<P>,
+) -> kube::Result<Meta<K>> {
+    let request = Request::new(api.resource_url()).patch_metadata(name, parameters, patch);
+    send(api, request.map_err(Error::BuildRequest)?).await
+}
+
+async fn send<K: Resource + Clone, T: DeserializeOwned>(
+    api: &Api<K>,
+    request: http::Request<Vec<u8>>,
+) -> kube::Result<T> {
+    api.clone().into_client().request(request).await
+}
+
+// === impl Meta ===
+
+impl<K> Clone for Meta<K> {
+    fn clone(&self) -> Self {
+        Self { metadata: self.metadata.clone(), kind: PhantomData }
+    }
+}
+
+impl<K> Default for Meta<K> {
+    fn default() -> Self {
+        Self { metadata: ObjectMeta::default(), kind: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Meta<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.metadata.fmt(f)
+    }
+}
+
+impl<K: Resource> Resource for Meta<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn metadata_api() -> bool {
+        true
+    }
+
+    fn kind(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(kind)
+    }
+
+    fn group(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::group(kind)
+    }
+
+    fn version(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::version(kind)
+    }
+
+    fn api_version(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::api_version(kind)
+    }
+
+    fn plural(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(kind)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de, K> Deserialize<'de> for Meta<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let metadata = deserializer.deserialize_map(OnlyMetadata)?;
+        Ok(Self { metadata: metadata.known, kind: PhantomData })
+    }
+}
+
+struct OnlyMetadata;
+
+impl<'de> Visitor<'de> for OnlyMetadata {
+    type Value = Metadata;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
+        let mut metadata = Metadata::default();
+        while let Some(field) = map.next_key::<Cow<'_, str>>()? {
+            if field == "metadata" {
+                metadata = read_metadata(map.next_value::<Box<RawValue>>()?.get())?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+// === impl Bounded ===
+
+impl<K: Resource> Resource for Bounded<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(kind)
+    }
+
+    fn group(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::group(kind)
+    }
+
+    fn version(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::version(kind)
+    }
+
+    fn api_version(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::api_version(kind)
+    }
+
+    fn plural(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(kind)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.object.meta_mut()
+    }
+}
+
+impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Bounded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let RawObject { metadata, left_out, contents, .. } = RawObject::deserialize(deserializer)?;
+        let mut object: K = parse(&contents).map_err(D::Error::custom)?;
+        *object.meta_mut() = metadata;
+        Ok(Self { object, left_out })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+    use k8s_openapi::api::coordination::v1::Lease;
+    use kube::ResourceExt as _;
+
+    use super::*;
+
+    /// An object of nothing but labels, and of one more field.
+    fn heavy(field: &str) -> String {
+        let labels = (0..30_000).map(|number| format!(r#""{number}":"""#)).collect::<Vec<_>>().join(",");
+        format!(r#"{{"kind": "K", "metadata": {{"name": "n", "uid": "u", "labels": {{{labels}}}}}, {field}}}"#)
+    }
+
+    #[test]
+    fn metadata_alone_is_as_bounded_as_that_of_whole_objects() {
+        let meta: Meta<Lease> = serde_json::from_str(&heavy(r#""spec": {"a": 1}"#)).unwrap();
+        assert_eq!((meta.name_any().as_str(), meta.uid().as_deref(), meta.labels().len()), ("n", Some("u"), 0));
+        assert!(Meta::<Lease>::metadata_api() && !Bounded::<Lease>::metadata_api());
+        let list = format!(
+            r#"{{"kind": "List", "apiVersion": "v1", "metadata": {{}}, "items": [{}]}}"#,
+            heavy(r#""spec": null"#)
+        );
+        let list: ObjectList<Meta<Lease>> = serde_json::from_str(&list).unwrap();
+        assert!(list.items[0].labels().is_empty());
+    }
+
+    #[test]
+    fn an_object_says_what_of_its_metadata_is_missing() {
+        let text = heavy(r#""spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}"#).replace(r#""kind": "K", "#, "");
+        let lease: Bounded<Lease> = serde_json::from_str(&text).unwrap();
+        assert_eq!((lease.name_any().as_str(), lease.left_out), ("n", Some("labels")));
+        assert!(lease.object.spec.unwrap().renew_time.is_some());
+        let request: Bounded<CertificateSigningRequest> = serde_json::from_str(
+            r#"{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r", "labels": {"a": "b"}},
+            "spec": {"request": "YQ==", "signerName": "s", "usages": ["client auth"]}}"#,
+        )
+        .unwrap();
+        assert_eq!((request.object.labels()["a"].as_str(), request.left_out), ("b", None));
+        assert_eq!(request.object.spec.signer_name, "s");
+    }
+}
