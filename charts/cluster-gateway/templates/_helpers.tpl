@@ -271,12 +271,30 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* URLs of the gateways' Service, separated by commas: a cluster there would lead back. */}}
+{{/*
+URLs of the gateways' Service in each spelling that pods can dial, separated by commas: a cluster there would lead back.
+A Service has its addresses from the first installation on, so that they are known from the first upgrade on.
+*/}}
 {{- define "cluster-gateway.ownEndpoints" -}}
-https://{{ include "cluster-gateway.host" . }}:{{ .Values.service.port }}
-{{- if .Values.dialects.ocmUserServer.enabled -}}
-,https://{{ include "cluster-gateway.host" . }}:{{ .Values.dialects.ocmUserServer.port }}
+{{- $name := include "cluster-gateway.serviceName" . -}}
+{{- $host := include "cluster-gateway.host" . -}}
+{{- $hosts := list $host $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.cluster.local" $host) -}}
+{{- range dig "spec" "clusterIPs" list (default dict (lookup "v1" "Service" .Release.Namespace $name)) -}}
+{{- if ne . "None" -}}
+{{- $hosts = append $hosts (ternary (printf "[%s]" .) . (contains ":" .)) -}}
 {{- end -}}
+{{- end -}}
+{{- $ports := list .Values.service.port -}}
+{{- if .Values.dialects.ocmUserServer.enabled -}}
+{{- $ports = append $ports .Values.dialects.ocmUserServer.port -}}
+{{- end -}}
+{{- $urls := list -}}
+{{- range $port := $ports -}}
+{{- range $hosts -}}
+{{- $urls = append $urls (printf "https://%s:%v" . $port) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $urls -}}
 {{- end }}
 
 {{/* Names of this chart's Secrets, which no cluster may have. */}}

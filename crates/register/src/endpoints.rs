@@ -73,7 +73,7 @@ impl Endpoints {
     /// Judges the URL that `field` holds.
     pub fn check(&self, field: &'static str, endpoint: &Endpoint) -> Result<(), Refused> {
         self.check_host(field, &endpoint.host)?;
-        let is_there = |server: &Endpoint| (&server.host, server.port) == (&endpoint.host, endpoint.port);
+        let is_there = |server: &Endpoint| server.port == endpoint.port && is_same(&server.host, &endpoint.host);
         let same = |own: &Endpoint| is_there(own) && endpoint.base_path.starts_with(&own.base_path);
         let leads_back = leads_through(GATEWAY, &endpoint.base_path)
             || self.own.iter().any(same)
@@ -93,8 +93,14 @@ impl Endpoints {
     }
 }
 
-/// The IPv4 address that a translator reads from an IPv6 address (RFC 6052 §2.1), or a host that
-/// still supports the deprecated form (RFC 4291 §2.5.5.1).
+/// Whether two hosts, which may be names, are dialled alike: IPv4 written as IPv6 is IPv4.
+fn is_same(one: &str, other: &str) -> bool {
+    let address = |host: &str| host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+    one == other || address(one).is_some_and(|one| address(other) == Some(one))
+}
+
+/// The IPv4 address that a translator finds in an IPv6 one (RFC 6052 §2.1), or a host that still
+/// knows the deprecated form (RFC 4291 §2.5.5.1).
 fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let [head @ .., a, b, c, d] = address.octets();
@@ -119,7 +125,9 @@ mod tests {
         let endpoint = |url: &str| Endpoint::parse(url, false).unwrap();
         let endpoints = Endpoints {
             denied: Vec::new(),
-            own: vec![endpoint("https://gateway.example:9443"), endpoint("https://gateway.example:9092")],
+            own: ["gateway.example:9443", "gateway.example:9092", "10.96.0.7:9443"]
+                .map(|host| endpoint(&format!("https://{host}")))
+                .into(),
             hub: Some(endpoint("https://hub.example:6443")),
         };
         let native = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/x/proxy";
@@ -140,7 +148,10 @@ mod tests {
             // The user server's port.
             ("gateway.example:9092", "x", true),
             ("gateway.example:6443", "x", false),
-            // Other servers.
+            ("10.96.0.7:9443", "clusters/x", true),
+            ("[::ffff:10.96.0.7]:9443", "clusters/x", true),
+            ("[::ffff:10.96.0.8]:9443", "clusters/x", false),
+            // Somebody else's.
             ("karmada.example:5443", karmada, false),
             ("kcp.example:6443", "clusters/root:org:x", false),
             ("user-server.example:9092", "x", false),
