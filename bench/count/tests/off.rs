@@ -1,4 +1,5 @@
-//! Traces cost nothing where they are off: instructions, which do not depend on the machine's load.
+//! Traces cost nothing where they are off, and dialects next to nothing on the native path:
+//! instructions, which do not depend on the machine's load.
 
 use std::process::Command;
 
@@ -7,6 +8,8 @@ const OPERATIONS: u64 = 200;
 /// A request with traced phases takes at least this many times as much: without a trace, each phase
 /// only looks at an empty option.
 const TIMES: u64 = 20;
+/// The parse of a native path with all dialects on, at most, in percent of that with none.
+const PERCENT: u64 = 102;
 
 /// Instructions of the operation called `name`, all [`OPERATIONS`] together.
 fn counted(name: &str) -> u64 {
@@ -24,14 +27,34 @@ fn counted(name: &str) -> u64 {
     total.and_then(|total| total.trim().parse().ok()).expect("a sum")
 }
 
-#[test]
+/// Says why nothing is counted where valgrind is absent.
 #[allow(clippy::print_stderr, reason = "why nothing was counted belongs to the output of a run")]
-fn a_request_that_is_not_traced_does_next_to_nothing_for_traces() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
+fn can_count() -> bool {
+    let is_there = Command::new("valgrind").arg("--version").output().is_ok();
+    if !is_there {
         eprintln!("nothing is counted: valgrind is not installed");
+    }
+    is_there
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what was counted belongs to the output of a run")]
+fn a_request_that_is_not_traced_does_next_to_nothing_for_traces() {
+    if !can_count() {
         return;
     }
     let (untraced, traced) = (counted("untraced"), counted("traced"));
     eprintln!("per request: {} instructions, and {} traced", untraced / OPERATIONS, traced / OPERATIONS);
     assert!(untraced > 0 && untraced * TIMES < traced, "{untraced}, and {traced} traced");
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what was counted belongs to the output of a run")]
+fn a_native_path_is_parsed_as_fast_with_all_dialects_on() {
+    if !can_count() {
+        return;
+    }
+    let (alone, among) = (counted("route"), counted("route-dialects"));
+    eprintln!("per path: {} instructions, and {} among dialects", alone / OPERATIONS, among / OPERATIONS);
+    assert!(alone > 0 && among * 100 <= alone * PERCENT, "{alone}, and {among} among dialects");
 }
