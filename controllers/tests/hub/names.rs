@@ -19,9 +19,9 @@ use crate::fixture::{
 use crate::others::{is_reachable, value};
 use crate::program::Program;
 
-/// A removal first waits for other removals at the same time (`register::removals`); after that, a
-/// second is allowed.
-const TAKE_OVER: Duration = Duration::from_millis(1700);
+/// From an owner's end: 0.7 s of it a removal waits for others of the same moment
+/// (`register::removals`).
+const TAKE_OVER: Duration = Duration::from_secs(1);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -53,12 +53,23 @@ fn owners(testbed: &Testbed) -> Result<()> {
     ensure!(why.contains("core/Secret/names-two/shared"), "{why}");
     let note = wait::until("an Event", SOON, || event(testbed, one, "shared", "ClusterNameTaken"))?;
     ensure!(note.contains("core/Secret/names-two/shared"), "{note}");
-    testbed.hub.server.delete("secret shared -n names-two")?;
-    wait::until_true("the next to take over", SOON, || {
-        Ok(owner().is_ok_and(|owner| owner.ends_with("names-one/shared")))
-    })?;
-    controllers.wait_state("names-one/shared", "registered")?;
-    Ok(())
+    let mut order = [two, one];
+    wait::timely("from the owner's end to the next one's registration", TAKE_OVER, || {
+        let [first, next] = order;
+        order = [next, first];
+        testbed.hub.server.delete(&format!("secret shared -n {first}"))?;
+        let ended = Instant::now();
+        wait::until_true("the next to take over", SOON, || {
+            Ok(owner().is_ok_and(|owner| owner.ends_with(&format!("{next}/shared"))))
+        })?;
+        let took = ended.elapsed();
+        print(&format!("the next object took over after {took:?}"));
+        controllers.wait_state(&format!("{next}/shared"), "registered")?;
+        // For another run.
+        apply(testbed, &[kubeconfig_secret(first, "shared", &kubeconfig)])?;
+        controllers.wait_state(&format!("{first}/shared"), "taken")?;
+        Ok(took)
+    })
 }
 
 fn persons(testbed: &Testbed) -> Result<()> {
@@ -73,7 +84,7 @@ fn persons(testbed: &Testbed) -> Result<()> {
             "labels": {"cluster.core.oam.dev/source": "kubefed"},
             "annotations": {"cluster.core.oam.dev/source-object": "core.kubefed.io/KubeFedCluster/f/left"}},
     });
-    apply(testbed, &[namespace(fleet), namespace("person-clusters"), by_hand, of_another])?;
+    apply(testbed, &[namespace(fleet), namespace("person-clusters"), by_hand.clone(), of_another])?;
     let version = secret_field(testbed, "person-clusters", "mine", "/metadata/resourceVersion")?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=names-person"];
     let controllers = Running::start(testbed, "person-clusters", &flags)?;
@@ -93,17 +104,24 @@ fn persons(testbed: &Testbed) -> Result<()> {
     wait_gone(testbed, &controllers.namespace, "other")?;
     let now = secret_field(testbed, "person-clusters", "mine", "/metadata/resourceVersion")?;
     ensure!(now == version, "a person's Secret was written");
-    // The name is free once the person deletes the Secret.
-    apply(testbed, &[kubeconfig_secret(fleet, "mine", &member_kubeconfig(testbed, "token"))])?;
-    controllers.wait_state("names-person/mine", "taken")?;
-    testbed.hub.server.delete("secret mine -n person-clusters")?;
-    let given_up = Instant::now();
-    let source = "/metadata/labels/cluster.core.oam.dev~1source";
-    wait::until_true("the object to take over", SOON, || {
-        Ok(secret_field(testbed, "person-clusters", "mine", source).is_ok_and(|source| source == "kubeconfig"))
-    })?;
-    print(&format!("a name that a person gave up was taken over after {:?}", given_up.elapsed()));
-    Ok(())
+    // The name is free when they give it up.
+    wait::timely("from the end of a person's Secret to the object's registration", TAKE_OVER, || {
+        apply(testbed, std::slice::from_ref(&by_hand))?;
+        apply(testbed, &[kubeconfig_secret(fleet, "mine", &member_kubeconfig(testbed, "token"))])?;
+        controllers.wait_state("names-person/mine", "taken")?;
+        testbed.hub.server.delete("secret mine -n person-clusters")?;
+        let given_up = Instant::now();
+        let source = "/metadata/labels/cluster.core.oam.dev~1source";
+        wait::until_true("the object to take over", SOON, || {
+            Ok(secret_field(testbed, "person-clusters", "mine", source).is_ok_and(|source| source == "kubeconfig"))
+        })?;
+        let took = given_up.elapsed();
+        print(&format!("a name that a person gave up was taken over after {took:?}"));
+        // For another run.
+        testbed.hub.server.delete("secret mine -n names-person")?;
+        wait_gone(testbed, "person-clusters", "mine")?;
+        Ok(took)
+    })
 }
 
 /// A `Cluster` and a kubeconfig Secret with the same name; the older one is deleted.

@@ -18,6 +18,7 @@ mod together;
 mod used;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use hub_tests::kubeconfig::Credential;
@@ -27,6 +28,7 @@ use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::argocd;
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
@@ -39,6 +41,8 @@ pub const ALONE: &str = "ManagedClusters";
 const PORTS: &str = "ports of the tunnel";
 
 const BOOTSTRAP: &str = "agent-registration-bootstrap";
+/// For sets that are missing to be there, and for others that somebody altered to be as they were.
+const SET_RIGHT: Duration = Duration::from_secs(1);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -176,6 +180,14 @@ fn bootstrap(testbed: &Testbed, place: &str) -> Result<Kubectl> {
     let token = testbed.hub.server.service_account_token(place, BOOTSTRAP)?;
     let path = testbed.hub.server.kubeconfig(&format!("bootstrap-{place}"), Credential::Token(token))?;
     Ok(testbed.launcher().kubectl(&path))
+}
+
+/// From what `act` does, until `is_done`.
+fn took(act: impl FnOnce() -> Result<()>, is_done: impl FnMut() -> Result<bool>) -> Result<Duration> {
+    act()?;
+    let start = Instant::now();
+    wait::until_true("the effect", SOON, is_done)?;
+    Ok(start.elapsed())
 }
 
 fn managed(name: &str) -> Value {

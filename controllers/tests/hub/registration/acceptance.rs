@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use super::{Registration, accept, condition, exists, get, managed, may, wait_condition};
+use super::{Registration, SET_RIGHT, accept, condition, exists, get, managed, may, took, wait_condition};
 use crate::fixture::{SOON, apply, event, namespace};
 use crate::rights::nothing_refused;
 
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
+const SET: &str = "cluster.open-cluster-management.io/clusterset";
 const RIGHTS: &[&str] = &[
     "create clustergateways.cluster.core.oam.dev/yes1 tunnel",
     "update leases.coordination.k8s.io -n yes1",
@@ -25,8 +25,10 @@ pub fn yes_and_no(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::start(testbed, "yes-place")?;
     apply(testbed, &[managed("yes1")])?;
     let cluster = || get(testbed, "managedcluster yes1");
-    wait::until_true("the default set", SOON, || {
-        Ok(cluster()?["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"] == "default")
+    wait::timely("from a cluster without a set to the default set", SET_RIGHT, || {
+        let none = json!({"metadata": {"labels": {SET: null}}});
+        let is_default = || Ok(cluster()?["metadata"]["labels"][SET] == "default");
+        took(|| testbed.hub.server.patch("managedcluster yes1", &none).map(drop), is_default)
     })?;
     ensure!(!exists(testbed, "namespace yes1")? && !rights(testbed)?.contains(&true), "before the yes");
     accept(testbed, "yes1", true)?;
@@ -60,7 +62,7 @@ fn rights(testbed: &Testbed) -> Result<Vec<bool>> {
 fn deny(testbed: &Testbed) -> Result<()> {
     // The agent still has works to end; denial does not wait for them.
     apply(testbed, &[work("yes1")])?;
-    let took = wait_for(|| accept(testbed, "yes1", false), || Ok(!rights(testbed)?.contains(&true)))?;
+    let took = took(|| accept(testbed, "yes1", false), || Ok(!rights(testbed)?.contains(&true)))?;
     ensure!(took < Duration::from_secs(5), "the rights were there for {took:?} after the no");
     wait_condition(testbed, "yes1", ACCEPTED, "False/HubClusterAdminDenied")?;
     ensure!(may(testbed, "yes1", "get managedclusters.cluster.open-cluster-management.io/yes1")?, "it learns of a yes");
@@ -90,13 +92,6 @@ fn delete(testbed: &Testbed) -> Result<()> {
     ensure!(left.is_empty(), "{left:?}");
     ensure!(exists(testbed, "namespace yes1")?, "the namespace stays");
     Ok(())
-}
-
-fn wait_for(act: impl FnOnce() -> Result<()>, done: impl FnMut() -> Result<bool>) -> Result<Duration> {
-    act()?;
-    let start = Instant::now();
-    wait::until_true("the effect", SOON, done)?;
-    Ok(start.elapsed())
 }
 
 pub fn foreign(testbed: &Testbed) -> Result<()> {

@@ -9,7 +9,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::agent::ask;
-use super::{Registration, accept, exists, get, managed, wait_condition};
+use super::{Registration, SET_RIGHT, accept, exists, managed, took, wait_condition};
 use crate::fixture::{SOON, apply, event};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
@@ -267,8 +267,9 @@ fn allowed(testbed: &Testbed, writer: &Writer) -> Result<()> {
 fn leaves(testbed: &Testbed, writer: &Writer) -> Result<()> {
     let set =
         || Ok::<_, anyhow::Error>(super::get(testbed, "managedcluster guarded")?["metadata"]["labels"][SET].clone());
-    expect(&writer.moves_to(None)?, StatusCode::OK, "guarded")?;
-    wait::until_true("the set of those without one", SOON, || Ok(set()? == "default"))?;
+    wait::timely("the set of those without one", SET_RIGHT, || {
+        took(|| expect(&writer.moves_to(None)?, StatusCode::OK, "guarded"), || Ok(set()? == "default"))
+    })?;
     testbed.hub.server.patch("managedcluster guarded", &json!({"metadata": {"labels": {SET: "silver"}}}))?;
     // A user that may put clusters into "gold" and "default" cannot take one out of "silver".
     for to in [Some("gold"), Some("default"), Some(""), None] {

@@ -33,6 +33,8 @@ const BEAT: Duration = Duration::from_secs(SECONDS + 1);
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// Time from the agent's own report that it is back until nothing contradicts it.
 const CLEAN: Duration = Duration::from_secs(2);
+/// From the hub's word that it is silent.
+const TAINTED: Duration = Duration::from_secs(1);
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);
 /// The life of a certificate: the shortest that the agent accepts.
@@ -193,10 +195,12 @@ impl<'t> Klusterlet<'t> {
         let grace = Duration::from_secs(5 * SECONDS);
         ensure!(late < grace + TOLD_WITHIN, "it was told {late:?} after its end");
         ensure!(early + BEAT >= grace, "it was told within its grace, after {early:?}");
+        let told = Instant::now();
         wait::until_true("the taint", SOON, || {
             let taints = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"].clone();
             Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
         })?;
+        ensure!(told.elapsed() < TAINTED, "the taint came {:?} after the word", told.elapsed());
         self.process.start_again()?;
         // It is back once it renews its Lease and reports itself available; what the hub reports
         // until then is true.

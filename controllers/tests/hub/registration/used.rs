@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::agent::ask;
 use super::requests::REASON;
-use super::{Registration, accept, bootstrap, exists, get, managed, wait_condition};
+use super::{Registration, SET_RIGHT, accept, bootstrap, exists, get, managed, took, wait_condition};
 use crate::fixture::{SOON, apply, event, namespace};
 use crate::rights::used::{granted, none_idle};
 
@@ -48,14 +48,18 @@ fn joins(testbed: &Testbed) -> Result<()> {
 
 /// Sets are created, restored, and have a status.
 fn sets(testbed: &Testbed) -> Result<()> {
-    // An earlier run of this part may have created it already.
-    testbed.hub.server.delete("managedclusterset global")?;
-    wait::until("the set to be made anew", SOON, || get(testbed, "managedclusterset global").map(drop))?;
-    let other = json!({"spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}});
-    testbed.hub.server.patch("managedclusterset default", &other)?;
-    wait::until_true("the set as it was", SOON, || {
-        Ok(get(testbed, "managedclusterset default")?["spec"]["clusterSelector"]["selectorType"]
-            == "ExclusiveClusterSetLabel")
+    // A run of this part before may have made it already.
+    wait::timely("the set to be made anew", SET_RIGHT, || {
+        let delete = || testbed.hub.server.delete("managedclusterset global");
+        took(delete, || exists(testbed, "managedclusterset global"))
+    })?;
+    wait::timely("the set as it was", SET_RIGHT, || {
+        let other = json!({"spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}});
+        let is_as_it_was = || {
+            Ok(get(testbed, "managedclusterset default")?["spec"]["clusterSelector"]["selectorType"]
+                == "ExclusiveClusterSetLabel")
+        };
+        took(|| testbed.hub.server.patch("managedclusterset default", &other).map(drop), is_as_it_was)
     })?;
     let binding = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2",
         "kind": "ManagedClusterSetBinding", "metadata": {"name": "default", "namespace": "used-bound"},
