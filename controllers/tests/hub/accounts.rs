@@ -4,6 +4,7 @@ mod ended;
 mod filled;
 mod kept;
 mod refused;
+mod troubled;
 
 use std::sync::Arc;
 
@@ -63,6 +64,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         alone("accounts: a cluster that cannot be reached yet is waited for", refused::waiting),
         alone("accounts: what a member forbids is told", refused::forbidden),
         alone("accounts: with what the chart grants", refused::rights),
+        alone("accounts: each call of a hub in trouble fails once", troubled::outlived),
     ]
 }
 

@@ -1,5 +1,7 @@
 //! `ClusterProfiles` of registered clusters, and the SIG's own client, which finds members by them.
 
+mod troubled;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "published: a profile's life, and another manager's beside it", life),
         test(fixture, "published: the SIG's own client lists pods of a member through the gateway", client),
         test(fixture, "published: probes go as the token in a file, and as no other", token_file),
+        test(fixture, "published: each call of a hub in trouble fails once", troubled::outlived),
     ]
 }
 

@@ -15,6 +15,7 @@ mod requests;
 mod rivals;
 mod swap;
 mod together;
+mod troubled;
 mod used;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use anyhow::Result;
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
+use hub_tests::trouble::Trouble;
 use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -32,7 +34,7 @@ use tokio::time::Instant;
 
 use crate::argocd;
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
-use crate::rights::{NAME, rendered, started};
+use crate::rights::{NAME, rendered, started, started_over};
 
 /// Two of these at once would replace each other, and taint the clusters of other tests.
 pub const ALONE: &str = "ManagedClusters";
@@ -71,6 +73,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: none of its rights stands idle", used::all),
         test(fixture, "registration: together with all other parts, under the chart's policies", together::all),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
+        test(fixture, "registration: each call of a hub in trouble fails once", troubled::joins),
     ]
 }
 
@@ -99,12 +102,24 @@ impl Registration {
     }
 
     fn started(testbed: &Testbed, place: &str, more: &str, alone: Alone) -> Result<Self> {
-        let registration = Self::install(testbed, place, more, alone)?;
+        let registration = Self::install(testbed, place, (more, None), alone)?;
         registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
         Ok(registration)
     }
 
-    fn install(testbed: &Testbed, place: &str, more: &str, alone: Alone) -> Result<Self> {
+    /// With a hub in trouble.
+    fn over(testbed: &Testbed, place: &str, trouble: &Trouble) -> Result<Self> {
+        let registration = Self::install(testbed, place, ("", Some(trouble)), alone())?;
+        registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
+        Ok(registration)
+    }
+
+    fn install(
+        testbed: &Testbed,
+        place: &str,
+        (more, trouble): (&str, Option<&Trouble>),
+        alone: Alone,
+    ) -> Result<Self> {
         apply(testbed, &[namespace(place)])?;
         bootstrap_user(testbed, place)?;
         let values = format!(
@@ -118,7 +133,10 @@ impl Registration {
         let own = policies.iter().filter(|policy| is_own(policy)).count();
         anyhow::ensure!(own == 6, "three policies and their bindings: {policies:?}");
         apply(testbed, &policies)?;
-        let running = started(testbed, place, &objects)?;
+        let running = match trouble {
+            Some(trouble) => started_over(testbed, place, &objects, trouble)?,
+            None => started(testbed, place, &objects)?,
+        };
         Ok(Self { running, objects, policies, _alone: alone })
     }
 

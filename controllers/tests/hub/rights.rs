@@ -4,11 +4,13 @@ mod sources;
 pub mod used;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::testbed::Testbed;
+use hub_tests::trouble::Trouble;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use parking_lot::Mutex;
@@ -78,7 +80,14 @@ pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runn
     as_account(testbed, place, objects)
 }
 
-/// Applies the rights only.
+/// The same, with a hub in trouble.
+pub fn started_over(testbed: &Testbed, place: &str, objects: &[Value], trouble: &Trouble) -> Result<Running> {
+    grant(testbed, place, objects)?;
+    let token = testbed.hub.server.token(place, NAME)?;
+    run_as(objects, &trouble.kubeconfig(testbed.launcher(), place, Some(token))?)
+}
+
+/// Gives the rights alone.
 pub fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
     apply(testbed, &hub_tests::helm::rights(objects, place))
 }
@@ -126,14 +135,18 @@ fn reviews(place: &str, objects: &[Value], (resource, verb): (&str, &str)) -> Re
 }
 
 fn as_account(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
-    let kubeconfig = hub_tests::helm::account_kubeconfig(&testbed.hub.server, place, NAME)?;
+    run_as(objects, &hub_tests::helm::account_kubeconfig(&testbed.hub.server, place, NAME)?)
+}
+
+/// What the chart's Deployment starts.
+fn run_as(objects: &[Value], kubeconfig: &Path) -> Result<Running> {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("a Deployment")?;
     let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("arguments")?;
     // The gateway's Service has no address here: the hub leads to the gateway.
     let is_of_pod = |argument: &&str| argument.starts_with("--gateway-");
     let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).filter(|it| !is_of_pod(it)).collect();
     let namespace = arguments.iter().find_map(|argument| argument.strip_prefix("--secret-namespace="));
-    Running::as_user(namespace.context("a namespace of clusters")?, &kubeconfig, &arguments)
+    Running::as_user(namespace.context("a namespace of clusters")?, kubeconfig, &arguments)
 }
 
 fn each(testbed: &Testbed) -> Result<()> {

@@ -33,6 +33,7 @@ pub mod size;
 pub mod testbed;
 pub mod tls_server;
 pub mod tools;
+pub mod trouble;
 pub mod tunnel;
 pub mod turns;
 pub mod usage;

@@ -35,7 +35,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     let agent = joined_with_upstream(testbed, &mut theirs)?;
     let (before, agent_before) = (identities(testbed)?, of_agent(testbed, &agent)?);
     ensure!(before.len() >= 5, "{before:?}");
-    let mut registration = Registration::install(testbed, PLACE, "", alone)?;
+    let mut registration = Registration::install(testbed, PLACE, ("", None), alone)?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(!exists(testbed, tunnel().as_str())?, "ours works beside theirs");
     theirs.stop()?;
