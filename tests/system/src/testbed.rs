@@ -20,6 +20,7 @@ use kit::wait::{WAIT, within};
 
 use self::files::Files;
 use crate::connection::{Answer, Connection};
+use crate::dialects::Dialect;
 use crate::versions::Http;
 
 /// The name of the cluster that [`Testbed::with`] registers.
@@ -105,7 +106,12 @@ impl Testbed {
         Self::builder().cluster(CLUSTER, cluster(CLUSTER, member)).start().await
     }
 
-    /// Its address.
+    /// As [`Testbed::with`], in a dialect.
+    pub async fn in_dialect(dialect: Dialect, member: &impl Reachable) -> Self {
+        dialect.on(Self::builder().cluster(CLUSTER, cluster(CLUSTER, member))).start().await
+    }
+
+    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

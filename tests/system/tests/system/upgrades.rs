@@ -12,7 +12,7 @@ mod websocket;
 
 use ::bytes::Bytes;
 use kit::client::{Client, H1Connection, H1Head};
-use system_tests::{ADMIN, Answer, CLUSTER, Testbed, proxied};
+use system_tests::{ADMIN, Answer, Dialect, Testbed};
 
 /// Path and query of an exec.
 pub(crate) const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true&stdout=true";
@@ -52,18 +52,19 @@ impl Head {
     }
 }
 
-/// Asks for an upgrade, by a bearer token, on a connection of its own.
+/// Asks for an upgrade of [`system_tests::CLUSTER`], by a bearer token, on a connection of its own.
 async fn upgrade_as(
+    dialect: Dialect,
     token: &str,
     testbed: &Testbed,
-    (method, target): (&str, &str),
+    (method, rest): (&str, &str),
     protocol: &str,
     headers: &[(&str, &str)],
 ) -> (H1Connection, H1Head) {
-    upgrade_over(&testbed.client(), token, (method, target), protocol, headers).await
+    upgrade_over(&dialect.client(testbed), token, (method, &dialect.path(rest)), protocol, headers).await
 }
 
-/// As [`upgrade_as`], by a client of any port.
+/// As [`upgrade_as`], by a client of any port and of any target.
 pub(crate) async fn upgrade_over(
     client: &Client,
     token: &str,
@@ -79,13 +80,19 @@ pub(crate) async fn upgrade_over(
 }
 
 /// As [`upgrade_as`], by the administrator.
-async fn upgrade(testbed: &Testbed, method: &str, rest: &str, protocol: &str) -> (H1Connection, H1Head) {
-    upgrade_as(ADMIN, testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await
+async fn upgrade(
+    dialect: Dialect,
+    testbed: &Testbed,
+    method: &str,
+    rest: &str,
+    protocol: &str,
+) -> (H1Connection, H1Head) {
+    upgrade_as(dialect, ADMIN, testbed, (method, rest), protocol, &[]).await
 }
 
 /// An exec by WebSocket that succeeds.
-async fn exec(testbed: &Testbed) -> H1Connection {
-    let (connection, head) = upgrade(testbed, "GET", EXEC, "websocket").await;
+async fn exec(dialect: Dialect, testbed: &Testbed) -> H1Connection {
+    let (connection, head) = upgrade(dialect, testbed, "GET", EXEC, "websocket").await;
     assert_eq!(head.status, 101, "{head:?}");
     connection
 }

@@ -6,6 +6,7 @@ use system_tests::prelude::*;
 use super::agreeable;
 
 across_versions!(every_method_arrives, paths_and_queries_arrive_byte_for_byte);
+across_dialects!(an_absolute_target_is_the_same_request);
 across_http!(dot_segments_are_refused_in_every_spelling, what_only_looks_like_the_proxy_path_is_not_found);
 
 /// Targets on a member: no part of them is decoded, cleaned, sorted or collapsed.
@@ -140,12 +141,11 @@ async fn what_only_looks_like_the_proxy_path_is_not_found(client: Http) {
     assert_eq!(member.request_count(), 0);
 }
 
-#[tokio::test]
-async fn an_absolute_target_is_the_same_request() {
+async fn an_absolute_target_is_the_same_request(dialect: Dialect) {
     let member = agreeable(Http::H2).await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(Http::H1).await;
-    let target = format!("https://somewhere.example{}", proxied(CLUSTER, "/a%2Fb?x=1"));
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = dialect.connect(&testbed, Http::H1).await.bearer(ADMIN);
+    let target = format!("https://somewhere.example{}", dialect.path("/a%2Fb?x=1"));
     assert_eq!(connection.get(&target).await.status, 200);
     let request = member.next_request().await;
     assert_eq!(request.target, "/a%2Fb?x=1");

@@ -10,6 +10,7 @@ across_versions!(
     leaving_during_an_upload_is_no_end_of_the_body
 );
 across_http!(resetting_one_stream_cancels_that_one_only);
+across_dialects!(a_reset_cancels_its_own_stream, clients_that_come_and_go_leave_no_connection_behind);
 
 async fn leaving_before_the_head_cancels(versions: Versions) {
     let member = versions.member.member().await;
@@ -62,23 +63,31 @@ async fn leaving_during_an_upload_is_no_end_of_the_body(versions: Versions) {
 }
 
 async fn resetting_one_stream_cancels_that_one_only(member: Http) {
+    reset_of_one(Dialect::Native, member).await;
+}
+
+async fn a_reset_cancels_its_own_stream(dialect: Dialect) {
+    reset_of_one(dialect, Http::H2).await;
+}
+
+async fn reset_of_one(dialect: Dialect, member: Http) {
     let member = member.member().await;
     member.on("/never", |_| Reply::Never);
     let mut streams = member.streams("/watch");
-    let testbed = Testbed::with(&member).await;
-    let connection = testbed.connect(Http::H2).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let connection = dialect.connect(&testbed, Http::H2).await;
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("authorization", bearer.as_str())];
-    let mut kept = connection.h2().get(&proxied(CLUSTER, "/watch"), &headers).await.expect("a head");
+    let mut kept = connection.h2().get(&dialect.path("/watch"), &headers).await.expect("a head");
     let (_, kept_stream) = streams.next().await;
     member.next_request().await;
 
-    let pending = connection.h2().send(Method::GET, &proxied(CLUSTER, "/never"), &headers, true).await.expect("sent");
+    let pending = connection.h2().send(Method::GET, &dialect.path("/never"), &headers, true).await.expect("sent");
     let asked = member.next_request().await;
     pending.reset(Reason::CANCEL);
     assert_eq!(member.cancelled().await.number, asked.number);
 
-    let idle = connection.h2().get(&proxied(CLUSTER, "/watch"), &headers).await.expect("a head");
+    let idle = connection.h2().get(&dialect.path("/watch"), &headers).await.expect("a head");
     let (_, idle_stream) = streams.next().await;
     drop(idle);
     idle_stream.gone().await;
@@ -87,16 +96,15 @@ async fn resetting_one_stream_cancels_that_one_only(member: Http) {
     assert_eq!(kept.body.chunk().await.expect("open").expect("whole"), "still here");
 }
 
-#[tokio::test]
-async fn clients_that_come_and_go_leave_no_connection_behind() {
+async fn clients_that_come_and_go_leave_no_connection_behind(dialect: Dialect) {
     let member = Http::H1.member().await;
     member.on("/x", |_| Reply::Never);
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     for _ in 0..20 {
-        let mut connection = testbed.connect(Http::H1).await;
+        let mut connection = dialect.connect(&testbed, Http::H1).await;
         connection
             .h1()
-            .request("GET", &proxied(CLUSTER, "/x"), &[("authorization", &format!("Bearer {ADMIN}"))], b"")
+            .request("GET", &dialect.path("/x"), &[("authorization", &format!("Bearer {ADMIN}"))], b"")
             .await
             .expect("sent");
         member.next_request().await;

@@ -8,6 +8,7 @@ use system_tests::{Failure, socket_buffers};
 use super::AT_ONCE;
 
 across_versions!(a_member_reads_while_the_client_sends, an_unread_upload_is_held_back);
+across_dialects!(an_upload_is_held_back);
 across_http!(an_upload_goes_on_when_the_member_reads_again, an_early_answer_over_http2_is_relayed_at_once,);
 
 /// After this long without room, an upload counts as held back.
@@ -35,11 +36,21 @@ async fn a_member_reads_while_the_client_sends(versions: Versions) {
 }
 
 async fn an_unread_upload_is_held_back(versions: Versions) {
+    held_back(Dialect::Native, versions).await;
+}
+
+async fn an_upload_is_held_back(dialect: Dialect) {
+    for client in [Http::H1, Http::H2] {
+        held_back(dialect, Versions { client, member: Http::H2 }).await;
+    }
+}
+
+async fn held_back(dialect: Dialect, versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::Never);
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(versions.client).await;
-    let target = proxied(CLUSTER, "/x");
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = dialect.connect(&testbed, versions.client).await.bearer(ADMIN);
+    let target = dialect.path("/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
     let taken = upload.fill(QUIET).await.expect("open");
     let sockets = [versions.client, versions.member].iter().filter(|http| **http == Http::H1).count();

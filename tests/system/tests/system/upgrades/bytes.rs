@@ -9,6 +9,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{EXEC, SPDY, exec, upgrade};
 
+across_dialects!(
+    bytes_sent_together_with_the_101_arrive,
+    bytes_sent_together_with_the_request_head_arrive,
+    a_megabyte_crosses_both_ways_at_once,
+    what_the_member_sent_before_it_closed_arrives,
+    what_the_client_sent_before_it_closed_arrives,
+    an_idle_upgrade_ends_when_the_client_goes,
+    an_idle_upgrade_ends_when_the_member_goes,
+    a_client_that_leaves_before_the_answer_takes_the_members_connection_with_it,
+);
+
 const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
 /// Bytes in which a lost or doubled piece shows.
@@ -24,37 +35,34 @@ async fn read_exact(connection: &mut H1Connection, bytes: usize) -> Bytes {
     connection.read_exact(bytes).await.expect("the upgraded stream goes on")
 }
 
-#[tokio::test]
-async fn bytes_sent_together_with_the_101_arrive() {
+async fn bytes_sent_together_with_the_101_arrive(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"first frame")).await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = exec(&testbed).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = exec(dialect, &testbed).await;
     assert_eq!(read_exact(&mut connection, 11).await, "first frame");
     connection.send("and back").await.unwrap();
     assert_eq!(read_exact(&mut connection, 8).await, "and back");
 }
 
-#[tokio::test]
-async fn bytes_sent_together_with_the_request_head_arrive() {
+async fn bytes_sent_together_with_the_request_head_arrive(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     let early = noise(32 << 10);
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {ADMIN}\r\n\r\n",
-        proxied(CLUSTER, EXEC)
+        dialect.path(EXEC)
     );
-    let mut connection = testbed.client().h1().await.unwrap();
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
     connection.send([head.as_bytes(), &early].concat()).await.unwrap();
     assert_eq!(connection.head().await.unwrap().status, 101);
     assert_eq!(read_exact(&mut connection, early.len()).await, early);
 }
 
-#[tokio::test]
-async fn a_megabyte_crosses_both_ways_at_once() {
+async fn a_megabyte_crosses_both_ways_at_once(dialect: Dialect) {
     for (method, protocol) in [("GET", "websocket"), ("POST", SPDY)] {
         let member = RawMember::always(Act::upgrade(protocol, b"")).await;
-        let testbed = Testbed::with(&member).await;
-        let (connection, head) = upgrade(&testbed, method, EXEC, protocol).await;
+        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let (connection, head) = upgrade(dialect, &testbed, method, EXEC, protocol).await;
         assert_eq!(head.status, 101);
         let sent = noise(1 << 20);
         let (io, leftover) = connection.into_parts();
@@ -72,29 +80,27 @@ async fn a_megabyte_crosses_both_ways_at_once() {
     }
 }
 
-#[tokio::test]
-async fn what_the_member_sent_before_it_closed_arrives() {
+async fn what_the_member_sent_before_it_closed_arrives(dialect: Dialect) {
     // The exit status of an exec travels in the last frame. A process that dies leaves no TLS
     // close_notify.
     for last in [Act::Close, Act::Abandon] {
         let tail = noise(1 << 20);
         let answer = [SWITCHING.as_bytes(), &tail].concat();
         let member = RawMember::always(vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(answer), last]).await;
-        let testbed = Testbed::with(&member).await;
-        let mut connection = exec(&testbed).await;
+        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let mut connection = exec(dialect, &testbed).await;
         assert!(read_exact(&mut connection, tail.len()).await == tail, "the tail differs");
         assert!(connection.read().await.is_ok_and(|rest| rest.is_empty()), "the end reaches the client");
     }
 }
 
-#[tokio::test]
-async fn what_the_client_sent_before_it_closed_arrives() {
+async fn what_the_client_sent_before_it_closed_arrives(dialect: Dialect) {
     let reads = Gate::new();
     let script =
         vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(reads.clone()), Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = exec(&testbed).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = exec(dialect, &testbed).await;
     let tail = noise(128 << 10);
     connection.send(&tail).await.unwrap();
     connection.shutdown().await.unwrap();
@@ -104,35 +110,32 @@ async fn what_the_client_sent_before_it_closed_arrives() {
     assert!(seen.received.ends_with(&tail), "the member got {} bytes", seen.received.len());
 }
 
-#[tokio::test]
-async fn an_idle_upgrade_ends_when_the_client_goes() {
+async fn an_idle_upgrade_ends_when_the_client_goes(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::with(&member).await;
-    drop(exec(&testbed).await);
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    drop(exec(dialect, &testbed).await);
     member.until(0, |connection| connection.caller_closed).await;
 }
 
-#[tokio::test]
-async fn an_idle_upgrade_ends_when_the_member_goes() {
+async fn an_idle_upgrade_ends_when_the_member_goes(dialect: Dialect) {
     let leaves = Gate::new();
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(leaves.clone()), Act::Reset];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = exec(&testbed).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = exec(dialect, &testbed).await;
     leaves.open();
     let end = connection.read().await;
     assert!(end.as_ref().is_err() || end.as_ref().is_ok_and(Bytes::is_empty), "{end:?}");
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_before_the_answer_takes_the_members_connection_with_it() {
+async fn a_client_that_leaves_before_the_answer_takes_the_members_connection_with_it(dialect: Dialect) {
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.client().h1().await.unwrap();
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Authorization", authorization.as_str())];
-    connection.request("GET", &proxied(CLUSTER, EXEC), &headers, b"").await.unwrap();
+    connection.request("GET", &dialect.path(EXEC), &headers, b"").await.unwrap();
     member.next_head().await;
     drop(connection);
     member.until(0, |connection| connection.caller_closed).await;

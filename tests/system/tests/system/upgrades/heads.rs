@@ -3,9 +3,20 @@
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_BOTH;
-use system_tests::{ADMIN, CLUSTER, MEMBER_TOKEN, Testbed, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Dialect, MEMBER_TOKEN, Testbed, across_dialects, cluster};
 
 use super::{EXEC, Head, SPDY, refusal, upgrade, upgrade_as};
+
+across_dialects!(
+    a_websocket_request_reaches_the_member_as_it_was_sent,
+    a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_versions,
+    the_members_101_reaches_the_client_as_it_was_sent,
+    neither_nominated_headers_nor_identities_cross,
+    naming_an_impersonation_header_in_connection_does_not_shed_it,
+    the_bearer_subprotocol_authenticates_and_stays_here,
+    a_bad_bearer_subprotocol_is_unauthorized,
+    the_member_is_asked_for_http_1_1_alone,
+);
 
 /// `base64url` of [`ADMIN`].
 const ADMIN_BASE64URL: &str = "YWRtaW4tdG9rZW4";
@@ -15,11 +26,10 @@ async fn agreeable() -> RawMember {
     RawMember::always(Act::upgrade("websocket", b"")).await
 }
 
-#[tokio::test]
-async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
+async fn a_websocket_request_reaches_the_member_as_it_was_sent(dialect: Dialect) {
     let member = agreeable().await;
     let secret = cluster(CLUSTER, &member).endpoint(&format!("{}/base/path", member.url()));
-    let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
+    let testbed = dialect.on(Testbed::builder().cluster(CLUSTER, secret)).start().await;
     let rest = "/api/v1/namespaces/ns/pods/p%2F/exec/?command=sh&command=-c&stdin=&a=b;c&x=%20+";
     let headers = [
         ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
@@ -30,8 +40,7 @@ async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
         ("User-Agent", "kubectl/v1.33.1 (linux/amd64)"),
         ("Audit-ID", "7a4d7a1e-5b1f-4c8b-9c59-000000000000"),
     ];
-    let (_connection, head) =
-        upgrade_as(ADMIN, &testbed, ("GET", &proxied(CLUSTER, rest)), "websocket", &headers).await;
+    let (_connection, head) = upgrade_as(dialect, ADMIN, &testbed, ("GET", rest), "websocket", &headers).await;
     assert_eq!(head.status, 101);
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(seen.line, format!("GET /base/path{rest} HTTP/1.1"));
@@ -45,15 +54,14 @@ async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
     assert!(seen.values("transfer-encoding").is_empty(), "{seen:?}");
 }
 
-#[tokio::test]
-async fn a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_versions() {
+async fn a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_versions(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade(SPDY, b"")).await;
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     let versions =
         ["v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
     let mut headers = vec![("Content-Length", "0")];
     headers.extend(versions.map(|version| ("X-Stream-Protocol-Version", version)));
-    let (_connection, head) = upgrade_as(ADMIN, &testbed, ("POST", &proxied(CLUSTER, EXEC)), SPDY, &headers).await;
+    let (_connection, head) = upgrade_as(dialect, ADMIN, &testbed, ("POST", EXEC), SPDY, &headers).await;
     assert_eq!((head.status, head.header("upgrade")), (101, Some(SPDY)));
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(seen.line, format!("POST {EXEC} HTTP/1.1"));
@@ -62,8 +70,7 @@ async fn a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_ver
     assert_eq!(seen.values("upgrade"), [SPDY]);
 }
 
-#[tokio::test]
-async fn the_members_101_reaches_the_client_as_it_was_sent() {
+async fn the_members_101_reaches_the_client_as_it_was_sent(dialect: Dialect) {
     let headers = [
         ("upgrade", "websocket"),
         ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
@@ -79,8 +86,8 @@ async fn the_members_101_reaches_the_client_as_it_was_sent() {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nSet-Cookie: a=b\r\n{lines}\r\n"
     );
     let member = RawMember::always(Act::answer(answer, Act::Hold)).await;
-    let testbed = Testbed::with(&member).await;
-    let (_connection, head) = upgrade(&testbed, "GET", EXEC, "websocket").await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let (_connection, head) = upgrade(dialect, &testbed, "GET", EXEC, "websocket").await;
     assert_eq!((head.status, head.reason.as_str()), (101, "Switching Protocols"));
     assert!(head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("upgrade")), "{head:?}");
     for (name, value) in headers {
@@ -92,11 +99,10 @@ async fn the_members_101_reaches_the_client_as_it_was_sent() {
     }
 }
 
-#[tokio::test]
-async fn neither_nominated_headers_nor_identities_cross() {
+async fn neither_nominated_headers_nor_identities_cross(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.client().h1().await.unwrap();
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection:\r\nConnection: keep-alive , UPGRADE,X-Nominated\r\n\
          Connection: Authorization, X-Remote-Group, Host, Sec-WebSocket-Key\r\nUpgrade: websocket\r\nX-Nominated: 1\r\n\
@@ -104,7 +110,7 @@ async fn neither_nominated_headers_nor_identities_cross() {
          X-Remote-Extra-Scopes: all\r\nX_Remote_User: root\r\nImpersonate_User: root\r\nCookie: session=1\r\n\
          Keep-Alive: timeout=5\r\nProxy-Authorization: Basic eDp5\r\nTE: trailers\r\nX-Kept: 1\r\n\
          Sec-WebSocket-Version: 13\r\n\r\n",
-        proxied(CLUSTER, EXEC)
+        dialect.path(EXEC)
     );
     connection.send(head).await.unwrap();
     assert_eq!(connection.head().await.unwrap().status, 101);
@@ -116,20 +122,27 @@ async fn neither_nominated_headers_nor_identities_cross() {
     for gone in ["x-nominated", "sec-websocket-key", "cookie", "keep-alive", "proxy-authorization"] {
         assert!(seen.values(gone).is_empty(), "{gone}: {seen:?}");
     }
-    for name in seen.names().iter().map(|name| name.replace('_', "-")) {
-        assert!(!name.starts_with("x-remote-") && !name.starts_with("impersonate-"), "{name}: {seen:?}");
+    // In Karmada's dialect the member sees the caller, and none of whom the caller speaks.
+    let caller = [("impersonate-user", "admin"), ("impersonate-uid", "1"), ("impersonate-group", "system:masters")];
+    let is_caller = |name: &str| {
+        let its = caller.iter().find(|(its, _)| *its == name);
+        dialect == Dialect::Karmada && its.is_some_and(|(_, value)| seen.values(name) == [*value])
+    };
+    for name in seen.names() {
+        let plain = name.replace('_', "-");
+        let is_identity = plain.starts_with("x-remote-") || plain.starts_with("impersonate-");
+        assert!(!is_identity || is_caller(name), "{name}: {seen:?}");
     }
 }
 
-#[tokio::test]
-async fn naming_an_impersonation_header_in_connection_does_not_shed_it() {
+async fn naming_an_impersonation_header_in_connection_does_not_shed_it(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.client().h1().await.unwrap();
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, Impersonate-User\r\nUpgrade: websocket\r\n\
          Authorization: Bearer {ADMIN}\r\nImpersonate-User: viewer\r\n\r\n",
-        proxied(CLUSTER, EXEC)
+        dialect.path(EXEC)
     );
     connection.send(head).await.unwrap();
     let head = connection.head().await.unwrap();
@@ -138,52 +151,48 @@ async fn naming_an_impersonation_header_in_connection_does_not_shed_it() {
     assert_eq!(member.connection_count(), 0);
 }
 
-#[tokio::test]
-async fn the_bearer_subprotocol_authenticates_and_stays_here() {
+async fn the_bearer_subprotocol_authenticates_and_stays_here(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     let protocols = format!("v5.channel.k8s.io, {BEARER_PROTOCOL}{ADMIN_BASE64URL} , v4.channel.k8s.io");
-    let mut connection = testbed.client().h1().await.unwrap();
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let headers = [("Sec-WebSocket-Protocol", protocols.as_str())];
-    let head = connection.upgrade("GET", &proxied(CLUSTER, EXEC), "websocket", &headers).await.unwrap();
+    let head = connection.upgrade("GET", &dialect.path(EXEC), "websocket", &headers).await.unwrap();
     assert_eq!(head.status, 101);
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(without_spaces(&seen.values("sec-websocket-protocol")), "v5.channel.k8s.io,v4.channel.k8s.io");
     assert_eq!(seen.values("authorization"), [format!("Bearer {MEMBER_TOKEN}")]);
 
     // Also where it was not needed, because something else had authenticated the caller.
-    let (_connection, head) =
-        upgrade_as(ADMIN, &testbed, ("GET", &proxied(CLUSTER, EXEC)), "websocket", &headers).await;
+    let (_connection, head) = upgrade_as(dialect, ADMIN, &testbed, ("GET", EXEC), "websocket", &headers).await;
     assert_eq!(head.status, 101);
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(without_spaces(&seen.values("sec-websocket-protocol")), "v5.channel.k8s.io,v4.channel.k8s.io");
 }
 
-#[tokio::test]
-async fn a_bad_bearer_subprotocol_is_unauthorized() {
+async fn a_bad_bearer_subprotocol_is_unauthorized(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     for protocols in [
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}d3Jvbmc"),
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}%%%"),
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}{ADMIN_BASE64URL}, {BEARER_PROTOCOL}{ADMIN_BASE64URL}"),
     ] {
-        let mut connection = testbed.client().h1().await.unwrap();
+        let mut connection = dialect.client(&testbed).h1().await.unwrap();
         let headers = [("Sec-WebSocket-Protocol", protocols.as_str())];
-        let head = connection.upgrade("GET", &proxied(CLUSTER, EXEC), "websocket", &headers).await.unwrap();
+        let head = connection.upgrade("GET", &dialect.path(EXEC), "websocket", &headers).await.unwrap();
         refusal((connection, head)).await.status_message(401, "Unauthorized");
     }
     assert_eq!(member.connection_count(), 0);
 }
 
-#[tokio::test]
-async fn the_member_is_asked_for_http_1_1_alone() {
+async fn the_member_is_asked_for_http_1_1_alone(dialect: Dialect) {
     // With HTTP/2 on offer this member would choose it, and HTTP/2 cannot carry an upgrade.
     let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let script = vec![Act::Tls(ALPN_BOTH), Act::ReadHead, Act::write(switching), Act::Hold];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::with(&member).await;
-    let (_connection, head) = upgrade(&testbed, "GET", EXEC, "websocket").await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let (_connection, head) = upgrade(dialect, &testbed, "GET", EXEC, "websocket").await;
     assert_eq!(head.status, 101);
     assert_eq!(Head::parse(&member.next_head().await).line, format!("GET {EXEC} HTTP/1.1"));
 }

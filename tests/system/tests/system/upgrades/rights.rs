@@ -2,18 +2,49 @@
 
 use kit::hub::{Decision, FakeHub, TokenUser};
 use kit::member::raw::{Act, RawMember};
-use system_tests::{ADMIN, CLUSTER, Testbed, VIEWER, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Dialect, Testbed, TestbedBuilder, VIEWER, across_dialects, cluster};
 
 use super::{EXEC, SPDY, refusal, upgrade_as};
+
+across_dialects!(
+    who_may_only_read_may_upgrade_nothing_but_watches,
+    an_upgrade_takes_nothing_from_what_a_method_does,
+    nobody_upgrades_by_a_method_that_changes_something,
+    who_may_read_may_watch_by_websocket,
+    the_flag_lets_readers_exec_by_websocket_only,
+    strangers_are_turned_away,
+);
 
 async fn agreeable() -> RawMember {
     RawMember::always(Act::upgrade("websocket", b"")).await
 }
 
-#[tokio::test]
-async fn who_may_only_read_may_upgrade_nothing_but_watches() {
+/// A gateway with [`CLUSTER`] through which [`VIEWER`] may `get`. Without a hub nobody but
+/// administrators has rights in Karmada's group.
+async fn readable(
+    dialect: Dialect,
+    member: &RawMember,
+    more: fn(TestbedBuilder) -> TestbedBuilder,
+) -> (Option<FakeHub>, Testbed) {
+    let builder = dialect.on(more(Testbed::builder()));
+    if dialect != Dialect::Karmada {
+        return (None, builder.cluster(CLUSTER, cluster(CLUSTER, member)).start().await);
+    }
+    let hub = FakeHub::start().await;
+    hub.put_secret(cluster(CLUSTER, member));
+    hub.add_token(VIEWER, TokenUser::new("viewer", &[]));
+    hub.on_access(|spec| match spec["resourceAttributes"]["verb"].as_str() {
+        Some("get") => Decision::allow(),
+        _ => Decision::no_opinion(""),
+    });
+    let testbed = builder.hub(&hub).start().await;
+    (Some(hub), testbed)
+}
+
+async fn who_may_only_read_may_upgrade_nothing_but_watches(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
+    let (_hub, testbed) = readable(dialect, &member, |builder| builder).await;
+    let (group, resource) = dialect.reviewed();
     for (method, protocol, rest) in [
         ("GET", "websocket", EXEC),
         ("POST", SPDY, EXEC),
@@ -51,11 +82,11 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
         ("GET", "websocket", "/api/v1/pods?watch=false"),
         ("GET", "websocket", "/api/v1/pods?command=watch%3Dtrue"),
     ] {
-        let asked = upgrade_as(VIEWER, &testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
+        let asked = upgrade_as(dialect, VIEWER, &testbed, (method, rest), protocol, &[]).await;
         let message = refusal(asked).await.status_message(403, "Forbidden");
         let attributes = format!(
-            "clustergateways.cluster.core.oam.dev \"{CLUSTER}\" is forbidden: User \"viewer\" cannot create resource \
-             \"clustergateways/proxy\" in API group \"cluster.core.oam.dev\" at the cluster scope"
+            "{resource}.{group} \"{CLUSTER}\" is forbidden: User \"viewer\" cannot create resource \
+             \"{resource}/proxy\" in API group \"{group}\" at the cluster scope"
         );
         assert!(message.starts_with(&attributes), "{method} {rest}: {message}");
     }
@@ -64,8 +95,7 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
 
 const CONFIG_MAP: &str = "/api/v1/namespaces/ns/configmaps/victim";
 
-#[tokio::test]
-async fn an_upgrade_takes_nothing_from_what_a_method_does() {
+async fn an_upgrade_takes_nothing_from_what_a_method_does(dialect: Dialect) {
     let (member, hub) = (agreeable().await, FakeHub::start().await);
     hub.put_secret(cluster(CLUSTER, &member));
     hub.add_token("alices-token", TokenUser::new("alice", &[]));
@@ -73,10 +103,10 @@ async fn an_upgrade_takes_nothing_from_what_a_method_does() {
         let verb = &spec["resourceAttributes"]["verb"];
         if verb == "get" || verb == "create" { Decision::allow() } else { Decision::no_opinion("") }
     });
-    let testbed = Testbed::builder().hub(&hub).start().await;
+    let testbed = dialect.on(Testbed::builder().hub(&hub)).start().await;
     for (method, verb) in [("DELETE", "delete"), ("PUT", "update"), ("PATCH", "patch")] {
         for (protocol, rest) in [("websocket", CONFIG_MAP), (SPDY, CONFIG_MAP), ("websocket", EXEC)] {
-            let asked = upgrade_as("alices-token", &testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
+            let asked = upgrade_as(dialect, "alices-token", &testbed, (method, rest), protocol, &[]).await;
             let message = refusal(asked).await.status_message(403, "Forbidden");
             assert!(message.contains(&format!("cannot {verb} resource")), "{method} {rest}: {message}");
         }
@@ -85,12 +115,11 @@ async fn an_upgrade_takes_nothing_from_what_a_method_does() {
 }
 
 /// The member would carry it out, and its answer, which is no 101, would look like a failure.
-#[tokio::test]
-async fn nobody_upgrades_by_a_method_that_changes_something() {
+async fn nobody_upgrades_by_a_method_that_changes_something(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
     for method in ["DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"] {
-        let asked = upgrade_as(ADMIN, &testbed, (method, &proxied(CLUSTER, CONFIG_MAP)), "websocket", &[]).await;
+        let asked = upgrade_as(dialect, ADMIN, &testbed, (method, CONFIG_MAP), "websocket", &[]).await;
         assert_eq!(asked.1.status, 400, "{method}");
         if method != "HEAD" {
             let message = refusal(asked).await.status_message(400, "BadRequest");
@@ -100,42 +129,35 @@ async fn nobody_upgrades_by_a_method_that_changes_something() {
     assert_eq!(member.connection_count(), 0);
 }
 
-#[tokio::test]
-async fn who_may_read_may_watch_by_websocket() {
+async fn who_may_read_may_watch_by_websocket(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
+    let (_hub, testbed) = readable(dialect, &member, |builder| builder).await;
     for rest in
         ["/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?resourceVersion=1&watch=1", "/api/v1/watch/pods"]
     {
-        let target = proxied(CLUSTER, rest);
-        let (_connection, head) = upgrade_as(VIEWER, &testbed, ("GET", &target), "websocket", &[]).await;
+        let (_connection, head) = upgrade_as(dialect, VIEWER, &testbed, ("GET", rest), "websocket", &[]).await;
         assert_eq!(head.status, 101, "{rest}");
     }
 }
 
-#[tokio::test]
-async fn the_flag_lets_readers_exec_by_websocket_only() {
+async fn the_flag_lets_readers_exec_by_websocket_only(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed =
-        Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg("--upgrade-verb=get").start().await;
-    let target = proxied(CLUSTER, EXEC);
-    let (_connection, head) = upgrade_as(VIEWER, &testbed, ("GET", &target), "websocket", &[]).await;
+    let (_hub, testbed) = readable(dialect, &member, |builder| builder.arg("--upgrade-verb=get")).await;
+    let (_connection, head) = upgrade_as(dialect, VIEWER, &testbed, ("GET", EXEC), "websocket", &[]).await;
     assert_eq!(head.status, 101);
-    let asked = upgrade_as(VIEWER, &testbed, ("POST", &target), SPDY, &[]).await;
+    let asked = upgrade_as(dialect, VIEWER, &testbed, ("POST", EXEC), SPDY, &[]).await;
     refusal(asked).await.status_message(403, "Forbidden");
     assert_eq!(member.connection_count(), 1);
 }
 
-#[tokio::test]
-async fn strangers_are_turned_away() {
+async fn strangers_are_turned_away(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::with(&member).await;
-    let target = proxied(CLUSTER, EXEC);
-    let asked = upgrade_as("no-such-token", &testbed, ("GET", &target), "websocket", &[]).await;
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let asked = upgrade_as(dialect, "no-such-token", &testbed, ("GET", EXEC), "websocket", &[]).await;
     refusal(asked).await.status_message(401, "Unauthorized");
 
-    let mut connection = testbed.client().h1().await.unwrap();
-    let head = connection.upgrade("GET", &target, "websocket", &[]).await.unwrap();
+    let mut connection = dialect.client(&testbed).h1().await.unwrap();
+    let head = connection.upgrade("GET", &dialect.path(EXEC), "websocket", &[]).await.unwrap();
     let message = refusal((connection, head)).await.status_message(403, "Forbidden");
     assert!(message.contains("system:anonymous"), "{message}");
     assert_eq!(member.connection_count(), 0);

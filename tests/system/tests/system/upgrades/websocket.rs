@@ -5,13 +5,15 @@ use http::HeaderMap;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use kit::wait::{WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Testbed, proxied};
+use system_tests::{ADMIN, Dialect, Testbed, across_dialects};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+
+across_dialects!(messages_and_the_closing_handshake_cross);
 
 /// Messages sent back by the member before it closes.
 const MESSAGES: usize = 64;
@@ -40,16 +42,15 @@ fn echo(request: &Recorded) -> Reply {
     Reply::Upgrade(headers, Box::new(move |io| Box::pin(run(io))))
 }
 
-#[tokio::test]
-async fn messages_and_the_closing_handshake_cross() {
+async fn messages_and_the_closing_handshake_cross(dialect: Dialect) {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(echo);
-    let testbed = Testbed::with(&member).await;
-    let target = format!("wss://localhost{}", proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh"));
+    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let target = format!("wss://localhost{}", dialect.path("/api/v1/namespaces/ns/pods/p/exec?command=sh"));
     let mut request = target.into_client_request().unwrap();
     request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, "v5.channel.k8s.io".parse().unwrap());
     request.headers_mut().insert("authorization", format!("Bearer {ADMIN}").parse().unwrap());
-    let io = testbed.client().raw(&["http/1.1"]).await.unwrap();
+    let io = dialect.client(&testbed).raw(&["http/1.1"]).await.unwrap();
     let handshake = tokio_tungstenite::client_async(request, io);
     let (mut socket, head) = within(WAIT, "a WebSocket handshake", handshake).await.unwrap();
     assert_eq!(head.headers()["sec-websocket-protocol"], "v5.channel.k8s.io");
