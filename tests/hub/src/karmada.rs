@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kit::pki::{Authority, Leaf};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::control_plane::{Etcd, Launcher};
 use crate::hub::{Hub, SECRET_NAMESPACE};
+use crate::kubectl::Output;
 use crate::ports;
 use crate::process::Process;
 use crate::tls_server::TlsServer;
@@ -29,6 +30,21 @@ const LIMIT: Duration = Duration::from_mins(1);
 pub struct Karmada {
     process: Process,
     server: TlsServer,
+}
+
+/// What its command prints of a cluster that has joined: the same whoever serves the group.
+pub fn has_joined(output: &Output, name: &str) -> Result<()> {
+    has_printed(output, &format!("cluster({name}) is joined successfully\n"))
+}
+
+/// What its command prints of one that has left.
+pub fn has_left(output: &Output) -> Result<()> {
+    has_printed(output, "")
+}
+
+fn has_printed(output: &Output, expected: &str) -> Result<()> {
+    ensure!(output.status == 0 && output.stdout == expected && output.stderr.is_empty(), "{output:?}");
+    Ok(())
 }
 
 // === impl Karmada ===

@@ -1,4 +1,4 @@
-//! The resource usage of pods, as a metrics server reports it.
+//! What pods and nodes use, told as a metrics server tells it.
 
 use anyhow::Result;
 use base64::Engine as _;
@@ -17,9 +17,10 @@ const SERVICE: &str = "metrics";
 
 /// A metrics server. Ended on drop.
 pub struct Usage {
+    /// First: an API without a server is in the way of everybody who asks what is served.
+    _registered: Registered,
     server: FakeMember,
     namespace: String,
-    _registered: Registered,
     _runtime: Runtime,
 }
 
@@ -32,11 +33,11 @@ impl Usage {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let serving = Leaf::server(SERVICE).san(format!("{SERVICE}.{namespace}.svc"));
         let server = runtime.block_on(FakeMember::start(MemberOptions { serving, ..MemberOptions::default() }));
-        let resource = json!({"name": "pods", "singularName": "", "namespaced": true, "kind": "PodMetrics",
-            "verbs": ["get", "list"]});
+        let resource = |name: &str, kind: &str, is_namespaced: bool| json!({"name": name, "singularName": "", "namespaced": is_namespaced, "kind": kind, "verbs": ["get", "list"]});
+        let resources = [resource("nodes", "NodeMetrics", false), resource("pods", "PodMetrics", true)];
         let version = API.trim_start_matches("/apis/");
         let served =
-            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [resource]});
+            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
         server.on(API, move |_| Reply::json(200, &served));
         let port = server.address().port();
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": namespace},
@@ -50,7 +51,7 @@ impl Usage {
         for object in [service, api] {
             registered.kubectl.apply(&object.to_string())?;
         }
-        Ok(Self { server, namespace: namespace.to_owned(), _registered: registered, _runtime: runtime })
+        Ok(Self { _registered: registered, server, namespace: namespace.to_owned(), _runtime: runtime })
     }
 
     /// Sets the CPU usage of these pods' `container` as of now: an autoscaler ignores samples from
@@ -67,10 +68,22 @@ impl Usage {
             "items": items});
         self.server.on(&format!("{API}/namespaces/{}/pods", self.namespace), move |_| Reply::json(200, &list));
     }
+
+    /// These nodes use so much CPU time now.
+    pub fn tell_nodes(&self, nodes: &[(&str, &str)]) {
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let of = |(name, cpu): &(&str, &str)| {
+            json!({"metadata": {"name": name}, "window": "1s", "timestamp": now,
+                "usage": {"cpu": cpu, "memory": "1Mi"}})
+        };
+        let items: Vec<_> = nodes.iter().map(of).collect();
+        let list = json!({"kind": "NodeMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
+            "items": items});
+        self.server.on(&format!("{API}/nodes"), move |_| Reply::json(200, &list));
+    }
 }
 
-/// Removed on drop: an API without a server is in the way of all clients that use the hub's
-/// discovery.
+/// What a control plane has of a metrics server; taken away on drop.
 struct Registered {
     kubectl: Kubectl,
     namespace: String,

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::karmada;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
@@ -43,8 +44,8 @@ fn joined(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
 
     let member = testbed.member.server.kubectl().kubeconfig;
     let place = "--cluster-region=eu --cluster-zones=eu-1 --cluster-provider=metal";
-    let joined = tool.ok(&format!("join {NAME} --cluster-kubeconfig={} {place}", member.display()))?;
-    ensure!(joined.contains("is joined successfully"), "{joined}");
+    let words = format!("join {NAME} --cluster-kubeconfig={} {place}", member.display());
+    karmada::has_joined(&tool.args(words.split(' ')).run()?, NAME)?;
     wait_secret(testbed, PLACE, NAME)?;
     ensure!(value(testbed, PLACE, NAME, "endpoint")? == testbed.member.server.url());
     let secret = plane.read(&format!("secret {NAME} -n {SECRETS}"))?;
@@ -69,8 +70,8 @@ fn joined(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
     wait::until_true("the new token", SOON, || Ok(value(testbed, PLACE, NAME, "token")? == token))?;
     is_reachable(testbed, PLACE, NAME)?;
 
-    // It removes nothing from the member: other tests have objects there.
-    tool.ok(&format!("unjoin {NAME}"))?;
+    // Of the member it takes nothing away: other tests have theirs there.
+    karmada::has_left(&tool.args(["unjoin", NAME]).run()?)?;
     wait_gone(testbed, PLACE, NAME)?;
     controllers.stop()
 }

@@ -5,6 +5,7 @@ mod same;
 
 use std::path::Path;
 
+use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::karmada::{self, Karmada};
 use hub_tests::kubectl::{Kubectl, Output};
@@ -13,6 +14,7 @@ use hub_tests::prelude::*;
 use hub_tests::product::Product;
 use hub_tests::promtool;
 use hub_tests::tools::{Tool, provide};
+use hub_tests::usage::Usage;
 
 use super::{API_SERVICE, CLUSTERS, LIMIT, grant_to};
 use crate::streams::Protocol;
@@ -49,6 +51,9 @@ struct Fleet<'a> {
     karmada: Karmada,
     gateway: Product,
     tool: Kubectl,
+    /// For what the tool tells of the member's pods and nodes.
+    nodes: Vec<String>,
+    _usage: Usage,
 }
 
 pub(super) fn beside(testbed: &Testbed) -> Result<()> {
@@ -90,7 +95,9 @@ impl<'a> Fleet<'a> {
             kubeconfig: admin.kubeconfig.clone(),
             cache: testbed.directory("karmadactl-beside")?,
         };
-        let fleet = Self { testbed, karmada, gateway, tool };
+        let nodes = member.names("nodes")?;
+        let usage = used(member, &nodes)?;
+        let fleet = Self { testbed, karmada, gateway, tool, nodes, _usage: usage };
         fleet.moved("karmada.yaml", &fleet.karmada.authority_file())?;
         for (cluster, _) in &tokens {
             let secret = json!({"namespace": NAMESPACE, "name": cluster});
@@ -211,9 +218,16 @@ impl<'a> Fleet<'a> {
         let printed = |name: &str, text: &str| {
             outputs.iter().any(|(command, output)| command.starts_with(name) && output.stdout.contains(text))
         };
-        for (command, text) in
-            [("logs", "one line\nanother\n"), ("describe", POD), ("get pods", POD), ("api-resources", "pods")]
-        {
+        let node = self.nodes.first().context("no node")?;
+        for (command, text) in [
+            ("logs", "one line\nanother\n"),
+            ("describe", POD),
+            ("get pods", POD),
+            ("api-resources", "pods"),
+            // What is used of a core looks like an age.
+            ("top pods", &format!("{POD} {BERLIN} <age> 1Mi")),
+            ("top nodes", &format!("{node} {BERLIN} <age>")),
+        ] {
             ensure!(printed(command, text), "{command}: {outputs:?}");
         }
         Ok(outputs)
@@ -242,7 +256,18 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// A token of the member for an account with the rights that Karmada gives its impersonator for a
+/// A metrics server of `member`, once it is asked.
+fn used(member: &ApiServer, nodes: &[String]) -> Result<Usage> {
+    let usage = Usage::start(member, NAMESPACE)?;
+    usage.tell("main", &[(POD, "250m")]);
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.as_str(), "1500m")).collect();
+    usage.tell_nodes(&nodes);
+    let kubectl = member.kubectl();
+    wait::until("the member to serve metrics", LIMIT, || kubectl.ok("get --raw /apis/metrics.k8s.io/v1beta1/nodes"))?;
+    Ok(usage)
+}
+
+/// A token of the member's for an account with the rights that Karmada gives its impersonator for a
 /// binding that names a ServiceAccount.
 fn narrow(testbed: &Testbed) -> Result<String> {
     let server = &testbed.member.server;

@@ -2,6 +2,7 @@
 //! leaves.
 
 use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::karmada;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
 use hub_tests::tools::{Tool, provide};
@@ -142,9 +143,9 @@ fn every(admin: &Kubectl) -> Result<()> {
 fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Result<()> {
     let member = testbed.member.server.kubectl();
     let member = member.kubeconfig.display();
-    let joined =
-        tool.ok(&format!("join {JOINED} --cluster-kubeconfig={member} --cluster-region=eu --cluster-provider=p"))?;
-    ensure!(joined.contains("is joined successfully"), "{joined}");
+    let place = "--cluster-region=eu --cluster-provider=p";
+    let words = format!("join {JOINED} --cluster-kubeconfig={member} {place}");
+    karmada::has_joined(&tool.args(words.split(' ')).run()?, JOINED)?;
     let wide = admin.ok("get clusters.cluster.karmada.io -o wide")?;
     let found = line(&wide, JOINED)?;
     ensure!(found[4..7] == ["<none>", "eu", "p"], "{wide}");
@@ -156,9 +157,10 @@ fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Resul
     })?;
     let again = tool.args(["join", JOINED, &format!("--cluster-kubeconfig={member}")]).run()?;
     ensure!(again.status != 0 && again.stderr.contains("has been registered"), "{again:?}");
-    let left = tool.ok(&format!("unjoin {JOINED} --cluster-kubeconfig={member} --cluster-context=it"))?;
+    let words = format!("unjoin {JOINED} --cluster-kubeconfig={member} --cluster-context=it");
+    karmada::has_left(&tool.args(words.split(' ')).run()?)?;
     let gone = admin.args(["get", "clusters.cluster.karmada.io", JOINED]).run()?;
-    ensure!(gone.stderr.contains("NotFound"), "{left}: {gone:?}");
+    ensure!(gone.stderr.contains("NotFound"), "{gone:?}");
     let secret = admin.args(["get", "secret", "-n", SECRET_NAMESPACE, JOINED]).run()?;
     ensure!(secret.stderr.contains("NotFound"), "{secret:?}");
     testbed.hub.server.delete(&format!("secrets --all -n {NAMESPACE}"))
