@@ -24,6 +24,8 @@ pub const NGINX: Target = "nginx";
 pub const HAPROXY: Target = "haproxy";
 /// Karmada's aggregated API server.
 pub const KARMADA: Target = "karmada";
+/// A hub's API server without anybody in front of it or beside it.
+pub const HUB: Target = "hub alone";
 /// konnectivity's tunnel, entered by HTTP CONNECT.
 pub const ANP_HTTP: Target = "anp http-connect";
 /// konnectivity's tunnel, entered by gRPC.

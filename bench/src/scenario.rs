@@ -90,7 +90,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(placements::ABOUT, placements::contenders),
         Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
         Scenario::new(registration::ABOUT, |testbed| Ok(registration::contenders(testbed))),
-        Scenario::new(joining::ABOUT, |testbed| Ok(joining::contenders(testbed))),
+        Scenario::new(joining::ABOUT, joining::contenders),
     ]);
     all
 }

@@ -11,7 +11,7 @@ use super::About;
 use crate::aggregated::{self, Gateway, Member, PATH};
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
-use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
+use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HUB, OURS, Sample, Target};
 use crate::latency::percentiles;
 use crate::proxies::{OURS_CALLER, OURS_KARMADA};
 use crate::testbed::{HubSide, Testbed};
@@ -25,8 +25,6 @@ const HUB_GO: Target = "hub → go gateway";
 const HUB_CALLER: Target = "hub → ours, as the caller";
 /// The same on the path of Karmada's server.
 const HUB_KARMADA: Target = "hub → ours, karmada path";
-/// Answered by the hub itself, to the same caller.
-const HUB: Target = "hub alone";
 
 /// One request after the other on one connection.
 struct Sequence {

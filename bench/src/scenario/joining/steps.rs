@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     APPROVED, JOIN_CPU, JOIN_S, Joining, LATE_P50, LATE_P99, RESIDENT, REST_CORES, REST_REQUESTS, REST_WRITES,
-    SHORT_LEASE, SIGNED,
+    SHORT_LEASE,
 };
 use crate::caller::Caller;
 use crate::figure::Sample;
@@ -133,13 +133,11 @@ impl Joining {
 
     pub fn join(&self) -> Result<Sample> {
         let (count, round) = (self.size.joining, self.round);
-        let signed = self.runtime.block_on(self.agents.signed(&format!("signed-{round}"), count))?;
         let used = self.controllers.tree.usage()?;
         let took = self.runtime.block_on(self.agents.join(&format!("joining-{round}"), count))?;
         let cpu = self.controllers.tree.cpu_since(used)?;
         let count = f64::from(u32::try_from(count)?);
         Ok([
-            (SIGNED.key, count / signed.as_secs_f64()),
             (APPROVED.key, count / took.approved.as_secs_f64()),
             (JOIN_S.key, took.available.as_secs_f64()),
             (JOIN_CPU.key, cpu.as_secs_f64() * 1e3 / count),
