@@ -71,10 +71,7 @@ type Body = UnsyncBoxBody<Bytes, io::Error>;
 /// subresource. None if it is no resource.
 fn call(method: &Method, uri: &Uri) -> Option<String> {
     let path: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
-    let rest = match path[..] {
-        ["api", _, ref rest @ ..] | ["apis", _, _, ref rest @ ..] => rest,
-        _ => return None,
-    };
+    let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = &path[..] else { return None };
     let rest = match rest {
         ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
         rest => rest,

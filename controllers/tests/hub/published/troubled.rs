@@ -3,10 +3,11 @@
 use anyhow::{Context as _, Result};
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::{FAULTS, Trouble};
+use hub_tests::wait;
 use serde_json::json;
 
 use super::{CLUSTERS, condition, flags, registered};
-use crate::fixture::{Running, apply, namespace, profile_kind, wait_end};
+use crate::fixture::{Running, SOON, apply, namespace, profile_kind};
 
 /// What fails once after a start.
 const BEGINNING: [&str; 3] = ["list ", "watch ", "write clusterprofiles"];
@@ -45,8 +46,9 @@ pub fn outlived(testbed: &Testbed) -> Result<()> {
         // Watches that are open end as well.
         trouble.begin(fault, &["watch ", "remove clusterprofiles"]);
         server.delete(&format!("secret {name} -n {CLUSTERS}"))?;
-        let line = format!("clusterprofiles.multicluster.x-k8s.io -n {place} --field-selector=metadata.name={name}");
-        wait_end(server, &line).with_context(|| format!("after {fault:?}"))?;
+        let line = format!("clusterprofiles.multicluster.x-k8s.io {name} -n {place}");
+        let is_gone = || Ok(server.read(&line)?.is_null());
+        wait::until_true("the end of its profile", SOON, is_gone).with_context(|| format!("after {fault:?}"))?;
         trouble.ensure_failed(&["watch secrets", "remove clusterprofiles"])?;
     }
     Ok(())
