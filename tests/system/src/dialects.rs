@@ -3,7 +3,8 @@
 
 use kit::client::Client;
 
-use crate::{CLUSTER, Connection, Http, Testbed, TestbedBuilder, proxied};
+use crate::testbed::Reachable;
+use crate::{CLUSTER, Connection, Http, Testbed, TestbedBuilder, cluster, proxied};
 
 /// One spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,11 @@ impl Dialect {
             // impersonate.
             Self::Karmada => builder.arg("--karmada-dialect=standalone").arg("--karmada-forward-all-groups"),
         }
+    }
+
+    /// As [`Testbed::with`], and it serves this spelling.
+    pub async fn testbed(self, member: &impl Reachable) -> Testbed {
+        self.on(Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, member))).start().await
     }
 
     /// The gateway's path to `rest` (path and query) of [`CLUSTER`].

@@ -20,7 +20,6 @@ use kit::wait::{WAIT, within};
 
 use self::files::Files;
 use crate::connection::{Answer, Connection};
-use crate::dialects::Dialect;
 use crate::versions::Http;
 
 /// The name of the cluster that [`Testbed::with`] registers.
@@ -104,11 +103,6 @@ impl Testbed {
     /// A ready gateway with the cluster [`CLUSTER`] at `member`.
     pub async fn with(member: &impl Reachable) -> Self {
         Self::builder().cluster(CLUSTER, cluster(CLUSTER, member)).start().await
-    }
-
-    /// As [`Testbed::with`], in a dialect.
-    pub async fn in_dialect(dialect: Dialect, member: &impl Reachable) -> Self {
-        dialect.on(Self::builder().cluster(CLUSTER, cluster(CLUSTER, member))).start().await
     }
 
     /// Where it listens.

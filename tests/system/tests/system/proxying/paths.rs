@@ -143,7 +143,7 @@ async fn what_only_looks_like_the_proxy_path_is_not_found(client: Http) {
 
 async fn an_absolute_target_is_the_same_request(dialect: Dialect) {
     let member = agreeable(Http::H2).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.connect(&testbed, Http::H1).await.bearer(ADMIN);
     let target = format!("https://somewhere.example{}", dialect.path("/a%2Fb?x=1"));
     assert_eq!(connection.get(&target).await.status, 200);

@@ -25,7 +25,7 @@ async fn a_head_comes_before_any_body(dialect: Dialect) {
 async fn head_before_body(dialect: Dialect, versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/api/v1/pods");
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.connect(&testbed, versions.client).await.bearer(ADMIN);
     let target = dialect.path("/api/v1/pods");
     let opening = connection.open("GET", &target, &[]);

@@ -74,7 +74,7 @@ async fn reset_of_one(dialect: Dialect, member: Http) {
     let member = member.member().await;
     member.on("/never", |_| Reply::Never);
     let mut streams = member.streams("/watch");
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let connection = dialect.connect(&testbed, Http::H2).await;
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("authorization", bearer.as_str())];
@@ -99,7 +99,7 @@ async fn reset_of_one(dialect: Dialect, member: Http) {
 async fn clients_that_come_and_go_leave_no_connection_behind(dialect: Dialect) {
     let member = Http::H1.member().await;
     member.on("/x", |_| Reply::Never);
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     for _ in 0..20 {
         let mut connection = dialect.connect(&testbed, Http::H1).await;
         connection

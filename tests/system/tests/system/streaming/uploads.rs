@@ -48,7 +48,7 @@ async fn an_upload_is_held_back(dialect: Dialect) {
 async fn held_back(dialect: Dialect, versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::Never);
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.connect(&testbed, versions.client).await.bearer(ADMIN);
     let target = dialect.path("/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");

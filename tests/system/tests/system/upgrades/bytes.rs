@@ -37,7 +37,7 @@ async fn read_exact(connection: &mut H1Connection, bytes: usize) -> Bytes {
 
 async fn bytes_sent_together_with_the_101_arrive(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"first frame")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = exec(dialect, &testbed).await;
     assert_eq!(read_exact(&mut connection, 11).await, "first frame");
     connection.send("and back").await.unwrap();
@@ -46,7 +46,7 @@ async fn bytes_sent_together_with_the_101_arrive(dialect: Dialect) {
 
 async fn bytes_sent_together_with_the_request_head_arrive(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let early = noise(32 << 10);
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {ADMIN}\r\n\r\n",
@@ -61,7 +61,7 @@ async fn bytes_sent_together_with_the_request_head_arrive(dialect: Dialect) {
 async fn a_megabyte_crosses_both_ways_at_once(dialect: Dialect) {
     for (method, protocol) in [("GET", "websocket"), ("POST", SPDY)] {
         let member = RawMember::always(Act::upgrade(protocol, b"")).await;
-        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let testbed = dialect.testbed(&member).await;
         let (connection, head) = upgrade(dialect, &testbed, method, EXEC, protocol).await;
         assert_eq!(head.status, 101);
         let sent = noise(1 << 20);
@@ -87,7 +87,7 @@ async fn what_the_member_sent_before_it_closed_arrives(dialect: Dialect) {
         let tail = noise(1 << 20);
         let answer = [SWITCHING.as_bytes(), &tail].concat();
         let member = RawMember::always(vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(answer), last]).await;
-        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let testbed = dialect.testbed(&member).await;
         let mut connection = exec(dialect, &testbed).await;
         assert!(read_exact(&mut connection, tail.len()).await == tail, "the tail differs");
         assert!(connection.read().await.is_ok_and(|rest| rest.is_empty()), "the end reaches the client");
@@ -99,7 +99,7 @@ async fn what_the_client_sent_before_it_closed_arrives(dialect: Dialect) {
     let script =
         vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(reads.clone()), Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = exec(dialect, &testbed).await;
     let tail = noise(128 << 10);
     connection.send(&tail).await.unwrap();
@@ -112,7 +112,7 @@ async fn what_the_client_sent_before_it_closed_arrives(dialect: Dialect) {
 
 async fn an_idle_upgrade_ends_when_the_client_goes(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     drop(exec(dialect, &testbed).await);
     member.until(0, |connection| connection.caller_closed).await;
 }
@@ -121,7 +121,7 @@ async fn an_idle_upgrade_ends_when_the_member_goes(dialect: Dialect) {
     let leaves = Gate::new();
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(leaves.clone()), Act::Reset];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = exec(dialect, &testbed).await;
     leaves.open();
     let end = connection.read().await;
@@ -131,7 +131,7 @@ async fn an_idle_upgrade_ends_when_the_member_goes(dialect: Dialect) {
 async fn a_client_that_leaves_before_the_answer_takes_the_members_connection_with_it(dialect: Dialect) {
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Authorization", authorization.as_str())];

@@ -56,7 +56,7 @@ async fn a_websocket_request_reaches_the_member_as_it_was_sent(dialect: Dialect)
 
 async fn a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_versions(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade(SPDY, b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let versions =
         ["v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
     let mut headers = vec![("Content-Length", "0")];
@@ -86,7 +86,7 @@ async fn the_members_101_reaches_the_client_as_it_was_sent(dialect: Dialect) {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nSet-Cookie: a=b\r\n{lines}\r\n"
     );
     let member = RawMember::always(Act::answer(answer, Act::Hold)).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let (_connection, head) = upgrade(dialect, &testbed, "GET", EXEC, "websocket").await;
     assert_eq!((head.status, head.reason.as_str()), (101, "Switching Protocols"));
     assert!(head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("upgrade")), "{head:?}");
@@ -101,7 +101,7 @@ async fn the_members_101_reaches_the_client_as_it_was_sent(dialect: Dialect) {
 
 async fn neither_nominated_headers_nor_identities_cross(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection:\r\nConnection: keep-alive , UPGRADE,X-Nominated\r\n\
@@ -137,7 +137,7 @@ async fn neither_nominated_headers_nor_identities_cross(dialect: Dialect) {
 
 async fn naming_an_impersonation_header_in_connection_does_not_shed_it(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, Impersonate-User\r\nUpgrade: websocket\r\n\
@@ -153,7 +153,7 @@ async fn naming_an_impersonation_header_in_connection_does_not_shed_it(dialect: 
 
 async fn the_bearer_subprotocol_authenticates_and_stays_here(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let protocols = format!("v5.channel.k8s.io, {BEARER_PROTOCOL}{ADMIN_BASE64URL} , v4.channel.k8s.io");
     let mut connection = dialect.client(&testbed).h1().await.unwrap();
     let headers = [("Sec-WebSocket-Protocol", protocols.as_str())];
@@ -172,7 +172,7 @@ async fn the_bearer_subprotocol_authenticates_and_stays_here(dialect: Dialect) {
 
 async fn a_bad_bearer_subprotocol_is_unauthorized(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     for protocols in [
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}d3Jvbmc"),
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}%%%"),
@@ -191,7 +191,7 @@ async fn the_member_is_asked_for_http_1_1_alone(dialect: Dialect) {
     let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let script = vec![Act::Tls(ALPN_BOTH), Act::ReadHead, Act::write(switching), Act::Hold];
     let member = RawMember::always(script).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let (_connection, head) = upgrade(dialect, &testbed, "GET", EXEC, "websocket").await;
     assert_eq!(head.status, 101);
     assert_eq!(Head::parse(&member.next_head().await).line, format!("GET {EXEC} HTTP/1.1"));

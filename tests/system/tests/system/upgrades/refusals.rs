@@ -34,7 +34,7 @@ async fn the_members_refusal_is_relayed_and_ends_both_connections(dialect: Diale
     );
     for script in [Act::refuse_upgrade("403 Forbidden", headers, &body), Act::answer(chunked, Act::ReadToEnd)] {
         let member = RawMember::always(script).await;
-        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let testbed = dialect.testbed(&member).await;
         let answer = refusal(upgrade(dialect, &testbed, "POST", EXEC, SPDY).await).await;
         assert_eq!(answer.status_message(403, "Forbidden"), "unable to upgrade: no protocol in common");
         assert_eq!(answer.json(), status);
@@ -51,7 +51,7 @@ async fn a_workload_that_wants_a_password_says_so_itself(dialect: Dialect) {
         "password?",
     ))
     .await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let target = "/api/v1/namespaces/ns/services/grafana/proxy/live";
     let answer = refusal(upgrade(dialect, &testbed, "GET", target, "websocket").await).await;
     assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Basic realm=\"grafana\"")));
@@ -63,7 +63,7 @@ async fn a_workload_that_wants_a_password_says_so_itself(dialect: Dialect) {
 
 async fn a_head_too_large_for_the_member_does_not_reach_it(dialect: Dialect) {
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let large = "x".repeat(600 << 10);
     let headers = [("x-large", large.as_str())];
     let answer = refusal(upgrade_as(dialect, ADMIN, &testbed, ("GET", EXEC), "websocket", &headers).await).await;
@@ -75,7 +75,7 @@ async fn a_second_request_behind_a_refused_upgrade_reaches_nobody(dialect: Diale
     // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with
     // the member's credential (CVE-2018-1002105).
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let target = dialect.path(EXEC);
     let head = format!(
         "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {ADMIN}\r\n\r\n\
@@ -94,7 +94,7 @@ async fn an_answer_that_neither_upgrades_nor_refuses_is_a_bad_gateway(dialect: D
     let location = format!("Location: {}/other\r\n", elsewhere.url());
     for status in ["200 OK", "204 No Content", "301 Moved Permanently", "302 Found", "307 Temporary Redirect"] {
         let member = RawMember::always(Act::refuse_upgrade(status, &location, "")).await;
-        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let testbed = dialect.testbed(&member).await;
         let answer = refusal(upgrade(dialect, &testbed, "GET", EXEC, "websocket").await).await;
         let message = answer.status_message(502, "InternalError");
         assert!(message.contains(CLUSTER) && message.contains(&status[..3]), "{message}");
@@ -107,7 +107,7 @@ async fn an_answer_that_neither_upgrades_nor_refuses_is_a_bad_gateway(dialect: D
 async fn half_a_refusal_is_not_passed_off_as_a_whole_one(dialect: Dialect) {
     let body = "x".repeat(3 << 20);
     let member = RawMember::always(Act::refuse_upgrade("404 Not Found", "Content-Type: text/html\r\n", &body)).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let answer =
         refusal(upgrade(dialect, &testbed, "GET", "/api/v1/namespaces/ns/services/s/proxy/x", "websocket").await).await;
     let message = answer.status_message(502, "InternalError");
@@ -116,7 +116,7 @@ async fn half_a_refusal_is_not_passed_off_as_a_whole_one(dialect: Dialect) {
 
 async fn a_rejected_credential_is_not_the_callers_fault(dialect: Dialect) {
     let member = RawMember::always(Act::refuse_upgrade("401 Unauthorized", "", "")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let answer = refusal(upgrade(dialect, &testbed, "GET", EXEC, "websocket").await).await;
     let message = answer.status_message(502, "InternalError");
     assert!(message.contains(CLUSTER) && message.contains("Secret"), "{message}");
@@ -124,7 +124,7 @@ async fn a_rejected_credential_is_not_the_callers_fault(dialect: Dialect) {
 
 async fn unknown_protocols_are_refused_here(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("h2c", b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     for protocol in
         ["h2c", "TLS/1.0", "HTTP/2.0", "websocket, h2c", "h2c, websocket", "SPDY/3", "websocket\r\nUpgrade: h2c"]
     {
@@ -136,7 +136,7 @@ async fn unknown_protocols_are_refused_here(dialect: Dialect) {
 
 async fn an_upgrade_without_a_protocol_is_answered_as_an_api_server_does(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Connection", "Upgrade"), ("Authorization", authorization.as_str())];
     let mut connection = dialect.client(&testbed).h1().await.unwrap();
@@ -149,7 +149,7 @@ async fn an_upgrade_without_a_protocol_is_answered_as_an_api_server_does(dialect
 
 async fn a_chunked_upgrade_is_refused(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade(SPDY, b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let chunked = [("Transfer-Encoding", "chunked")];
     let asked = upgrade_as(dialect, ADMIN, &testbed, ("POST", EXEC), SPDY, &chunked).await;
     refusal(asked).await.status_message(400, "BadRequest");
@@ -158,7 +158,7 @@ async fn a_chunked_upgrade_is_refused(dialect: Dialect) {
 
 async fn paths_that_take_no_upgrade_say_so(dialect: Dialect) {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let answer = refusal(upgrade(dialect, &testbed, "GET", "/a/..%2fb", "websocket").await).await;
     answer.status_message(400, "BadRequest");
     // The gateway's own, which no dialect spells.
@@ -190,7 +190,7 @@ async fn a_member_without_http_1_1_or_without_an_answer_is_named(dialect: Dialec
     ];
     for (script, code, reason) in scripts {
         let member = RawMember::always(script).await;
-        let testbed = Testbed::in_dialect(dialect, &member).await;
+        let testbed = dialect.testbed(&member).await;
         let answer = refusal(upgrade(dialect, &testbed, "POST", EXEC, SPDY).await).await;
         assert!(answer.status_message(code, reason).contains(CLUSTER));
         assert_eq!(answer.header("retry-after"), None);

@@ -117,7 +117,7 @@ async fn an_upgrade_takes_nothing_from_what_a_method_does(dialect: Dialect) {
 /// The member would carry it out, and its answer, which is no 101, would look like a failure.
 async fn nobody_upgrades_by_a_method_that_changes_something(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     for method in ["DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"] {
         let asked = upgrade_as(dialect, ADMIN, &testbed, (method, CONFIG_MAP), "websocket", &[]).await;
         assert_eq!(asked.1.status, 400, "{method}");
@@ -152,7 +152,7 @@ async fn the_flag_lets_readers_exec_by_websocket_only(dialect: Dialect) {
 
 async fn strangers_are_turned_away(dialect: Dialect) {
     let member = agreeable().await;
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let asked = upgrade_as(dialect, "no-such-token", &testbed, ("GET", EXEC), "websocket", &[]).await;
     refusal(asked).await.status_message(401, "Unauthorized");
 

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use kit::wait::{WAIT, within};
-use system_tests::{ADMIN, Dialect, Testbed, across_dialects};
+use system_tests::{ADMIN, Dialect, across_dialects};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -45,7 +45,7 @@ fn echo(request: &Recorded) -> Reply {
 async fn messages_and_the_closing_handshake_cross(dialect: Dialect) {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(echo);
-    let testbed = Testbed::in_dialect(dialect, &member).await;
+    let testbed = dialect.testbed(&member).await;
     let target = format!("wss://localhost{}", dialect.path("/api/v1/namespaces/ns/pods/p/exec?command=sh"));
     let mut request = target.into_client_request().unwrap();
     request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, "v5.channel.k8s.io".parse().unwrap());
