@@ -5,6 +5,7 @@ mod acceptance;
 mod admission;
 mod agent;
 mod another;
+mod approved;
 mod brought;
 mod crowd;
 mod denied;

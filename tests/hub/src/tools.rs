@@ -226,9 +226,14 @@ pub fn account_file(of: &str, path: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Upstream's kinds, in YAML: the files of a Go module whose paths begin with one of `beginnings`.
+/// Where the files of a Go module with upstream's kinds are.
+pub fn kinds_module(of: &str) -> Result<PathBuf> {
+    Set::read(KINDS)?.module(of)
+}
+
+/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
 pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
-    let directory = Set::read(KINDS)?.module(of)?;
+    let directory = kinds_module(of)?;
     let mut all = String::new();
     for beginning in beginnings {
         let (folder, start) = beginning.rsplit_once('/').context("a folder")?;

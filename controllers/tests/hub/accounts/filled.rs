@@ -17,8 +17,10 @@ use super::{
     ALONE_HERE, CLUSTERS, FINALIZER, KIND, LABEL, PLACE, account, claims, filled_one, on_member, read, register, start,
     value,
 };
-use crate::fixture::{Running, SOON, apply, namespace, secret_field, wait_secret};
+use crate::fixture::{Running, SOON, apply, namespace, script, secret_field, wait_secret};
+use crate::page::commands;
 
+const PAGE: &str = include_str!("../../../../docs/registration.md");
 const MANAGER: &str = "cluster-gateway-controllers";
 /// The default lifetime in upstream's definition.
 const LIFE: i64 = 8640 * 3600;
@@ -144,6 +146,17 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
+/// The account of the cluster itself, until its Secret is there.
+fn as_the_page_shows(testbed: &Testbed, cluster: &str) -> Result<()> {
+    let directory = testbed.directory("accounts-by-hand")?;
+    let lines = commands(PAGE, "kubectl apply -f account.yaml")?.replace("berlin", cluster);
+    let mut documents = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let document =
+        documents.find(|document| document.contains("kind: ManagedServiceAccount\n")).context("no account")?;
+    std::fs::write(directory.join("account.yaml"), document.replace("berlin", cluster))?;
+    wait::until("the account's Secret", SOON, || script(testbed, &directory, &lines)).map(drop)
+}
+
 pub fn ocm(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-ocm";
     register(testbed, cluster)?;
@@ -154,8 +167,9 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
             {"url": testbed.member.server.url(),
                 "caBundle": STANDARD.encode(authority)}]},
     });
-    apply(testbed, &[account(cluster, "cluster-gateway"), managed])?;
+    apply(testbed, &[managed])?;
     let controllers = Running::start(testbed, CLUSTERS, &["--enable=managed-serviceaccount,ocm", ALONE_HERE])?;
+    as_the_page_shows(testbed, cluster)?;
     let (_, secret) = filled_one(testbed, cluster, "cluster-gateway")?;
     // A name has one owner: for now a person, by the Secret written by hand.
     controllers.wait_state(&format!("ManagedCluster//{cluster}"), "taken")?;

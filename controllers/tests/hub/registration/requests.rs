@@ -1,13 +1,13 @@
 //! Certificate requests on a hub that signs what is approved.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 
 use super::agent::{Asked, Subject, ask};
-use super::{Registration, accept, another, bootstrap, exists, get, managed, may, wait_condition};
+use super::{Registration, accept, another, approved, bootstrap, exists, get, managed, may, wait_condition};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
 
@@ -46,6 +46,7 @@ const AFTER_A_NO: [&str; 4] = [
 pub fn renewals(testbed: &Testbed) -> Result<()> {
     let place = "renewal-place";
     let registration = Registration::start(testbed, place)?;
+    approved::followed(testbed).context("docs/registration.md")?;
     let hub = testbed.hub.server.kubectl();
     apply(testbed, &[managed("r1"), managed("r10")])?;
     accept(testbed, "r1", true)?;

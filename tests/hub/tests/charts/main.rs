@@ -23,6 +23,7 @@ mod renewal;
 mod scaling;
 mod schema;
 mod tunnel;
+mod upgrades;
 mod works;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         monitoring::trials(&fixture),
         works::trials(&fixture),
         delivery::trials(&fixture),
+        upgrades::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     fixture.close(conclusion.has_failed());
