@@ -39,8 +39,7 @@ pub fn evaluated(metrics: &str, names: &[&str]) -> Result<()> {
         let has = |(series, _): &(&str, String)| series.contains(&format!("{label}=\""));
         ensure!(series.iter().any(has), "no label {label}: {series:?}");
     }
-    let series: Vec<_> =
-        series.iter().map(|(series, value)| json!({"series": series, "values": format!("{value}x120")})).collect();
+    let series = unchanged(&series);
     let is_there = |query: &String| {
         json!({"expr": format!("count({query}) > bool 0"), "eval_time": "2h",
             "exp_samples": [{"labels": "{}", "value": 1}]})
@@ -50,7 +49,25 @@ pub fn evaluated(metrics: &str, names: &[&str]) -> Result<()> {
         .with_context(|| format!("no series: {}", names.join(", ")))
 }
 
-/// Runs promtool's tests; an error contains the failures.
+/// An error unless the alert fires for `count` things while a program goes on to tell `metrics`.
+pub fn fires(metrics: &str, name: &str, count: usize) -> Result<()> {
+    let alert = alerts()?.into_iter().find(|alert| alert.name() == name).with_context(|| format!("no alert {name}"))?;
+    let query = [alert.query().to_owned()];
+    let series: Vec<_> = metrics.lines().filter_map(sample).filter(|(series, _)| is_asked(series, &query)).collect();
+    let firing = format!("count(ALERTS{{alertname=\"{name}\",alertstate=\"firing\"}})");
+    let asked = json!([{"expr": firing, "eval_time": "2h", "exp_samples": [{"labels": "{}", "value": count}]}]);
+    let rules = Chart::Gateway.directory().canonicalize()?.join("files/alerts.yaml");
+    test(&[&rules], &[json!({"interval": "1m", "input_series": unchanged(&series), "promql_expr_test": asked})])
+        .with_context(|| format!("{name}: {series:?}"))
+}
+
+/// Series that stay as they are for two hours, in promtool's notation.
+fn unchanged(series: &[(&str, String)]) -> Vec<Value> {
+    let stays = |(series, value): &(&str, String)| json!({"series": series, "values": format!("{value}x120")});
+    series.iter().map(stays).collect()
+}
+
+/// Runs promtool's tests; an error says what failed.
 pub fn test(rules: &[&Path], tests: &[Value]) -> Result<()> {
     let scratch = Scratch::create()?;
     let file = scratch.path().join("tests.json");

@@ -91,6 +91,8 @@ pub enum Tool {
     GoGateway,
     /// The manager of kubectl's plugins.
     Krew,
+    /// What tells Prometheus of the state of objects. For the tests on nodes alone.
+    StateMetrics,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -144,6 +146,7 @@ impl Tool {
             Self::KarmadaServer => "karmada-aggregated-apiserver",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
+            Self::StateMetrics => "kube-state-metrics",
         }
     }
 
@@ -169,6 +172,7 @@ impl Tool {
             Self::Karmadactl | Self::KarmadaServer => "karmada",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
+            Self::StateMetrics => "kube-state-metrics",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -191,6 +195,7 @@ impl Tool {
             Self::KarmadaServer => "github.com/karmada-io/karmada/cmd/aggregated-apiserver".to_owned(),
             Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
             Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),
+            Self::StateMetrics => "k8s.io/kube-state-metrics/v2".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),

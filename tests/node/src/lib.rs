@@ -19,4 +19,5 @@ pub mod node;
 pub mod operator;
 pub mod programs;
 pub mod prometheus;
+pub mod states;
 pub mod testbed;

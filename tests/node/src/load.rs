@@ -154,8 +154,8 @@ fn base(cluster: &str) -> String {
     format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
 }
 
-/// Token of an account with all rights on the hub.
-fn account(hub: &Cluster) -> Result<String> {
+/// Who may do everything on the hub, by a token, until [`clean`].
+pub fn account(hub: &Cluster) -> Result<String> {
     namespace(hub)?;
     let token = hub.server.service_account_token(NAMESPACE, NAMESPACE)?;
     hub.kubectl().apply(

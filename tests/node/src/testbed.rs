@@ -70,6 +70,8 @@ pub struct Testbed {
 pub fn tools() -> Result<Tools> {
     provide(Tool::Helm)?;
     provide(Tool::Prometheus)?;
+    provide(Tool::Promtool)?;
+    provide(Tool::StateMetrics)?;
     Tools::only(&TOOLS)
 }
 

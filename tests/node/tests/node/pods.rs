@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::wait;
+use http::StatusCode;
+use hub_tests::http::Client;
+use hub_tests::{promtool, wait};
+use kit::exposition;
 use node_tests::cluster::Cluster;
 use node_tests::load::{self, Crowd};
+use node_tests::states::{self, States};
 use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
@@ -18,14 +22,23 @@ pub(crate) const GATEWAY: &str = "/apiserver";
 pub(crate) const AGENT: &str = "/tunnel-agent";
 /// The unit in which the kernel reports CPU time, regardless of its internal one (proc(5)).
 const TICK_MILLIS: u64 = 10;
-/// Number of pods of all programs, on the hub and on the member.
+/// The alert on pods that are not ready.
+const NOT_READY: &str = "ClusterGatewayNotReady";
+/// Pods of a hub and of a member, all programs' together.
 const COUNTS: [usize; 2] = [6, 2];
 /// Time for surplus pods to end and for the others to become ready.
 const SETTLED: Duration = Duration::from_secs(90);
 /// Number of watches through hub, gateway and tunnel.
 const WATCHES: usize = 2000;
-/// Most memory of each program with these watches: fractions of the limits of 1 GiB, 2 GiB, 512 MiB
-/// and 1 GiB. The watches do not go through the controllers.
+/// Memory that the charts give each program.
+const LIMITS: [u64; 4] = [1 << 30, 2 << 30, 512 << 20, 1 << 30];
+/// Where a container reads its own, by the version of control groups.
+const LIMIT_FILES: [&str; 2] = ["memory.max", "memory/memory.limit_in_bytes"];
+/// Which part of it a gateway holds for clients, and how it says so.
+const SHARE: u64 = 4;
+const HOLDS: &str = "cluster_gateway_held_bytes_limit";
+/// What each program holds for them at most: fractions of its limit. The controllers have no part
+/// in them.
 const HELD: [u64; 4] = [150 << 20, 60 << 20, 60 << 20, 60 << 20];
 /// Time for a pod to be found stuck (three probes of five seconds, ten seconds apart), killed, and
 /// started.
@@ -117,6 +130,14 @@ impl Inmate {
         Ok(times.iter().sum::<u64>() * TICK_MILLIS)
     }
 
+    /// Bytes that the kernel lets it use.
+    fn limit(&self) -> Result<u64> {
+        let groups = self.directory.join("root/sys/fs/cgroup");
+        let text = LIMIT_FILES.iter().find_map(|file| fs::read_to_string(groups.join(file)).ok());
+        let text = text.context("no control group of memory")?;
+        text.trim().parse().with_context(|| text.clone())
+    }
+
     /// Bytes that it has resident, which its limit counts.
     fn resident(&self) -> Result<u64> {
         let text = self.status()?.remove("VmRSS").context("no VmRSS")?;
@@ -127,11 +148,16 @@ impl Inmate {
 /// Checks that the kernel enforces the charts' security settings, and that the hub's admission
 /// demands no more.
 pub(crate) fn confined(testbed: &Testbed) -> Result<()> {
-    for program in PROGRAMS {
+    for (program, limit) in PROGRAMS.into_iter().zip(LIMITS) {
         for inmate in inmates(program)? {
             inmate.check().with_context(|| program.to_owned())?;
+            let held_to = inmate.limit().with_context(|| program.to_owned())?;
+            ensure!(held_to == limit, "{program} may use {held_to} bytes, not {limit}");
         }
     }
+    let measured = measured(testbed);
+    load::clean(&[&testbed.hub])?;
+    measured?;
     for (cluster, namespace) in [(&testbed.hub, "vela-system"), (&testbed.member, "default")] {
         let label = "pod-security.kubernetes.io/enforce=restricted";
         let words = ["label", "--dry-run=server", "--overwrite", "namespace", namespace, label];
@@ -142,7 +168,23 @@ pub(crate) fn confined(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an eviction cannot take two pods at a time.
+/// The gateways know what they may use, and hold no more than their part of it.
+fn measured(testbed: &Testbed) -> Result<()> {
+    let token = format!("Bearer {}", load::account(&testbed.hub)?);
+    let pods = testbed.hub.get("pods -n vela-system -l app.kubernetes.io/name=cluster-gateway")?;
+    for pod in pods["items"].as_array().context("no list")? {
+        let address = pod["status"]["podIP"].as_str().context("no address")?;
+        let gateway = Client::probe(format!("{address}:9443").parse()?);
+        let metrics = wait::until("metrics", SETTLED, || {
+            gateway.get("/metrics", &[("authorization", &token)])?.expect(StatusCode::OK)
+        })?;
+        let holds: Option<u64> = exposition::value(&metrics.text(), HOLDS);
+        ensure!(holds == Some(LIMITS[0] / SHARE), "{HOLDS} is {holds:?}");
+    }
+    Ok(())
+}
+
+/// Nobody takes two at a time.
 pub(crate) fn evicted(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     for (cluster, namespace, name) in [
@@ -194,32 +236,40 @@ pub(crate) fn settled(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a hanging program gets no requests, and that one which recovers in time is not
-/// restarted.
+/// A program that hangs gets no requests, and its alert fires; one that goes on in time is not
+/// started again.
 pub(crate) fn probed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
+    let states = places(testbed).map(|(cluster, namespace, _)| States::start(testbed.directory(), cluster, namespace));
+    let states = states.into_iter().collect::<Result<Vec<_>>>()?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
     let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
     hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
-    let unready = |cluster: &Cluster, namespace: &str, count: usize| {
-        wait::until("those that hang to be not ready", SETTLED, || {
-            let pods = cluster.get(&format!("pods -n {namespace}"))?;
-            let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
-            let unready = count - pods["items"].as_array().context("no list")?.iter().filter(ready).count();
-            ensure!(2 * unready == count, "{unready} are not ready");
-            Ok(())
-        })
-    };
-    let mut places = places(testbed).into_iter();
-    let hang = places.try_for_each(|(cluster, namespace, count)| unready(cluster, namespace, count));
+    let places = places(testbed).into_iter().zip(&states);
+    let told: Result<String> = places.map(|(place, states)| half_unready(place, states)).collect();
     let goes_on = hanging.iter().try_for_each(|inmate| inmate.signal("CONT"));
-    hang?;
+    let told = told?;
     goes_on.context("started again")?;
+    promtool::evaluated(&told, &[NOT_READY])?;
+    promtool::fires(&told, NOT_READY, PROGRAMS.len())?;
     settled(testbed)
 }
 
-/// Checks that a program that keeps hanging is killed soon, without the time that others get for an
-/// orderly end.
+/// Waits until one of both pods of each program is not ready, and kube-state-metrics tells so too.
+/// What it tells then.
+fn half_unready((cluster, namespace, count): (&Cluster, &str, usize), states: &States) -> Result<String> {
+    wait::until("those that hang to be not ready", SETTLED, || {
+        let pods = cluster.get(&format!("pods -n {namespace}"))?;
+        let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+        let unready = count - pods["items"].as_array().context("no list")?.iter().filter(ready).count();
+        let told = states.tell()?;
+        let both = [unready, states::unready(&told)];
+        ensure!(both == [count / 2; 2], "{both:?} are not ready");
+        Ok(told)
+    })
+}
+
+/// A program that hangs for good is killed soon, without the time that others get to end in order.
 pub(crate) fn killed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
