@@ -8,7 +8,7 @@ use node_tests::operator::{Operator, commands, section};
 use node_tests::testbed::Testbed;
 
 use crate::pods::settled;
-use crate::readme;
+use crate::{readme, rotation};
 
 const PAGE: &str = include_str!("../../../../charts/tunnel-agent/README.md");
 const LIMIT: Duration = Duration::from_mins(1);
@@ -42,6 +42,8 @@ pub(crate) fn installed(testbed: &Testbed) -> Result<()> {
         ensure!(pods.matches(" 1/1 ").count() == 2, "{pods}");
         Ok(())
     })?;
+    rotation::own_secret(&operator).context("another token")?;
+    operator.run("kubectl clusters probe oslo")?;
     remove(&operator).context("its end")?;
     settled(testbed)
 }

@@ -13,6 +13,7 @@ mod pods;
 mod policy;
 mod readme;
 mod renewal;
+mod rotation;
 mod runbook;
 mod scaled;
 mod six;
@@ -72,6 +73,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
         installed(fixture, "runbook::what the pages say of pods can be followed", runbook::followed),
+        installed(fixture, "rotation::an agent's token is renewed and revoked as the page says", rotation::rotated),
         installed(
             fixture,
             "scaled::a gateway more under load, and one less, and clients notice neither",

@@ -14,8 +14,7 @@ use node_tests::testbed::Testbed;
 use crate::started::blocks;
 
 const README: &str = include_str!("../../../../README.md");
-/// The page of the agent's chart.
-const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
+const JOIN: &str = include_str!("../../../../docs/join.md");
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time for pods of a workload to run, or to end.
 const RUN: &str = "--timeout=120s";
@@ -167,20 +166,16 @@ fn is_kind(object: &str) -> bool {
 // === impl Installed ===
 
 impl Installed {
-    /// Removes the installation, and checks that nothing is left but what the chart's page names.
+    /// Undoes it as the page on joining says, and nothing is left but what the chart's page says.
     pub(crate) fn remove(&self, testbed: &Testbed) -> Result<()> {
         load::clean(&[&testbed.hub, &testbed.member])?; // of a test that failed
         let operator = operator(testbed)?;
-        operator.run(
-            "kubectl delete managedcluster berlin
-             kubectl delete namespace berlin
-             helm --kube-context berlin uninstall tunnel-agent
-             helm uninstall cluster-gateway -n vela-system
-             kubectl -n vela-system delete secret berlin
-             kubectl delete clusterrolebinding,clusterrole berlin
-             kubectl --context berlin -n kube-system delete serviceaccount cluster-gateway
-             kubectl --context berlin delete clusterrolebinding cluster-gateway",
-        )?;
+        operator.run("kubectl delete managedcluster berlin\nkubectl delete namespace berlin")?;
+        let lines = commands(section(JOIN, "### Remove it by hand\n", "A token from")?);
+        ensure!(lines.len() == 4, "other commands: {lines:?}");
+        operator.run(&lines.join("\n").replace("<clusters-namespace>", "vela-system"))?;
+        operator
+            .run("helm --kube-context berlin uninstall tunnel-agent\nhelm uninstall cluster-gateway -n vela-system")?;
         let [hub, member] = &self.before;
         hub.wait_restored(&testbed.hub, |object| {
             is_kind(object) || object.contains("vela-system") && crate::walk::namespaces_own(object)

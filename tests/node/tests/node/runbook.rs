@@ -1,9 +1,6 @@
 //! The pages' commands for an operator who looks into a pod, run unchanged.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::wait;
 use node_tests::operator::{Operator, section};
 use node_tests::testbed::Testbed;
 use serde_json::Value;
@@ -24,9 +21,7 @@ const SECTIONS: [(&str, &str, &str); 5] = [
     ("### ClusterGatewayNotReady\n", "### ", "ok"),
     ("### ClusterGatewayControllersNoLeader\n", "### ", "holderIdentity"),
 ];
-/// Time for kubelets to write a changed Secret into the pods' files.
-const MOUNTED: Duration = Duration::from_mins(3);
-/// The mark before a block of commands that this test runs.
+/// Before commands that a test runs, and behind such a block.
 const LEAD: &str = "/runbook.rs::followed -->\n\n";
 
 /// Runs the commands on restarted pods: the previous test restarted them, or this one does when it
@@ -46,24 +41,7 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
         let told = run(&operator, &block.replace("<pod>", &pod)).context(heading)?;
         ensure!(told.contains(words), "{heading}: {told}");
     }
-    reported(&operator)?;
-    given(&operator)
-}
-
-/// Checks that a token in helm's values reaches the agent, which links with it.
-fn given(operator: &Operator<'_>) -> Result<()> {
-    let create = section(OPERATIONS, "1. Create a temporary token:\n\n", "\n\n")?;
-    let part = section(OPERATIONS, "#### The token in helm's values\n", "#### ")?;
-    let (_, write) = part.split_once(LEAD).context("no commands")?;
-    let (write, _) = write.split_once("\n\n").context("no end")?;
-    let replaced = || {
-        let logs = operator.run("kubectl --context berlin logs --tail=-1 -l app.kubernetes.io/name=tunnel-agent")?;
-        Ok::<_, anyhow::Error>(logs.matches("replacing all links").count())
-    };
-    let before = replaced()?;
-    operator.run(&format!("{create}\n{write}"))?;
-    wait::until_true("both agents to link with the new token", MOUNTED, || Ok(replaced()? >= before + 2))?;
-    operator.ended("probe berlin", 0).map(drop)
+    reported(&operator)
 }
 
 /// Runs the commands for the controllers' report, which is served on their pods' loopback interface

@@ -17,6 +17,7 @@ use crate::pods::{AGENT, living};
 use crate::started::part;
 
 const README: &str = include_str!("../../../../README.md");
+const TUNNEL: &str = include_str!("../../../../docs/tunnel.md");
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time limit where a kubelet waits before it restarts a pod's program.
@@ -99,11 +100,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Installs with the first of the README's commands, and then for agents too. After that, the
-    /// hub makes no more objects by itself.
+    /// By the README's first commands, of which this is the first; and then for agents too, as
+    /// their page says. Then nothing more comes on the hub by itself.
     fn install(&self) -> Result<()> {
         self.operator.run(&first(0)?)?;
-        self.operator.run(&unreachable(0)?)?;
+        let enable = part(TUNNEL, "Then enable the tunnel-servers:", "## Join a member", "sh")?.join("\n");
+        ensure!(enable.contains(&repository("tunnel-server")), "another image: {enable}");
+        self.operator.run(&enable)?;
         // The hub looks every few seconds at an API that it could not use.
         wait::until("the hub to use the API", LIMIT, || {
             let checked = self.operator.run("kubectl clusters check")?;
