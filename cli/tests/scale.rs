@@ -45,7 +45,9 @@ const PROMISED: Duration = Duration::from_secs(5);
 /// Upper limit on a busy machine, where the promised time is extended by what others take of the
 /// machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// At least 8 clusters are asked at the same time once, and never more than 16.
+/// CPU time of both runs, with what hub, gateway and members take for them: whatever else runs.
+const CPU: Duration = Duration::from_secs(10);
+/// As many clusters are asked at a time at least once, and no more than that.
 const AT_ONCE: RangeInclusive<usize> = 8..=16;
 /// How long members take to answer: asked one after the other, they would not answer in time.
 const AWAY: Duration = Duration::from_millis(20);
@@ -76,7 +78,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
     // The first run makes a connection to each cluster.
     let cold = runtime.block_on(run(&kubeconfig, &line))?;
     let warm = runtime.block_on(run(&kubeconfig, &line))?;
-    let others = before.others()?;
+    let (others, spent) = (before.others()?, before.spent()?);
     let at_once = load.most.load(Ordering::Relaxed);
     for run in [&cold, &warm] {
         ensure!(run.memory <= MEMORY, "{} KiB", run.memory);
@@ -87,7 +89,8 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
     }
     let page = dashboard(&testbed)?;
     let told = format!(
-        "cold {:?}, warm {:?}, {} KiB, {at_once} at a time, {:.0} % of the machine for others; {page}",
+        "cold {:?}, warm {:?}, {spent:?} of CPU time, {} KiB, {at_once} at a time, {:.0} % of the machine for others; \
+         {page}",
         cold.took,
         warm.took,
         cold.memory.max(warm.memory),
@@ -96,7 +99,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
     std::fs::write(testbed.launcher().directory.parent().context("a directory")?.join("cli-scale.txt"), &told)?;
     let within = PROMISED.div_f64((1.0 - others).max(0.01)).min(PATIENCE);
     ensure!(cold.took <= within && warm.took <= within, "{told}");
-    ensure!(AT_ONCE.contains(&at_once), "{told}");
+    ensure!(spent <= CPU && AT_ONCE.contains(&at_once), "{told}");
     Ok(())
 }
 

@@ -2,7 +2,11 @@
 //! nothing else runs.
 
 use std::collections::HashMap;
+use std::time::Duration;
 use std::{fs, io};
+
+/// The same on all Linux (`CLK_TCK` of proc(5)).
+const TICK_MILLIS: u64 = 10;
 
 /// CPU time at one moment, in ticks (proc(5)).
 pub struct Moment {
@@ -41,6 +45,11 @@ impl Moment {
         let now = Self::now()?;
         let others = (now.busy - self.busy).saturating_sub(now.own.saturating_sub(self.own));
         Ok(others as f64 / (now.all - self.all).max(1) as f64)
+    }
+
+    /// CPU time that this process and all that it started have taken since, whatever others took.
+    pub fn spent(&self) -> io::Result<Duration> {
+        Ok(Duration::from_millis(TICK_MILLIS * own()?.saturating_sub(self.own)))
     }
 }
 
