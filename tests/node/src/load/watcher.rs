@@ -121,16 +121,22 @@ async fn watch(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>
 async fn list(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Option<()> {
     let answer = Asked::get(query).ask(shared, caller, |answer| listed(answer).is_some()).await?;
     let (version, items) = listed(&answer)?;
-    feed.lock().list(version, items);
+    if let Err(lost) = feed.lock().list(version, items) {
+        shared.wrong(format!("a watcher: {query}: {lost}"));
+    }
     Some(())
 }
 
-/// The version of a list, and the uids in it.
-fn listed(answer: &Answer) -> Option<(u64, Vec<String>)> {
+/// The version of a list, and its objects: the uid and the version of each.
+fn listed(answer: &Answer) -> Option<(u64, Vec<(String, u64)>)> {
     let list: Value = serde_json::from_slice(&answer.body).ok()?;
     let version = list["metadata"]["resourceVersion"].as_str()?.parse().ok()?;
     let items = list["items"].as_array()?;
-    Some((version, items.iter().filter_map(|item| item["metadata"]["uid"].as_str().map(str::to_owned)).collect()))
+    let known = |item: &Value| {
+        let text = |key: &str| item["metadata"][key].as_str();
+        Some((text("uid")?.to_owned(), text("resourceVersion")?.parse().ok()?))
+    };
+    Some((version, items.iter().filter_map(known).collect()))
 }
 
 async fn open(caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Result<Incoming, Failed> {
