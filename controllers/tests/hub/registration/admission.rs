@@ -174,14 +174,14 @@ fn stubborn(testbed: &Testbed) -> Result<()> {
     }
     let note = wait::until("an Event", SOON, || event(testbed, "default", "stubborn", "AcceptanceFailed"))?;
     ensure!(note.contains("no taints here"), "{note}");
-    let finalizers = get(testbed, "managedcluster stubborn")?["metadata"]["finalizers"].clone();
+    let finalizers = super::get(testbed, "managedcluster stubborn")?["metadata"]["finalizers"].clone();
     ensure!(finalizers.to_string().contains("api-resource-cleanup"), "{finalizers}");
     testbed.hub.server.delete("validatingadmissionpolicy,validatingadmissionpolicybinding stubborn")
 }
 
 /// The keys of a cluster's taints.
 fn taints(testbed: &Testbed, name: &str) -> Result<Vec<String>> {
-    let cluster = get(testbed, &format!("managedcluster {name}"))?;
+    let cluster = super::get(testbed, &format!("managedcluster {name}"))?;
     let taints = cluster["spec"]["taints"].as_array().cloned().unwrap_or_default();
     Ok(taints.iter().filter_map(|taint| taint["key"].as_str().map(str::to_owned)).collect())
 }
