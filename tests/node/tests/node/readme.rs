@@ -14,6 +14,8 @@ use node_tests::testbed::Testbed;
 use crate::started::blocks;
 
 const README: &str = include_str!("../../../../README.md");
+/// The page of the agent's chart.
+const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
 const JOIN: &str = include_str!("../../../../docs/join.md");
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time for pods of a workload to run, or to end.

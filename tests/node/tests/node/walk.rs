@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::screens::Screens;
 use hub_tests::wait;
 use node_tests::cluster::Cluster;
-use node_tests::image::PAUSE;
+use node_tests::image::{PAUSE, repository};
 use node_tests::inventory::Inventory;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
@@ -101,12 +101,14 @@ impl Walk<'_> {
     }
 
     /// By the README's first commands, of which this is the first; and then for agents too, as
-    /// their page says. Then nothing more comes on the hub by itself.
+    /// the README and their page say. Then nothing more comes on the hub by itself.
     fn install(&self) -> Result<()> {
         self.operator.run(&first(0)?)?;
         let enable = part(TUNNEL, "Then enable the tunnel-servers:", "## Join a member", "sh")?.join("\n");
-        ensure!(enable.contains(&repository("tunnel-server")), "another image: {enable}");
-        self.operator.run(&enable)?;
+        for command in [unreachable(0)?, enable] {
+            ensure!(command.contains(&repository("tunnel-server")), "another image: {command}");
+            self.operator.run(&command)?;
+        }
         // The hub looks every few seconds at an API that it could not use.
         wait::until("the hub to use the API", LIMIT, || {
             let checked = self.operator.run("kubectl clusters check")?;
