@@ -210,6 +210,7 @@ mod tests {
         assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");
         assert_eq!(mirror.difference(own), Some(Difference::Whole), "it is not what it is to be");
         let asked = asked.lock();
-        assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains("limit=80")), "{asked:?}");
+        let page = format!("limit={}", hub::PAGE);
+        assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains(&page)), "{asked:?}");
     }
 }

@@ -308,7 +308,8 @@ fn metadata(object: &Value) -> Value {
 }
 
 fn line(event: &Value) -> Frame<Bytes> {
-    Frame::data(Bytes::from(format!("{event}\n")))
+    // The type first, as Kubernetes writes it: without it the object would be read into values.
+    Frame::data(Bytes::from(format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"])))
 }
 
 fn status(code: u16, after: Option<u32>) -> Value {
