@@ -46,7 +46,6 @@ pub use self::function::Host;
 pub use self::library::Purpose;
 pub use self::meter::{Failure, Meter};
 pub use self::parser::Variable;
-pub use self::patterns::{Pattern, compiled_small};
 pub use self::syntax::{Fault, Limits};
 pub use self::types::Type;
 pub use self::value::Value;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::{Value as Json, json};
 
 use super::parser::{Access, Expr};
-use super::{JqError, Step};
+use super::{JqError, Step, VISITS};
 use crate::fields::{STRIDE, weight};
 
 /// A value, and where it is.
@@ -34,14 +34,12 @@ enum Name<'j> {
     At(usize),
 }
 
-type Done = Result<(), JqError>;
+type Items<'j> = Result<Vec<Item<'j>>, JqError>;
 
-/// What `expression` leads to, within so many `visits`.
-pub fn paths(expression: &Expr, object: &Json, visits: usize) -> Result<Vec<Vec<Step>>, JqError> {
-    let mut walk = Walk { left: visits };
+pub fn paths(expression: &Expr, object: &Json) -> Result<Vec<Vec<Step>>, JqError> {
+    let mut walk = Walk { left: VISITS };
     let start = Item { place: Place::Root, value: Cow::Borrowed(object) };
-    let mut found = Vec::new();
-    walk.items(expression, &start, &mut found)?;
+    let found = walk.items(expression, &start)?;
     found.iter().map(|item| walk.path(&item.place)).collect()
 }
 
@@ -56,102 +54,48 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, JqError> {
 // === impl Walk ===
 
 impl Walk {
-    /// Once there is nothing left, there is nothing left for anything else either.
-    fn charge(&mut self, visits: usize) -> Done {
-        let rest = self.left.checked_sub(visits);
-        self.left = rest.unwrap_or_default();
-        if rest.is_some() { Ok(()) } else { Err(JqError::TooMuch) }
-    }
-
-    /// Puts what `expression` leads to behind what was `found`. What comes before a mistake is
-    /// there too.
-    fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>, found: &mut Vec<Item<'j>>) -> Done {
-        self.charge(1)?;
-        match expression {
-            Expr::Identity => found.push(input.clone()),
-            Expr::Recurse => self.recurse(input, found)?,
-            Expr::Access(of, access, is_optional) => {
-                let (of, ended) = self.some(of, input)?;
-                for item in of {
-                    self.accessed(&item, access, *is_optional, found)?;
-                }
-                ended?;
-            }
-            Expr::Pipe(first, second) => {
-                let (first, ended) = self.some(first, input)?;
-                for item in first {
-                    self.items(second, &item, found)?;
-                }
-                ended?;
-            }
-            Expr::Comma(first, second) => {
-                self.items(first, input, found)?;
-                self.items(second, input, found)?;
-            }
-            Expr::Alternative(first, second) => {
-                let (mut first, _) = self.some(first, input)?;
-                first.retain(|one| is_true(&one.value));
-                if first.is_empty() {
-                    self.items(second, input, found)?;
-                }
-                found.append(&mut first);
-            }
-            Expr::First(of) => {
-                let (of, ended) = self.some(of, input)?;
-                match of.into_iter().next() {
-                    Some(one) => found.push(one),
-                    None => ended?,
-                }
-            }
-            Expr::Select(condition) => {
-                let (conditions, ended) = self.some(condition, input)?;
-                found.extend(conditions.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()));
-                ended?;
-            }
-            Expr::Literal(value) => found.push(Item { place: Place::Made, value: Cow::Borrowed(value) }),
-            value => found.push(Item::made(self.value(value, input)?)),
-        }
+    fn charge(&mut self, visits: usize) -> Result<(), JqError> {
+        self.left = self.left.checked_sub(visits).ok_or(JqError::TooMuch)?;
         Ok(())
     }
 
-    /// What `expression` leads to, and the mistake after that, if any.
-    ///
-    /// # Errors
-    ///
-    /// Any other: nothing goes on after it.
-    fn some<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<(Vec<Item<'j>>, Done), JqError> {
-        let mut found = Vec::new();
-        match self.items(expression, input, &mut found) {
-            ended @ (Ok(()) | Err(JqError::Value(_))) => Ok((found, ended)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What is made: a word or a number, no more.
-    fn value<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Json, JqError> {
+    fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Items<'j> {
+        self.charge(1)?;
         match expression {
+            Expr::Identity => Ok(vec![input.clone()]),
+            Expr::Recurse => {
+                let mut found = Vec::new();
+                self.recurse(input, &mut found)?;
+                Ok(found)
+            }
+            Expr::Access(of, access, is_optional) => self.accessed(of, access, *is_optional, input),
+            Expr::Pipe(first, second) => {
+                let mut found = Vec::new();
+                for item in self.items(first, input)? {
+                    found.extend(self.items(second, &item)?);
+                }
+                Ok(found)
+            }
+            Expr::Comma(first, second) => {
+                let mut found = self.items(first, input)?;
+                found.extend(self.items(second, input)?);
+                Ok(found)
+            }
+            Expr::Select(condition) => {
+                let found = self.items(condition, input)?;
+                Ok(found.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()).collect())
+            }
+            Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Cow::Borrowed(value) }]),
             Expr::Compare(mark, left, right) => {
                 let (left, right) = (self.one(left, input)?, self.one(right, input)?);
                 self.charge(weight(&left.value) + weight(&right.value))?;
-                Ok(compare(mark, &left.value, &right.value)?.into())
+                Ok(vec![Item::made(compare(mark, &left.value, &right.value)?.into())])
             }
             Expr::Both(is_and, left, right) => {
                 let first = is_true(&self.one(left, input)?.value);
                 let is_decided = first != *is_and;
-                Ok((if is_decided { first } else { is_true(&self.one(right, input)?.value) }).into())
-            }
-            Expr::Test(pattern) => {
-                let Json::String(text) = &*input.value else {
-                    return wrong(format!("test cannot be applied to: {}", type_of(&input.value)));
-                };
-                self.charge(pattern.steps(text))?;
-                Ok(pattern.regex.is_match(text).into())
-            }
-            Expr::Call("contains", Some(part)) => {
-                let part = self.one(part, input)?;
-                let (all, part) = (&*input.value, &*part.value);
-                let cannot = || format!("contains cannot be applied to: {} and {}", type_of(all), type_of(part));
-                self.contains(all, part)?.map_or_else(|| wrong(cannot()), |is_in| Ok(is_in.into()))
+                let result = if is_decided { first } else { is_true(&self.one(right, input)?.value) };
+                Ok(vec![Item::made(result.into())])
             }
             Expr::Call(name, argument) => {
                 let argument = argument.as_ref().map(|argument| self.one(argument, input)).transpose()?;
@@ -159,78 +103,37 @@ impl Walk {
                 for text in texts.into_iter().flatten().filter(|value| value.is_string()) {
                     self.charge(weight(text))?;
                 }
-                call(name, &input.value, argument.as_ref().map(|one| &*one.value))
+                call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
             }
-            _ => wrong("it leads to places, and makes nothing"),
         }
     }
 
-    /// As jq: a text has its parts, a list has another if each element of that is in one of its
-    /// own, a map by its keys. None: they cannot be compared. Each pair is charged.
-    fn contains(&mut self, all: &Json, part: &Json) -> Result<Option<bool>, JqError> {
-        self.charge(1)?;
-        match (all, part) {
-            (Json::String(all), Json::String(part)) => {
-                self.charge((all.len() + part.len()) / STRIDE)?;
-                Ok(Some(all.contains(part.as_str())))
-            }
-            (Json::Array(all), Json::Array(parts)) => {
-                for part in parts {
-                    if !self.find_part(all, part)? {
-                        return Ok(Some(false));
+    fn accessed<'j>(&mut self, of: &'j Expr, access: &'j Access, is_optional: bool, input: &Item<'j>) -> Items<'j> {
+        let mut found = Vec::new();
+        for item in self.items(of, input)? {
+            let next = match access {
+                Access::Field(name) => item.field(name),
+                Access::Index(at) => item.index(*at),
+                Access::Each => {
+                    self.charge(item.size())?;
+                    match item.children(&mut found) {
+                        Err(JqError::Value(_)) if is_optional => continue,
+                        done => done?,
                     }
+                    continue;
                 }
-                Ok(Some(true))
-            }
-            (Json::Object(all), Json::Object(parts)) => {
-                for (key, part) in parts {
-                    self.charge(1 + key.len() / STRIDE)?;
-                    let one = all.get(key);
-                    if one.map(|one| self.contains(one, part)).transpose()?.flatten() != Some(true) {
-                        return Ok(Some(false));
-                    }
-                }
-                Ok(Some(true))
-            }
-            (Json::Number(_), Json::Number(_)) => Ok(Some(order(all, part) == Ordering::Equal)),
-            _ => Ok((all == part).then_some(true)),
-        }
-    }
-
-    fn find_part(&mut self, all: &[Json], part: &Json) -> Result<bool, JqError> {
-        for one in all {
-            if self.contains(one, part)? == Some(true) {
-                return Ok(true);
+            };
+            self.charge(1)?;
+            match next {
+                Err(JqError::Value(_)) if is_optional => {}
+                next => found.push(next?),
             }
         }
-        Ok(false)
+        Ok(found)
     }
 
-    fn accessed<'j>(
-        &mut self,
-        item: &Item<'j>,
-        access: &'j Access,
-        is_optional: bool,
-        found: &mut Vec<Item<'j>>,
-    ) -> Done {
-        let next = match access {
-            Access::Field(name) => item.field(name).map(Some),
-            Access::Index(at) => item.index(*at).map(Some),
-            Access::Each => {
-                self.charge(item.size())?;
-                item.children(found).map(|()| None)
-            }
-        };
-        self.charge(1)?;
-        match next {
-            Err(JqError::Value(_)) if is_optional => {}
-            next => found.extend(next?),
-        }
-        Ok(())
-    }
-
-    fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Done {
-        // Each child for being held here, and for being gone into.
+    fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Result<(), JqError> {
+        // Charges each child for being held here, and later for being visited.
         self.charge(1 + item.size())?;
         found.push(item.clone());
         if item.size() > 0 {
@@ -245,16 +148,14 @@ impl Walk {
 
     /// The only value: several values would give several results, for which nothing here has a use.
     fn one<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
-        let mut found = Vec::new();
-        self.items(expression, input, &mut found)?;
+        let mut found = self.items(expression, input)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
             _ => wrong("a condition needs one value on each side"),
         }
     }
 
-    /// The steps to a place, of which each is charged: many places may be deep. Here keys are
-    /// copied, so their bytes are charged too.
+    /// The steps to a place. Copies the keys, so their bytes are charged.
     fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
@@ -263,7 +164,6 @@ impl Walk {
                 Place::Made => return wrong("invalid path expression"),
                 Place::In(parent, name) => (parent, name),
             };
-            self.charge(1)?;
             steps.push(match name {
                 Name::At(at) => Step::At(*at),
                 Name::Key(key) => {

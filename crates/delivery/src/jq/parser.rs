@@ -1,16 +1,10 @@
 //! Parses text into an expression.
 
-use placement::cel::{Pattern, compiled_small};
 use serde_json::Value as Json;
 
-use super::{JqError, NESTING, PATTERNS};
+use super::{JqError, NESTING};
 
-/// An expression, and how many patterns were compiled for it.
-pub struct Parsed {
-    pub expression: Expr,
-    pub patterns: usize,
-}
-
+#[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     Identity,
     /// `..`
@@ -19,20 +13,15 @@ pub enum Expr {
     Access(Box<Expr>, Access, bool),
     Pipe(Box<Expr>, Box<Expr>),
     Comma(Box<Expr>, Box<Expr>),
-    /// `//`: the second, where the first leads to nothing but null and false.
-    Alternative(Box<Expr>, Box<Expr>),
-    /// `first(…)`
-    First(Box<Expr>),
     Select(Box<Expr>),
     Literal(Json),
     Compare(&'static str, Box<Expr>, Box<Expr>),
     /// `and` if true, else `or`.
     Both(bool, Box<Expr>, Box<Expr>),
     Call(&'static str, Option<Box<Expr>>),
-    /// `test("…")`
-    Test(Pattern),
 }
 
+#[derive(Debug, Clone, PartialEq)]
 pub enum Access {
     Field(String),
     Index(i64),
@@ -43,23 +32,19 @@ pub enum Access {
 const COMPARISONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
 /// Functions without an argument, and with one.
 const PLAIN: [&str; 3] = ["not", "type", "length"];
-const WITH_ONE: [&str; 4] = ["startswith", "endswith", "contains", "has"];
+const WITH_ONE: [&str; 3] = ["startswith", "endswith", "has"];
 
 struct Parser<'t> {
     rest: &'t str,
     depth: usize,
-    patterns: usize,
 }
 
 type Read<T> = Result<T, JqError>;
 
-pub fn read(text: &str) -> Read<Parsed> {
-    let mut parser = Parser { rest: text, depth: 0, patterns: 0 };
+pub fn read(text: &str) -> Read<Expr> {
+    let mut parser = Parser { rest: text, depth: 0 };
     let expression = parser.pipe()?;
-    if !parser.rest.is_empty() {
-        return parser.unexpected();
-    }
-    Ok(Parsed { expression, patterns: parser.patterns })
+    if parser.rest.is_empty() { Ok(expression) } else { parser.unexpected() }
 }
 
 fn boxed(a: Expr, b: Expr) -> (Box<Expr>, Box<Expr>) {
@@ -111,23 +96,13 @@ impl Parser<'_> {
     }
 
     fn comma(&mut self) -> Read<Expr> {
-        let mut left = self.alternative()?;
+        let mut left = self.or()?;
         while self.takes(",") {
             self.deeper()?;
-            let (a, b) = boxed(left, self.alternative()?);
+            let (a, b) = boxed(left, self.or()?);
             left = Expr::Comma(a, b);
         }
         Ok(left)
-    }
-
-    fn alternative(&mut self) -> Read<Expr> {
-        let left = self.or()?;
-        if !self.takes("//") {
-            return Ok(left);
-        }
-        self.deeper()?;
-        let (a, b) = boxed(left, self.alternative()?);
-        Ok(Expr::Alternative(a, b))
     }
 
     fn or(&mut self) -> Read<Expr> {
@@ -180,46 +155,29 @@ impl Parser<'_> {
             return Ok(Expr::Recurse);
         }
         if self.takes("(") {
-            return self.inside();
+            let inside = self.pipe()?;
+            self.expect(")")?;
+            return Ok(inside);
         }
         if let Some(after) = self.rest.strip_prefix('.') {
             self.rest = after;
             let is_named = after.starts_with('"') || after.starts_with(is_first_of_name);
             return if is_named { self.name(Expr::Identity) } else { Ok(Expr::Identity) };
         }
-        self.function()
-    }
-
-    /// What is in brackets that have begun.
-    fn inside(&mut self) -> Read<Expr> {
-        let inside = self.pipe()?;
-        self.expect(")")?;
-        Ok(inside)
-    }
-
-    fn function(&mut self) -> Read<Expr> {
         if self.takes_word("select") {
             self.expect("(")?;
-            return Ok(Expr::Select(Box::new(self.inside()?)));
-        }
-        if self.takes_word("first") {
-            if self.takes("(") {
-                return Ok(Expr::First(Box::new(self.inside()?)));
-            }
-            return Ok(self.access(Expr::Identity, Access::Index(0)));
-        }
-        if self.takes_word("test") {
-            self.expect("(")?;
-            let pattern = self.pattern()?;
+            let inside = self.pipe()?;
             self.expect(")")?;
-            return Ok(Expr::Test(pattern));
+            return Ok(Expr::Select(Box::new(inside)));
         }
         if let Some(name) = PLAIN.into_iter().find(|name| self.takes_word(name)) {
             return Ok(Expr::Call(name, None));
         }
         if let Some(name) = WITH_ONE.into_iter().find(|name| self.takes_word(name)) {
             self.expect("(")?;
-            return Ok(Expr::Call(name, Some(Box::new(self.inside()?))));
+            let inside = self.pipe()?;
+            self.expect(")")?;
+            return Ok(Expr::Call(name, Some(Box::new(inside))));
         }
         self.literal().map(Expr::Literal)
     }
@@ -253,18 +211,6 @@ impl Parser<'_> {
         let Ok(text) = serde_json::from_str(text) else { return self.unexpected() };
         self.rest = after;
         Ok(text)
-    }
-
-    /// It is compiled here: one that is made by the expression could be another each time.
-    fn pattern(&mut self) -> Read<Pattern> {
-        if !self.rest.starts_with('"') {
-            return self.unexpected();
-        }
-        self.patterns += 1;
-        if self.patterns > PATTERNS {
-            return Err(JqError::TooManyPatterns);
-        }
-        compiled_small(&self.text()?).map_err(JqError::Syntax)
     }
 
     fn name(&mut self, of: Expr) -> Read<Expr> {

@@ -13,18 +13,7 @@ fn left(text: &str) -> Result<Json, JqError> {
     delete(&mut object, text).map(|()| object)
 }
 
-/// The `spec` without one of its fields.
-fn without(field: &str) -> Json {
-    let mut spec = object()["spec"].clone();
-    spec.as_object_mut().unwrap().remove(field);
-    spec
-}
-
-fn containers() -> Json {
-    object()["spec"]["containers"].clone()
-}
-
-/// What is at `pointer` after `text` was taken away.
+/// The value at `pointer` after `text` was deleted.
 fn at(text: &str, pointer: &str) -> Option<Json> {
     left(text).unwrap_or_else(|error| panic!("{text}: {error}")).pointer(pointer).cloned()
 }
@@ -61,21 +50,6 @@ fn fields_go() {
         ("(.spec | .list)[1]", "/spec/list", Some(json!([1, 3, 4]))),
         (".spec.replicas.x?", "/spec/replicas", Some(json!(2))),
         (".spec.containers[]?.env[]?", "/spec/containers/1/env", Some(json!([]))),
-        (".spec.list | first", "/spec/list", Some(json!([2, 3, 4]))),
-        ("first(.spec.containers[]).image", "/spec/containers/0", Some(json!({"name": "app"}))),
-        // What is wrong behind the first is not looked at.
-        ("first(.spec.list[], .spec.replicas.x)", "/spec/list", Some(json!([2, 3, 4]))),
-        (".spec.none // .spec.\"a.b\" // .spec.replicas", "/spec", Some(without("a.b"))),
-        ("(.spec.replicas.x // .spec.list)", "/spec/list", None),
-        (".spec.list, .spec.none // .spec.replicas", "/spec", Some(json!({"a.b": 1, "containers": containers()}))),
-        (
-            ".spec.containers[] | select(.name | test(\"^i[a-z]+-proxy$\"))",
-            "/spec/containers",
-            Some(json!([{"name": "app", "image": "1"}])),
-        ),
-        (".spec.containers[] | select(.name | contains(\"ist\")).env", "/spec/containers/1/env", None),
-        (".spec.containers | select(contains(.)) | .[0]", "/spec/containers/0/name", Some(json!("istio-proxy"))),
-        (".spec | select(.list | contains(.) | not) | .list", "/spec/list", Some(json!([1, 2, 3, 4]))),
     ] {
         assert_eq!(at(text, pointer), wanted, "{text}");
     }
@@ -83,22 +57,9 @@ fn fields_go() {
 
 #[test]
 fn what_fails_in_jq_fails_here() {
-    for text in [
-        ".spec.replicas.x",
-        ".spec.none[]",
-        ".spec.list.x",
-        ".spec.replicas[0]",
-        "1",
-        ".",
-        "\"a\"",
-        ".spec | length",
-        "first(.spec.replicas.x)",
-        ".spec.replicas | first",
-        ".spec.none // 1",
-        ".. | select(test(\"a\"))",
-        ".spec | select(contains(\"a\"))",
-        ".spec | select(true | contains(false))",
-    ] {
+    for text in
+        [".spec.replicas.x", ".spec.none[]", ".spec.list.x", ".spec.replicas[0]", "1", ".", "\"a\"", ".spec | length"]
+    {
         assert!(matches!(left(text), Err(JqError::Value(_))), "{text}: {:?}", left(text));
     }
 }
@@ -125,16 +86,6 @@ fn what_is_more_than_paths_is_refused() {
         ".a as $x | .b",
         "recurse",
         "until(false; .)",
-        "first(",
-        "first(.a; .b)",
-        ".a[1:2]",
-        ".a //",
-        "test",
-        "test(.a)",
-        "test(\"(\")",
-        "test(\"a\"; \"i\")",
-        "test(\"(((a{90}){90}){90}){90}\")",
-        "firsts",
     ] {
         assert!(matches!(left(text), Err(JqError::Syntax(_))), "{text}: {:?}", left(text));
     }
@@ -147,79 +98,12 @@ fn nothing_is_endless() {
     assert_eq!(left(&".a".repeat(500)), Err(JqError::TooDeep));
     let many = ".. | ..".to_owned() + &" | ..".repeat(12);
     assert_eq!(left(&many), Err(JqError::TooMuch));
-    let tests = |count: usize| vec![".a | select(test(\"a\"))"; count].join(", ");
-    assert!(check(&tests(PATTERNS)).is_ok());
-    assert_eq!(check(&tests(PATTERNS + 1)), Err(JqError::TooManyPatterns));
-    // What is compared is gone through each time.
+    // Each comparison walks through both values.
     let mut wide = json!({"list": vec![0; 5_000]});
     assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
 }
 
-/// Whatever is looked at is charged: each pair of elements, each text by its length and by the size
-/// of the pattern, and what is thrown away again.
-#[test]
-fn what_looks_at_much_is_ended() {
-    let mut wide = json!({"list": (0..300).collect::<Vec<u32>>(), "long": "a".repeat(200_000),
-        "same": vec!["x".repeat(1_000); 1_000]});
-    for text in [
-        ".list | select(contains(.))",
-        ".same | select(.[] | contains(\"y\"))",
-        ".long | select(test(\"a{10}b\"))",
-        "first(.. | .. | .. | ..)",
-        "(.. | .. | .. | ..) // .list",
-        // Nothing goes on once there is nothing left.
-        "(.long | select(test(\"a{10}b\"))) // .list",
-        "first(.list, (.long | select(test(\"a{10}b\"))))",
-    ] {
-        assert_eq!(delete(&mut wide, text), Err(JqError::TooMuch), "{text}");
-    }
-}
-
-/// What is told of each place is as long as the place is deep.
-#[test]
-fn many_deep_places_are_charged_by_their_depth() {
-    let wide = json!(vec![0; 1_000]);
-    let mut object = (0..50).fold(wide, |inner, _| json!({"a": inner}));
-    assert_eq!(delete(&mut object, &format!("{}[]", ".a".repeat(50))), Err(JqError::TooMuch));
-    assert_eq!(delete(&mut object, &format!("{}[3]", ".a".repeat(50))), Ok(()));
-}
-
-/// A thread of the controllers has twice as much.
-const STACK: usize = 1024 * 1024;
-
-/// Expressions that are as deep as they may be, over an object that is, too.
-#[test]
-fn what_is_deep_needs_little_stack() {
-    const HOSTILE: [(&str, &str); 11] = [
-        ("(", ")"),
-        ("first(", ")"),
-        ("select(", ")"),
-        ("has(", ")"),
-        ("contains(", ")"),
-        (".. // ", ""),
-        (".none // ", ""),
-        (".. | ", ""),
-        (".,", ""),
-        ("has(\"a\") and ", ""),
-        (".a?", ""),
-    ];
-    let run = || {
-        let mut deepest = 0;
-        for (begin, end) in HOSTILE {
-            for levels in (8..=NESTING).step_by(8) {
-                let text = format!("{}.a{}", begin.repeat(levels), end.repeat(levels));
-                let compared = format!(".. | select(contains(.)) | {text}");
-                let mut object = (0..100).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
-                let _ = (delete(&mut object, &text), delete(&mut object, &compared));
-                deepest = deepest.max(if check(&text).is_ok() { levels } else { 0 });
-            }
-        }
-        assert!(deepest > NESTING / 2, "{deepest}");
-    };
-    std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap().join().unwrap();
-}
-
-/// Keys are of the object: each child of a long one has it only where it is told.
+/// Keys are borrowed from the object: a long one is copied only where a path with it is returned.
 #[test]
 fn long_keys_are_shared_and_charged_where_they_are_copied() {
     let long = "k".repeat(300 * 1024);
@@ -248,7 +132,6 @@ proptest! {
     fn any_text_is_an_expression_or_an_error(
         parts in prop::collection::vec(prop::sample::select(vec![
             ".", "..", "spec", "[", "]", "\"", "a", "(", ")", "|", ",", "select(", "==", " and ", "not", "?", "-1", "0", "é", "\\", "has(",
-            "//", "first", "first(", "test(\"", "test(\"a*\")", "contains(", ".spec", ".list[]",
         ]), 0..30)
     ) {
         let _ = left(&parts.concat());

@@ -36,12 +36,6 @@ pub const WORDS: &[&str] = &[
     "\"\\u00e9\"",
     "é",
     "def f: f; f",
-    " // ",
-    "first",
-    "first(",
-    "test(\"^x*$\")",
-    "contains(",
-    "contains(\"x\")",
 ];
 
 pub fn check(input: &[u8]) {
