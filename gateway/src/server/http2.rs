@@ -120,9 +120,10 @@ impl Future for Serving {
         loop {
             match &mut this.phase {
                 Phase::Handshake(handshake) => {
-                    let Poll::Ready(mut connection) = Pin::new(&mut **handshake).poll(cx)? else {
+                    let Poll::Ready(opened) = Pin::new(&mut **handshake).poll(cx) else {
                         return this.requests.refused();
                     };
+                    let mut connection = opened.map_err(|error| this.requests.ended_by(error))?;
                     if this.leaving {
                         connection.graceful_shutdown();
                     }
@@ -133,7 +134,7 @@ impl Future for Serving {
                 Phase::Open(open) => {
                     let (connection, liveness) = &mut **open;
                     while let Poll::Ready(accepted) = connection.poll_accept(cx) {
-                        match accepted.transpose()? {
+                        match accepted.transpose().map_err(|error| this.requests.ended_by(error))? {
                             Some((request, respond)) => this.requests.answer(request, respond),
                             None => return Poll::Ready(this.requests.marks.end().map_or(Ok(()), refused)),
                         }
@@ -168,6 +169,11 @@ fn refused(why: &'static str) -> Result<(), Ended> {
 // === impl Requests ===
 
 impl Requests {
+    /// Why the connection ended. A refused client may close it before the GOAWAY is written.
+    fn ended_by(&self, error: h2::Error) -> Ended {
+        self.marks.end().map_or(Ended::Http2(error), Ended::Refused)
+    }
+
     /// Whether the connection is refused already, and why.
     fn refused(&self) -> Poll<Result<(), Ended>> {
         self.marks.end().map_or(Poll::Pending, |why| Poll::Ready(refused(why)))

@@ -28,13 +28,15 @@ impl Corrections<'_> {
         if taints.is_none() || metadata.is_empty() {
             return self.change(cluster, metadata, taints).await;
         }
-        let (cluster, refused) = self.change(cluster, metadata.clone(), taints).await?;
+        let (cluster, refused) = self.change(cluster, metadata.clone(), taints.clone()).await?;
         if refused.is_none() {
             return Ok((cluster, None));
         }
-        // Taints are the agent's as well: the rest is written without them.
-        let (cluster, refused_too) = self.change(cluster, metadata, None).await?;
-        Ok((cluster, refused_too.or(refused)))
+        // The hub may refuse either alone: the agent writes taints as well, and a policy may guard
+        // labels and finalizers.
+        let (cluster, of_metadata) = self.change(cluster, metadata, None).await?;
+        let (cluster, of_taints) = self.change(cluster, Map::new(), taints).await?;
+        Ok((cluster, of_metadata.or(of_taints).or(refused)))
     }
 
     async fn change(
@@ -46,6 +48,11 @@ impl Corrections<'_> {
         if metadata.is_empty() && taints.is_none() {
             return Ok((cluster, None));
         }
+        let what = match (metadata.is_empty(), taints.is_some()) {
+            (false, true) => "finalizer, set or taints",
+            (false, false) => "finalizer or set",
+            (true, _) => "taints",
+        };
         let mut change = json!({"metadata": metadata});
         change["metadata"]["resourceVersion"] = cluster["metadata"]["resourceVersion"].clone();
         if let Some(taints) = taints {
@@ -54,7 +61,7 @@ impl Corrections<'_> {
         match self.hub.merge(self.api, self.name, &change).await {
             Ok(changed) => Ok((value(&changed), None)),
             Err(error) if error.is_conflict() || error.is(NOT_FOUND) || error.concerns_all() => Err(error),
-            Err(error) => Ok((cluster, Some(format!("cannot write its finalizer, set or taints: {error}")))),
+            Err(error) => Ok((cluster, Some(format!("cannot write its {what}: {error}")))),
         }
     }
 }
@@ -87,13 +94,13 @@ mod tests {
     use super::*;
     use crate::parts::hub::managed_clusters;
 
-    /// A hub that takes what has no taints, and answers others with `code`.
-    fn hub(code: u16) -> Hub {
+    /// A hub that answers changes of the `guarded` field with `code`, and takes others.
+    fn hub(guarded: &'static str, code: u16) -> Hub {
         let answer = move |request: Request<Body>| async move {
             let change: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
             let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                "message": "no taints here", "reason": "Invalid"});
-            let (code, mut body) = if change["spec"].is_null() { (200, change) } else { (code, status) };
+                "message": "not here", "reason": "Invalid"});
+            let (code, mut body) = if change.pointer(guarded).is_none() { (200, change) } else { (code, status) };
             if code == 200 {
                 body["metadata"]["name"] = "c1".into();
             }
@@ -104,8 +111,8 @@ mod tests {
         Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
     }
 
-    async fn written(code: u16) -> Result<(Value, Option<String>), CallError> {
-        let hub = hub(code);
+    async fn written(guarded: &'static str, code: u16) -> Result<(Value, Option<String>), CallError> {
+        let hub = hub(guarded, code);
         let api = Api::all_with(hub.client.clone(), &managed_clusters());
         let cluster = json!({"metadata": {"name": "c1", "resourceVersion": "7"}, "spec": {"hubAcceptsClient": true}});
         Corrections { hub: &hub, api: &api, name: "c1" }.write(cluster, Standing::Accepted).await
@@ -113,14 +120,22 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_hub_refuses_of_taints_keeps_nothing_else_from_being_written() {
-        let (cluster, refused) = written(422).await.unwrap();
+        let (cluster, refused) = written("/spec/taints", 422).await.unwrap();
         assert_eq!(cluster["metadata"]["finalizers"], json!([FINALIZER]));
         assert_eq!(cluster["metadata"]["labels"][sets::LABEL], sets::DEFAULT);
         let refused = refused.unwrap();
-        assert!(refused.contains("no taints here"), "{refused}");
+        assert!(refused.contains("its taints") && refused.contains("not here"), "{refused}");
         // What says nothing of the cluster is tried again before anything else.
         for code in [409, 404, 500, 429] {
-            assert!(written(code).await.is_err(), "{code}");
+            assert!(written("/spec/taints", code).await.is_err(), "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_the_hub_refuses_of_metadata_keeps_no_taint_from_being_written() {
+        let (cluster, refused) = written("/metadata/finalizers", 422).await.unwrap();
+        assert!(cluster["spec"]["taints"].as_array().is_some_and(|taints| !taints.is_empty()), "{cluster}");
+        let refused = refused.unwrap();
+        assert!(refused.contains("its finalizer or set") && refused.contains("not here"), "{refused}");
     }
 }
