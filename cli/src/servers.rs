@@ -102,9 +102,7 @@ pub async fn certificate(session: &Session, service: &Service) -> Result<Option<
     }
     // One that a person made has any name, which only the programs know that use it.
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &namespace);
-    let Ok(listed) = session.within(deployments.list(&ListParams::default().limit(MOST))).await else {
-        return Ok(None);
-    };
+    let listed = session.within(deployments.list(&ListParams::default().limit(MOST))).await?;
     let own = |deployment| FLAGS.iter().find_map(|flag| serving::secret(deployment, flag));
     let Some(name) = listed.items.iter().find_map(own) else { return Ok(None) };
     Ok(session.within(secrets.get_opt(&name)).await?.and_then(|secret| secret.data))
