@@ -155,7 +155,8 @@ impl Walk {
         }
     }
 
-    /// The steps to a place. Copies the keys, so their bytes are charged.
+    /// The steps to a place. Each is charged, since many places may be deep, and so are the bytes of
+    /// the keys that are copied.
     fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
@@ -164,6 +165,7 @@ impl Walk {
                 Place::Made => return wrong("invalid path expression"),
                 Place::In(parent, name) => (parent, name),
             };
+            self.charge(1)?;
             steps.push(match name {
                 Name::At(at) => Step::At(*at),
                 Name::Key(key) => {

@@ -116,6 +116,15 @@ fn long_keys_are_shared_and_charged_where_they_are_copied() {
     assert_eq!(delete(&mut object, ".[][]"), Err(JqError::TooMuch));
 }
 
+/// What is told of each place is as long as the place is deep.
+#[test]
+fn many_deep_places_are_charged_by_their_depth() {
+    let wide = json!(vec![0; 1_000]);
+    let mut object = (0..50).fold(wide, |inner, _| json!({"a": inner}));
+    assert_eq!(delete(&mut object, &format!("{}[]", ".a".repeat(50))), Err(JqError::TooMuch));
+    assert_eq!(delete(&mut object, &format!("{}[3]", ".a".repeat(50))), Ok(()));
+}
+
 #[test]
 fn lists_and_maps_are_equal_or_not_and_have_no_order() {
     for text in [".spec | select(.list == .list) | .list", ".spec | select(.list != .containers) | .list"] {
