@@ -102,7 +102,7 @@ pub(super) fn every_kind() -> Vec<Error> {
         EveryFailure::LateReviews(60).into(),
         EveryFailure::NoneAnswered { side: Side::Member, missing: "; missing: berlin (away)".into() }.into(),
         EveryFailure::NoneAnswered { side: Side::Tunnel, missing: String::new() }.into(),
-        Error::Unusable("the Secret cannot be read".into()),
+        Error::Unusable("secret vela-system/berlin: the hub's JSON cannot be read".into()),
         Error::LateWrite(60),
         Error::of_caller(Status::object_not_found("clusters", "berlin")),
     ]

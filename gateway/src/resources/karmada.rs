@@ -138,7 +138,7 @@ impl Write<'_> {
         let name = self.gateway.settings.cluster_names.name(None, &wanted.name);
         name.map_err(|why| status(registration::misnamed(&wanted.name, why)))?;
         let registered = registration::of(self.gateway, self.hub, self.permission.user(), &wanted).await?;
-        let document = written::new(&self.gateway.view, &wanted, &registered)?;
+        let document = written::new(&self.gateway.view, self.hub.namespace(), &wanted, &registered)?;
         let created = self.hub.create_secret(&self.query, document).await.map_err(hub)?;
         tracing::info!(cluster = wanted.name, user = self.permission.user().name, "registered through Karmada's API");
         let mut response = self.answer(&wanted, Verb::Create, &created)?;
@@ -193,7 +193,7 @@ impl Write<'_> {
         } else {
             None
         };
-        let document = written::over(view, &json, &shown, &wanted, registered.as_ref())?;
+        let document = written::over(view, self.hub.namespace(), &json, &shown, &wanted, registered.as_ref())?;
         Ok((wanted, document))
     }
 

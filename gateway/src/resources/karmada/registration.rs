@@ -119,7 +119,8 @@ async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Resu
         }
         Err(failure) => return Err(failed(failure)),
     };
-    let value = serde_json::from_slice(&json).map_err(|_| Error::Unusable("the hub's JSON cannot be read".into()))?;
+    let value = serde_json::from_slice(&json)
+        .map_err(|_| Error::Unusable(format!("secret {namespace}/{name}: the hub's JSON cannot be read")))?;
     let read = SecretObject::read(&value);
     read.map(Some).map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))
 }

@@ -16,40 +16,41 @@ use super::status;
 use crate::clusters::View;
 use crate::error::Error;
 
-/// The Secret of a new cluster.
-pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<Vec<u8>, Error> {
+/// The Secret of a new cluster, in `namespace`.
+pub fn new(view: &View, namespace: &str, wanted: &Wanted, registered: &ClusterSecret) -> Result<Vec<u8>, Error> {
     check_labels(wanted, &BTreeMap::new())?;
     let document = registered.document(None, &wanted.name);
     let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
-    let mut document = kept(view, wanted, document)?;
-    let annotations = map(&mut document["metadata"]["annotations"]).ok_or_else(unreadable)?;
+    let mut document = kept(view, namespace, wanted, document)?;
+    let annotations = map(&mut document["metadata"]["annotations"]).ok_or_else(|| unreadable(namespace, wanted))?;
     annotations.insert(CREATED_ANNOTATION.to_owned(), "true".into());
-    text(&document)
+    text(namespace, wanted, &document)
 }
 
-/// The Secret `json`, shown as `shown`, changed to `wanted`; with `registered` if the cluster is
-/// now reached in another way.
+/// The Secret `json` of `namespace`, shown as `shown`, changed to `wanted`; with `registered` if
+/// the cluster is now reached in another way.
 pub fn over(
     view: &View,
+    namespace: &str,
     json: &[u8],
     shown: &Cluster<'_>,
     wanted: &Wanted,
     registered: Option<&ClusterSecret>,
 ) -> Result<Vec<u8>, Error> {
     check_labels(wanted, &shown.labels)?;
-    let mut secret: Value = serde_json::from_slice(json).map_err(|_| unreadable())?;
+    let mut secret: Value = serde_json::from_slice(json).map_err(|_| unreadable(namespace, wanted))?;
     if let Some(registered) = registered {
         let document = registered.document(None, &wanted.name);
         let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
-        reached(&mut secret, &document).ok_or_else(unreadable)?;
+        reached(&mut secret, &document).ok_or_else(|| unreadable(namespace, wanted))?;
     }
-    let labels = map(&mut secret["metadata"]["labels"]).ok_or_else(unreadable)?;
+    let labels = map(&mut secret["metadata"]["labels"]).ok_or_else(|| unreadable(namespace, wanted))?;
     labels.retain(|key, _| is_ours(key));
     labels.extend(wanted.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
     if !labels.contains_key(SOURCE_LABEL) {
         place(labels, shown, wanted);
     }
-    text(&kept(view, wanted, secret)?)
+    text(namespace, wanted, &kept(view, namespace, wanted, secret)?)
 }
 
 /// Checks changes of labels. Labels of the contract mark a Secret's purpose and its owner, so a
@@ -114,18 +115,18 @@ fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) 
 }
 
 /// Adds the annotation for fields that `secret` does not have elsewhere.
-fn kept(view: &View, wanted: &Wanted, mut secret: Value) -> Result<Value, Error> {
-    let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable())?;
+fn kept(view: &View, namespace: &str, wanted: &Wanted, mut secret: Value) -> Result<Value, Error> {
+    let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable(namespace, wanted))?;
     let seen = view.read(&object);
     let seen = seen.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
     let kept = wanted.kept(&seen.spec).map_err(status)?;
-    let annotations = map(&mut secret["metadata"]["annotations"]).ok_or_else(unreadable)?;
+    let annotations = map(&mut secret["metadata"]["annotations"]).ok_or_else(|| unreadable(namespace, wanted))?;
     annotations.insert(ANNOTATION.to_owned(), kept.into());
     Ok(secret)
 }
 
-fn text(secret: &Value) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(secret).map_err(|_| unreadable())
+fn text(namespace: &str, wanted: &Wanted, secret: &Value) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(secret).map_err(|_| unreadable(namespace, wanted))
 }
 
 /// The existing map, or a new empty one.
@@ -136,6 +137,6 @@ fn map(value: &mut Value) -> Option<&mut Map<String, Value>> {
     value.as_object_mut()
 }
 
-fn unreadable() -> Error {
-    Error::Unusable("the Secret cannot be read".into())
+fn unreadable(namespace: &str, wanted: &Wanted) -> Error {
+    Error::Unusable(format!("secret {namespace}/{}: its JSON is not that of a Secret", wanted.name))
 }
