@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use serde::de::DeserializeOwned;
 
-use super::virtual_sources::{Sources, not_found, parsed};
+use super::virtual_sources::{Sources, no_cluster, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
 use super::watch::Watch as _;
 use super::weight;
@@ -70,7 +70,12 @@ async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluste
         Some(Err(error)) => Some(invalid.unwrap_or(error)),
         None => invalid,
     };
-    Err(invalid.map_or_else(|| not_found(name), |error| Error::Unusable(format!("cluster {name}: {error}"))))
+    Err(match invalid {
+        None => not_found(name),
+        // Agents create such objects, and lists omit them: the hub has not failed.
+        Some(error @ InvalidVirtualCluster::NoClientConfig) => no_cluster(name, error),
+        Some(error) => Error::Unusable(format!("cluster {name}: {error}")),
+    })
 }
 
 /// An object of the hub, if it exists and the gateway may read it.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use api::GROUP;
 use api::cluster_name::ClusterName;
 use api::hub_object::{self, HubList, SecretObject};
 use api::list_options::{ListOptions, Selectors};
 use api::managed_cluster::ManagedCluster;
 use api::secret::CREDENTIAL_TYPE_LABEL;
-use api::status::Status;
-use api::virtual_cluster::{RESOURCE, VirtualCluster};
+use api::status::{Details, Reason, Status};
+use api::virtual_cluster::{InvalidVirtualCluster, RESOURCE, VirtualCluster};
+use http::StatusCode;
 use serde::de::DeserializeOwned;
 
 use crate::clusters::managed::is_absence;
@@ -105,6 +107,14 @@ pub fn sorted(clusters: impl IntoIterator<Item = VirtualCluster>) -> Vec<Virtual
 /// The failure for an object that does not exist.
 pub fn not_found(name: &ClusterName) -> Error {
     Error::of_caller(Status::object_not_found(RESOURCE, name.as_str()))
+}
+
+/// The failure for an object that exists, but is no cluster yet.
+pub fn no_cluster(name: &ClusterName, why: InvalidVirtualCluster) -> Error {
+    let details =
+        Details { name: name.to_string().into(), group: GROUP.into(), kind: RESOURCE.into(), ..Details::default() };
+    let status = Status::new(StatusCode::NOT_FOUND, Reason::NotFound, format!("cluster {name}: {why}"));
+    Error::of_caller(status.with_details(details))
 }
 
 /// Parses the hub's response.
