@@ -152,7 +152,7 @@ impl Gathered {
         for (cluster, answer) in std::mem::take(&mut self.found) {
             match Head::read(&answer.body, asked) {
                 Ok(head) => lists.push((cluster, head, answer.body)),
-                Err(why) => self.misses(cluster, Missing::of_member(why.to_string())),
+                Err(why) => self.misses(cluster, Missing::at(Side::Member, why.to_string())),
             }
             // A large response occupies its core for some time, so other tasks must run in between.
             yield_now().await;
@@ -163,21 +163,23 @@ impl Gathered {
         let mut merged = Merged::new(head, lists.iter().map(|(.., body)| body.len()).sum());
         for (cluster, head, body) in lists {
             if let Err(why) = merged.add(cluster.as_str(), &head, &body) {
-                self.misses(cluster, Missing::of_member(why.to_string()));
+                self.misses(cluster, Missing::at(Side::Member, why.to_string()));
             }
             yield_now().await;
         }
         Ok(merged.document().into())
     }
 
-    /// The response of the only member that has the object.
+    /// The response of the only member that has the object. Clients forget an object that gets 404,
+    /// so each member must have answered for that.
     fn only(&mut self) -> Result<(Bytes, HeaderValue), Error> {
         match self.found.len() {
-            0 => Err(Error::of_caller(Status::new(
+            0 if self.missing.is_empty() => Err(Error::of_caller(Status::new(
                 StatusCode::NOT_FOUND,
                 Reason::NotFound,
-                format!("no cluster that could be asked has this object{}", self.unasked()),
+                "no cluster that you may reach has this object",
             ))),
+            0 => Err(self.nobody()),
             1 => Ok(self.found.pop().map_or_else(
                 || (Bytes::new(), json()),
                 |(cluster, it)| {
@@ -198,18 +200,33 @@ impl Gathered {
         }
     }
 
+    /// The error if nothing was found and members are missing.
     fn nobody(&self) -> Error {
-        EveryFailure::NoneAnswered { side: self.side(), missing: self.unasked() }.into()
+        match self.side() {
+            Side::Caller => self.refused(),
+            side => EveryFailure::NoneAnswered { side, missing: self.unasked() }.into(),
+        }
     }
 
-    /// The side where all missing members failed. Members if there are several, or if the caller's
-    /// request did not fit, because others may have failed in another way.
+    /// The side where the missing members failed: the caller's only if it is that of all. Members
+    /// if there are several others.
     fn side(&self) -> Side {
-        let mut sides = self.missing.iter().map(|(_, it)| it.side);
-        match sides.next() {
-            Some(side) if side != Side::Caller && sides.all(|other| other == side) => side,
-            _ => Side::Member,
+        let mut others = self.missing.iter().map(|(_, it)| it.side).filter(|side| *side != Side::Caller);
+        match others.next() {
+            None => Side::Caller,
+            Some(side) if others.all(|other| other == side) => side,
+            Some(_) => Side::Member,
         }
+    }
+
+    /// The error if all missing members refused the caller's request.
+    fn refused(&self) -> Error {
+        let (code, reason) = if self.missing.iter().all(|(_, it)| it.is_forbidden) {
+            (StatusCode::FORBIDDEN, Reason::Forbidden)
+        } else {
+            (StatusCode::BAD_REQUEST, Reason::BadRequest)
+        };
+        Error::of_caller(Status::new(code, reason, format!("no cluster served this request{}", self.unasked())))
     }
 
     /// The missing clusters, for an error.

@@ -69,6 +69,8 @@ pub struct Missing {
     pub why: String,
     /// Where it failed.
     pub side: Side,
+    /// The member answered 403.
+    pub is_forbidden: bool,
 }
 
 /// A member's response with 200.
@@ -175,7 +177,7 @@ impl Asking<'_> {
             Err(_) => return Outcome::Unreviewed(EveryFailure::LateReviews((ALL_WITHIN + LAST).as_secs()).into()),
         };
         let Some(within) = deadline(self.until) else {
-            return Outcome::missing("there was no time left to ask it");
+            return Outcome::missing(Side::Gateway, "there was no time left to ask it");
         };
         let mut sent = Sent { started: None, code: None, is_given_up: &self.is_given_up };
         match timeout_at(within, Box::pin(self.asked(&route, permission, &mut sent))).await {
@@ -184,17 +186,19 @@ impl Asking<'_> {
                 let side = error.verdict().side;
                 let status = error.into_status();
                 sent.code = Some(status.code());
-                Outcome::Missing(Missing { why: status.message().to_owned(), side })
+                if status.code() == StatusCode::NOT_FOUND {
+                    // It was unregistered after the request began.
+                    return Outcome::Nothing;
+                }
+                Outcome::missing(side, status.message())
             }
             Err(_) => {
                 sent.code = Some(StatusCode::GATEWAY_TIMEOUT);
-                let is_last = within == self.until;
-                let late = || format!("it did not answer within {} s", WITHIN.as_secs());
-                Outcome::missing(if is_last {
-                    "it did not answer in the time that was left".to_owned()
+                if within == self.until {
+                    Outcome::missing(Side::Gateway, "it did not answer in the time that was left")
                 } else {
-                    late()
-                })
+                    Outcome::missing(Side::Member, format!("it did not answer within {} s", WITHIN.as_secs()))
+                }
             }
         }
     }
@@ -269,14 +273,14 @@ impl Asking<'_> {
         match head.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND => return Outcome::Nothing,
-            code => return Outcome::missing(format!("it answered {code}")),
+            code => return Outcome::Missing(Missing::answered(code)),
         }
         let (mut bytes, mut share) = (BytesMut::new(), self.room.share());
         while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return Outcome::missing("its answer was cut off") };
+            let Ok(frame) = frame else { return Outcome::missing(Side::Member, "its answer was cut off") };
             let Ok(data) = frame.into_data() else { continue };
             if !share.take(data.len()) {
-                return Outcome::missing("its answer is too large beside the others'");
+                return Outcome::missing(Side::Gateway, "its answer is too large beside the others'");
             }
             bytes.extend_from_slice(&data);
         }
@@ -288,16 +292,27 @@ impl Asking<'_> {
 // === impl Outcome ===
 
 impl Outcome {
-    fn missing(why: impl Into<String>) -> Self {
-        Self::Missing(Missing::of_member(why.into()))
+    fn missing(side: Side, why: impl Into<String>) -> Self {
+        Self::Missing(Missing::at(side, why))
     }
 }
 
 // === impl Missing ===
 
 impl Missing {
-    pub fn of_member(why: String) -> Self {
-        Self { why, side: Side::Member }
+    pub fn at(side: Side, why: impl Into<String>) -> Self {
+        Self { why: why.into(), side, is_forbidden: false }
+    }
+
+    /// The member answered with `code`, which is neither 200 nor 404. Most 4xx are about what the
+    /// caller may do or asked for.
+    fn answered(code: StatusCode) -> Self {
+        let is_of_caller = code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS;
+        Self {
+            why: format!("it answered {code}"),
+            side: if is_of_caller { Side::Caller } else { Side::Member },
+            is_forbidden: code == StatusCode::FORBIDDEN,
+        }
     }
 }
 
@@ -327,6 +342,14 @@ mod tests {
 
     use super::super::ALL_WITHIN;
     use super::*;
+
+    #[test]
+    fn a_members_refusal_of_the_caller_is_no_failure_of_the_member() {
+        for (code, side) in [(400, Side::Caller), (403, Side::Caller), (429, Side::Member), (500, Side::Member)] {
+            let missing = Missing::answered(StatusCode::from_u16(code).unwrap());
+            assert_eq!((missing.side, missing.is_forbidden), (side, code == 403), "{code}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_member_that_comes_too_late_is_not_asked() {

@@ -79,7 +79,11 @@ impl Fleet {
     /// `answer`, the only failure, names `hop`, and counts there.
     async fn failed_at(&self, answer: &Answer, hop: &str) {
         assert_eq!(answer.json()["details"]["causes"][0]["reason"], hop, "{}", answer.text());
-        let counted = format!("cluster_gateway_failures_total{{side=\"{}\"}} 1", hop.to_lowercase());
+        self.counted(&hop.to_lowercase(), 1).await;
+    }
+
+    async fn counted(&self, side: &str, failures: u32) {
+        let counted = format!("cluster_gateway_failures_total{{side=\"{side}\"}} {failures}");
         let mut admin = self.testbed.aggregator_as_admin(&self.hub, Http::H2).await;
         admin.until(WAIT, "/metrics", |answer| answer.text().lines().any(|line| line == counted)).await;
     }
@@ -154,6 +158,41 @@ async fn members_that_do_not_answer_are_named() {
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("missing: berlin"), "{}", answer.text());
     nobody.failed_at(&answer, "Member").await;
+}
+
+/// Else a user without rights would make operators look for a failing member.
+#[tokio::test]
+async fn what_members_refuse_the_caller_is_the_callers() {
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    for member in &fleet.members {
+        member.on(PODS, |_| Reply::json(403, &json!({"kind": "Status", "code": 403})));
+    }
+    let answer = fleet.get(PODS).await;
+    assert_eq!(answer.json()["details"]["causes"], Value::Null, "{}", answer.text());
+    let message = answer.status_message(403, "Forbidden");
+    assert!(message.contains("berlin (it answered 403 Forbidden)"), "{message}");
+    fleet.members[0].on(PODS, |_| Reply::json(405, &json!({"kind": "Status", "code": 405})));
+    fleet.get(PODS).await.status_message(400, "BadRequest");
+    fleet.counted("caller", 2).await;
+    fleet.members[0].on(PODS, |_| Reply::json(500, &json!({})));
+    let answer = fleet.get(PODS).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    fleet.failed_at(&answer, "Member").await;
+}
+
+/// Clients forget an object that gets 404.
+#[tokio::test]
+async fn one_object_is_absent_only_if_each_member_says_so() {
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    let absent = fleet.get(&format!("{PODS}/none")).await.status_message(404, "NotFound");
+    assert_eq!(absent, "no cluster that you may reach has this object");
+    fleet.members[1].on_any(|_| Reply::json(500, &json!({})));
+    let answer = fleet.get(&format!("{PODS}/none")).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("missing: paris"), "{}", answer.text());
+    fleet.failed_at(&answer, "Member").await;
+    let found = fleet.get(&format!("{PODS}/of-berlin")).await;
+    assert_eq!((found.status, &found.json()["on"]), (200, &json!("berlin")));
 }
 
 #[tokio::test]
@@ -270,6 +309,10 @@ async fn a_member_with_too_large_an_answer_is_itself_missing() {
     assert_eq!(items(&answer), ["of-paris@paris", "shared@paris"]);
     let warning = answer.header("warning").expect("a warning").to_owned();
     assert_eq!(warning, "299 - \"cluster berlin is missing: its answer is too large beside the others\\'\"");
+    fleet.members[1].on(PODS, |_| Reply::not_found());
+    let answer = fleet.get(PODS).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    fleet.failed_at(&answer, "Gateway").await;
 }
 
 #[tokio::test]
