@@ -163,6 +163,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
+    use crate::calls::PAGE;
 
     const SUBJECTS: usize = 40_000;
 
@@ -210,7 +211,7 @@ mod tests {
         assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");
         assert_eq!(mirror.difference(own), Some(Difference::Whole), "it is not what it is to be");
         let asked = asked.lock();
-        let page = format!("limit={}", hub::PAGE);
+        let page = format!("limit={PAGE}");
         assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains(&page)), "{asked:?}");
     }
 }

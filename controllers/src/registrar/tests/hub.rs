@@ -307,9 +307,10 @@ fn metadata(object: &Value) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
 }
 
+/// The type comes first, as API servers write it: a reader knows by it what the object is.
 fn line(event: &Value) -> Frame<Bytes> {
-    // The type first, as Kubernetes writes it: without it the object would be read into values.
-    Frame::data(Bytes::from(format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"])))
+    let (kind, object) = (&event["type"], &event["object"]);
+    Frame::data(Bytes::from(format!("{{\"type\":{kind},\"object\":{object}}}\n")))
 }
 
 fn status(code: u16, after: Option<u32>) -> Value {
