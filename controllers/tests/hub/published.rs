@@ -10,7 +10,7 @@ use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::promtool;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tools::{self, Tool};
-use hub_tests::wait;
+use hub_tests::{turns, wait};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -18,6 +18,8 @@ use crate::fixture::{Fixture, Running, SOON, apply, event, namespace, profile_ki
 
 /// The namespace in which the testbed's gateway reads clusters.
 const CLUSTERS: &str = "vela-system";
+/// One test's clusters come and go, which the other would take for writes without a reason.
+const ALONE: &str = "clusters that are published";
 const WRITES: &str = "cluster_gateway_controllers_cluster_profile_writes_total";
 /// Namespaces of the SIG's client: one with its profiles, one with the Secrets of its tokens.
 const FLEET: &str = "published-fleet";
@@ -82,6 +84,7 @@ fn registered(testbed: &Testbed, name: &str, labels: &Value) -> Result<()> {
 }
 
 fn life(testbed: &Testbed) -> Result<()> {
+    let _alone = turns::alone(&[ALONE]);
     let (place, name) = ("published-life", "published-one");
     profile_kind(testbed)?;
     apply(testbed, &[namespace(place)])?;

@@ -3,10 +3,10 @@
 use anyhow::{Context as _, Result};
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::{FAULTS, Trouble};
-use hub_tests::wait;
+use hub_tests::{turns, wait};
 use serde_json::json;
 
-use super::{CLUSTERS, condition, flags, registered};
+use super::{ALONE, CLUSTERS, condition, flags, registered};
 use crate::fixture::{Running, SOON, apply, namespace, profile_kind};
 
 /// What fails once after a start.
@@ -21,6 +21,7 @@ const BEGUN: [&str; 6] = [
 ];
 
 pub fn outlived(testbed: &Testbed) -> Result<()> {
+    let _alone = turns::alone(&[ALONE]);
     let place = "published-troubled";
     profile_kind(testbed)?;
     apply(testbed, &[namespace(place)])?;
