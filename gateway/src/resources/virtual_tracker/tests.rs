@@ -34,7 +34,7 @@ fn invalid(kind: &str, version: u32) -> (Source, String) {
 fn managed_object(name: &str, version: u32, region: &str) -> Value {
     let labels = json!({"region": region});
     json!({"metadata": {"name": name, "uid": "m", "resourceVersion": version.to_string(), "labels": labels},
-        "spec": {"managedClusterClientConfigs": [{"url": "https://m"}]}})
+        "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": [{"url": "https://m"}]}})
 }
 
 fn managed(kind: &str, version: u32, region: &str) -> (Source, String) {
