@@ -26,6 +26,8 @@ pub enum Expected {
     Reset,
     /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
+    /// The same without a word, because it said goodbye itself.
+    Dropped,
     /// No answer: its connection goes on.
     Nothing,
 }
@@ -73,6 +75,7 @@ impl Outcome {
             (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
             (Expected::Reset, Self::Reset(_))
             | (Expected::Ended, Self::Ended(Some(_)))
+            | (Expected::Dropped, Self::Ended(None))
             | (Expected::Nothing, Self::Nothing) => true,
             _ => false,
         })

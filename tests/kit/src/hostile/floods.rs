@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "20,000 goodbyes",
         by_hub: false,
-        expected: &[Expected::Ended],
+        expected: &[Expected::Dropped],
         attack: |wire| Box::pin(flood(wire, encode(GOAWAY, 0, 0, &[0; 8]), 20_000)),
     },
     Row {
