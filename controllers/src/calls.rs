@@ -170,6 +170,10 @@ impl CallError {
 
     /// It says nothing about the object: other writes would fail as well, each after its time.
     pub fn concerns_all(&self) -> bool {
+        // Though etcd's refusal comes as a failure of the hub.
+        if self.is_too_large() {
+            return false;
+        }
         match self {
             Self::Gone => false,
             Self::Hub(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
@@ -203,7 +207,7 @@ mod tests {
         for (code, text) in [413, 500, 500].into_iter().zip(texts) {
             let status = Status { code, message: text.to_owned(), ..Status::default() };
             let error = CallError::Hub(kube::Error::Api(Box::new(status)));
-            assert!(error.is_too_large(), "{text}");
+            assert!(error.is_too_large() && !error.concerns_all(), "{text}");
         }
     }
 }

@@ -33,8 +33,12 @@ const FIELDS: usize = 256;
 
 const MANAGED_FIELDS: &str = "managedFields";
 /// What of metadata its writer may make as large as an object may be: labels have no limit of their
-/// own.
-const UNBOUNDED: [&str; 4] = ["labels", "annotations", "ownerReferences", "finalizers"];
+/// own. Where several are left out, the last is told: annotations have settings in them.
+const UNBOUNDED: [&str; 4] = ["labels", "ownerReferences", "finalizers", ANNOTATIONS];
+/// As what was left out.
+pub const ANNOTATIONS: &str = "annotations";
+/// The same: all but metadata, which could not be read.
+pub const CONTENTS: &str = "contents";
 /// Bytes that all metadata of an object, and each of these fields, may take in memory: a page of
 /// objects is there at once.
 const HEAVIEST_METADATA: usize = 4 * HEAVIEST_FIELD;
@@ -117,8 +121,11 @@ fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
     }
 }
 
-/// Why a field of metadata was left out.
-pub fn too_heavy(field: &'static str) -> String {
+/// Why a field of metadata, or all contents, were left out.
+pub fn missing(field: &'static str) -> String {
+    if field == CONTENTS {
+        return "its contents cannot be read".to_owned();
+    }
     format!("its {field} would take more than {} KiB of memory", HEAVIEST_FIELD >> 10)
 }
 
@@ -144,7 +151,7 @@ impl RawObject {
             tracing::warn!(kind, namespace, name, %error, "an object cannot be read whole");
             readable(&contents, LEVELS, &mut { HEAVIEST })
         });
-        large::mark(&mut data, left_out.map(too_heavy));
+        large::mark(&mut data, left_out.map(missing));
         DynamicObject { types, metadata, data }
     }
 

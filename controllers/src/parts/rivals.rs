@@ -1,6 +1,7 @@
 //! Upstream's controllers: a part stands in for them and never beside them. Two would write the
 //! same objects, and what one takes away the other would give back.
 
+mod quiet;
 mod sought;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::quiet::Quiet;
 pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::now_millis;
 use crate::calls::paged;
-use crate::raw::Bounded;
+use crate::raw::{Bounded, CONTENTS};
 use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
@@ -35,13 +37,10 @@ const FORGIVEN: Duration = Duration::from_mins(2);
 /// of upstream's takes to start and to get its Lease. What was held is held until the hub says
 /// otherwise.
 const SILENCE: i64 = 10_000;
-/// After a rival is gone, until the work begins: the longer, the more often one came lately.
-/// Otherwise a Lease that comes and goes would have everything listed each time.
-const QUIET: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
-/// A rival this long ago does not count any more.
-const LATELY: Duration = Duration::from_mins(30);
 /// Bytes of a holder's name that are reported.
 const LONGEST_HOLDER: usize = 128;
+/// Reported of a Lease whose contents cannot be read.
+const UNREADABLE_HOLDER: &str = "(its contents cannot be read)";
 
 /// The holder of each Lease.
 struct Leases<'a> {
@@ -210,7 +209,7 @@ async fn follow(
     }
 }
 
-fn namespace(lease: &Lease) -> String {
+fn namespace(lease: &Bounded<Lease>) -> String {
     lease.namespace().unwrap_or_default()
 }
 
@@ -241,29 +240,37 @@ impl<'a> Leases<'a> {
             Event::Init => *listed = Some(new()),
             Event::InitApply(lease) => {
                 if let Some(listed) = listed {
-                    listed.take(&lease.object, self.held.get(&namespace(&lease.object)));
+                    listed.take(&lease, self.held.get(&namespace(&lease)));
                 }
             }
             Event::InitDone => *self = listed.take().unwrap_or_else(new),
             Event::Apply(lease) => {
-                let known = self.held.remove(&namespace(&lease.object));
-                self.take(&lease.object, known.as_ref());
+                let known = self.held.remove(&namespace(&lease));
+                self.take(&lease, known.as_ref());
             }
-            Event::Delete(lease) => drop(self.held.remove(&namespace(&lease.object))),
+            Event::Delete(lease) => drop(self.held.remove(&namespace(&lease))),
         }
     }
 
-    fn take(&mut self, lease: &Lease, known: Option<&Holder>) {
+    /// One that cannot be read counts as held from its first sight, and from each change of it.
+    fn take(&mut self, lease: &Bounded<Lease>, known: Option<&Holder>) {
         if !self.sought.may_be_in(&namespace(lease)) {
             return;
         }
         let version = lease.resource_version();
-        let spec = lease.spec.as_ref();
-        let holder = spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
-        let renewed = spec.and_then(|spec| Some(spec.renew_time.as_ref()?.0.as_millisecond()));
-        let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
         let changed = known.is_some_and(|known| known.version != version).then(now_millis);
-        let until = hold.until(changed, now_millis());
+        let (holder, until) = if lease.left_out == Some(CONTENTS) {
+            let seen = Hold { holder: UNREADABLE_HOLDER, renewed: Some(now_millis()), seconds: None };
+            let same = known.filter(|_| changed.is_none());
+            (UNREADABLE_HOLDER.to_owned(), same.map_or_else(|| seen.until(None, now_millis()), |same| same.until))
+        } else {
+            let spec = lease.object.spec.as_ref();
+            let holder = spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+            let renewed = spec.and_then(|spec| Some(spec.renew_time.as_ref()?.0.as_millisecond()));
+            let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
+            let until = hold.until(changed, now_millis());
+            (holder, until)
+        };
         let identity = holder[..holder.floor_char_boundary(LONGEST_HOLDER)].to_owned();
         self.held.insert(namespace(lease), Holder { identity, until, version });
     }
@@ -285,44 +292,6 @@ impl<'a> Leases<'a> {
         let ends = self.held.values().filter_map(|held| held.until);
         let silence = self.lost.map(|lost| lost.saturating_add(SILENCE));
         ends.chain(silence).filter(|until| *until > now).min()
-    }
-}
-
-/// Since when there is no rival, and how often one came.
-#[derive(Debug)]
-struct Quiet {
-    /// Until then the work does not begin.
-    until: Instant,
-    times: u32,
-    last: Option<Instant>,
-    is_there: bool,
-}
-
-// === impl Quiet ===
-
-impl Default for Quiet {
-    fn default() -> Self {
-        Self { until: Instant::now(), times: 0, last: None, is_there: false }
-    }
-}
-
-impl Quiet {
-    fn came(&mut self) {
-        if std::mem::replace(&mut self.is_there, true) {
-            return;
-        }
-        let is_lately = self.last.is_some_and(|last| last.elapsed() < LATELY);
-        self.times = if is_lately { self.times.saturating_add(1) } else { 1 };
-        self.last = Some(Instant::now());
-    }
-
-    /// What is known has changed: no rival is there from now on, or one is.
-    fn began(&mut self, is_alone: bool) {
-        if is_alone {
-            self.is_there = false;
-            let wait = self.times.checked_sub(1).map_or(Duration::ZERO, |before| QUIET.wait(before));
-            self.until = Instant::now() + wait;
-        }
     }
 }
 
@@ -391,6 +360,33 @@ mod tests {
         let usual = Rival { place: Place::Usual(|namespace| namespace == "a"), ..*THEIRS.rival };
         assert_eq!(held_in(Sought { rival: &usual, namespaces: &[] }), ["a"]);
         assert_eq!(held_in(Sought { rival: &usual, namespaces: &namespaces }), ["a", "b"]);
+    }
+
+    /// Its time is one that a hub takes and this program cannot read.
+    #[test]
+    fn a_lease_that_cannot_be_read_is_held_where_its_namespace_counts() {
+        let bad = |namespace: &str, version: &str| -> Bounded<Lease> {
+            let metadata = json!({"name": "theirs", "namespace": namespace, "resourceVersion": version});
+            let spec = json!({"holderIdentity": "h", "renewTime": "9999-12-31T23:59:59.000000Z"});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        let namespaces = ["b".to_owned()];
+        let mut leases = Leases::unlisted(Sought { namespaces: &namespaces, ..THEIRS });
+        let mut listed = None;
+        for event in [Event::Init, Event::InitApply(bad("a", "1")), Event::InitDone] {
+            leases.see(event, &mut listed);
+        }
+        assert_eq!(alive(&leases, now_millis()), "none", "whoever may write Leases elsewhere is nobody");
+        leases.see(Event::Apply(bad("b", "1")), &mut listed);
+        assert_eq!(alive(&leases, now_millis()), format!("b/{UNREADABLE_HOLDER}"));
+        // Listed again, it is as old as it was, unless it has changed.
+        for (version, is_held) in [("1", false), ("2", true)] {
+            leases.held.get_mut("b").unwrap().until = Some(1);
+            for event in [Event::Init, Event::InitApply(bad("b", version)), Event::InitDone] {
+                leases.see(event, &mut listed);
+            }
+            assert_eq!(alive(&leases, now_millis()) != "none", is_held, "{version}");
+        }
     }
 
     fn lease(namespace: &str, seconds: i32) -> Bounded<Lease> {

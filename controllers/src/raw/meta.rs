@@ -10,14 +10,16 @@ use kube::api::{DynamicObject, GetParams, ListParams, Patch, PatchParams};
 use kube::core::{ObjectList, ObjectMeta, Request};
 use kube::{Api, Error, Resource};
 use serde::Serialize;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Metadata, RawObject, parse, read_metadata};
+use super::{CONTENTS, Metadata, RawObject, parse, read_metadata};
 
 /// The metadata of an object of a kind: all that is asked of the hub.
 pub struct Meta<K> {
     pub metadata: ObjectMeta,
+    /// A field of it that was left out, because it is too heavy.
+    pub left_out: Option<&'static str>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -25,7 +27,7 @@ pub struct Meta<K> {
 #[derive(Debug, Clone)]
 pub struct Bounded<K> {
     pub object: K,
-    /// A field of metadata that was left out, because it is too heavy.
+    /// A field of metadata that was left out, because it is too heavy; or [`CONTENTS`].
     pub left_out: Option<&'static str>,
 }
 
@@ -36,7 +38,10 @@ pub async fn get_object(api: &Api<DynamicObject>, name: &str) -> kube::Result<Dy
 }
 
 /// An object.
-pub async fn get<K: Resource + Clone + DeserializeOwned>(api: &Api<K>, name: &str) -> kube::Result<Bounded<K>> {
+pub async fn get<K: Resource + Clone + Default + DeserializeOwned>(
+    api: &Api<K>,
+    name: &str,
+) -> kube::Result<Bounded<K>> {
     let request = Request::new(api.resource_url()).get(name, &GetParams::default());
     send(api, request.map_err(Error::BuildRequest)?).await
 }
@@ -69,13 +74,13 @@ async fn send<K: Resource + Clone, T: DeserializeOwned>(
 
 impl<K> Clone for Meta<K> {
     fn clone(&self) -> Self {
-        Self { metadata: self.metadata.clone(), kind: PhantomData }
+        Self { metadata: self.metadata.clone(), left_out: self.left_out, kind: PhantomData }
     }
 }
 
 impl<K> Default for Meta<K> {
     fn default() -> Self {
-        Self { metadata: ObjectMeta::default(), kind: PhantomData }
+        Self { metadata: ObjectMeta::default(), left_out: None, kind: PhantomData }
     }
 }
 
@@ -124,8 +129,8 @@ impl<K: Resource> Resource for Meta<K> {
 
 impl<'de, K> Deserialize<'de> for Meta<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let metadata = deserializer.deserialize_map(OnlyMetadata)?;
-        Ok(Self { metadata: metadata.known, kind: PhantomData })
+        let Metadata { known: metadata, left_out } = deserializer.deserialize_map(OnlyMetadata)?;
+        Ok(Self { metadata, left_out, kind: PhantomData })
     }
 }
 
@@ -186,10 +191,17 @@ impl<K: Resource> Resource for Bounded<K> {
     }
 }
 
-impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Bounded<K> {
+/// An object whose contents cannot be read is one without any: it hides no other of a list.
+impl<'de, K: Resource + Default + DeserializeOwned> Deserialize<'de> for Bounded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let RawObject { metadata, left_out, contents, .. } = RawObject::deserialize(deserializer)?;
-        let mut object: K = parse(&contents).map_err(D::Error::custom)?;
+        let RawObject { types, metadata, mut left_out, contents } = RawObject::deserialize(deserializer)?;
+        let mut object: K = parse(&contents).unwrap_or_else(|error| {
+            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+            let kind = types.as_ref().map(|types| types.kind.as_str());
+            tracing::warn!(kind, namespace, name, %error, "an object is read without its contents");
+            left_out = Some(CONTENTS);
+            K::default()
+        });
         *object.meta_mut() = metadata;
         Ok(Self { object, left_out })
     }
@@ -199,6 +211,7 @@ impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Bounded<K> {
 mod tests {
     use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
     use k8s_openapi::api::coordination::v1::Lease;
+    use k8s_openapi::api::core::v1::Secret;
     use kube::ResourceExt as _;
 
     use super::*;
@@ -213,6 +226,7 @@ mod tests {
     fn metadata_alone_is_as_bounded_as_that_of_whole_objects() {
         let meta: Meta<Lease> = serde_json::from_str(&heavy(r#""spec": {"a": 1}"#)).unwrap();
         assert_eq!((meta.name_any().as_str(), meta.uid().as_deref(), meta.labels().len()), ("n", Some("u"), 0));
+        assert_eq!(meta.left_out, Some("labels"));
         assert!(Meta::<Lease>::metadata_api() && !Bounded::<Lease>::metadata_api());
         let list = format!(
             r#"{{"kind": "List", "apiVersion": "v1", "metadata": {{}}, "items": [{}]}}"#,
@@ -236,5 +250,34 @@ mod tests {
         .unwrap();
         assert_eq!((request.object.labels()["a"].as_str(), request.left_out), ("b", None));
         assert_eq!(request.object.spec.signer_name, "s");
+    }
+
+    /// A time that a hub takes and this program cannot read, and values that take too much memory.
+    #[test]
+    fn one_object_whose_contents_cannot_be_read_hides_no_other_of_a_list() {
+        let list = r#"{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [
+            {"metadata": {"name": "bad"}, "spec": {"renewTime": "9999-12-31T23:59:59.000000Z"}},
+            {"metadata": {"name": "good"}, "spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}]}"#;
+        let list: ObjectList<Bounded<Lease>> = serde_json::from_str(list).unwrap();
+        let read = list.items.iter().map(|lease| (lease.name_any(), lease.left_out, lease.object.spec.is_some()));
+        let expected = [("bad".to_owned(), Some(CONTENTS), false), ("good".to_owned(), None, true)];
+        assert_eq!(read.collect::<Vec<_>>(), expected);
+        let data = (0..150_000).map(|number| format!(r#""{number}":"""#)).collect::<Vec<_>>().join(",");
+        let text = format!(r#"{{"metadata": {{"name": "s", "labels": {{"a": "b"}}}}, "data": {{{data}}}}}"#);
+        let secret: Bounded<Secret> = serde_json::from_str(&text).unwrap();
+        assert_eq!((secret.object.labels()["a"].as_str(), secret.left_out), ("b", Some(CONTENTS)));
+        assert!(secret.object.data.is_none());
+    }
+
+    #[test]
+    fn annotations_that_were_left_out_are_told_before_anything_else() {
+        let many = |one: &str| vec![one; 30_000].join(",");
+        let annotations = (0..30_000).map(|number| format!(r#""{number}":"""#)).collect::<Vec<_>>().join(",");
+        let text = format!(
+            r#"{{"metadata": {{"name": "n", "annotations": {{{annotations}}}, "finalizers": [{}]}}}}"#,
+            many(r#""""#)
+        );
+        let meta: Meta<Lease> = serde_json::from_str(&text).unwrap();
+        assert_eq!((meta.left_out, meta.finalizers().len()), (Some("annotations"), 0));
     }
 }

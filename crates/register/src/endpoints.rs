@@ -93,9 +93,11 @@ impl Endpoints {
     }
 }
 
-/// Whether two hosts, which may be names, are dialled alike: IPv4 written as IPv6 is IPv4.
+/// Whether two hosts, which may be names, are dialled alike: IPv4 written as IPv6 is IPv4, and a
+/// translator leads to the one that it finds.
 fn is_same(one: &str, other: &str) -> bool {
-    let address = |host: &str| host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+    let dialled = |address: IpAddr| embedded(address).unwrap_or_else(|| address.to_canonical());
+    let address = |host: &str| host.parse::<IpAddr>().ok().map(dialled);
     one == other || address(one).is_some_and(|one| address(other) == Some(one))
 }
 
@@ -151,6 +153,9 @@ mod tests {
             ("10.96.0.7:9443", "clusters/x", true),
             ("[::ffff:10.96.0.7]:9443", "clusters/x", true),
             ("[::ffff:10.96.0.8]:9443", "clusters/x", false),
+            ("[64:ff9b::10.96.0.7]:9443", "clusters/x", true),
+            ("[::10.96.0.7]:9443", "clusters/x", true),
+            ("[64:ff9b::10.96.0.8]:9443", "clusters/x", false),
             // Somebody else's.
             ("karmada.example:5443", karmada, false),
             ("kcp.example:6443", "clusters/root:org:x", false),

@@ -109,7 +109,7 @@ pub async fn answers(part: &Part) {
 fn put(part: &Part, cluster: &Meta) {
     let name = cluster.name_any();
     part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());
-    let mode = Mode::read(cluster.annotations().get(DELIVERY_ANNOTATION).map(String::as_str));
+    let mode = mode_of(cluster, || part.clusters.mode(&name));
     set(part, &name, mode);
     // The hub's object of a cluster that did not answer has changed: the cluster may be back.
     if mode.is_some()
@@ -119,6 +119,14 @@ fn put(part: &Part, cluster: &Meta) {
     {
         part.wake_in(&name);
     }
+}
+
+/// The mode that a cluster says. One whose annotations were too heavy to be read says nothing new.
+fn mode_of(cluster: &Meta, known: impl FnOnce() -> Option<Mode>) -> Option<Mode> {
+    if cluster.left_out == Some(raw::ANNOTATIONS) {
+        return known();
+    }
+    Mode::read(cluster.annotations().get(DELIVERY_ANNOTATION).map(String::as_str))
 }
 
 fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
@@ -134,4 +142,21 @@ fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
         part.metrics.delivery.forget_cluster(cluster);
     }
     part.wake_in(cluster);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_whose_annotations_are_too_heavy_keeps_its_mode() {
+        let read = |more: &str| -> Meta {
+            let text = format!(r#"{{"metadata": {{"name": "c", "annotations": {{{more}"a": ""}}}}}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let heavy: String = (0..30_000).map(|number| format!(r#""{number}": "","#)).collect();
+        for (more, mode) in [(heavy.as_str(), Some(Mode::Push)), ("", None)] {
+            assert_eq!(mode_of(&read(more), || Some(Mode::Push)), mode);
+        }
+    }
 }

@@ -76,6 +76,13 @@ impl Beats {
         before.is_none_or(|before| before.is_synced != beat.is_synced || before.silent_from(grace) <= now)
     }
 
+    /// Takes a Lease that says no time, or cannot be read: it is not renewed. At first sight, the
+    /// agent has its whole grace.
+    pub fn see_unrenewed(&self, name: &str, cluster: Option<&Value>) -> bool {
+        let is_known = self.state.lock().beats.contains_key(name);
+        !is_known && self.see(name, now_millis(), cluster)
+    }
+
     pub fn forget(&self, name: &str) {
         let mut state = self.state.lock();
         state.beats.remove(name);
@@ -141,10 +148,14 @@ impl Beats {
 
     fn take(&self, lease: &Lease, (store, resource): (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
         let name = lease.namespace().unwrap_or_default();
-        let Some(renewed) = renewed(lease) else { return };
         let cluster = store.get(&ObjectRef::new_with(&name, resource.clone()));
         // Copies no metadata, because this runs for each renewal and needs only fields.
-        if self.see(&name, renewed, cluster.as_ref().map(|cluster| &cluster.data)) {
+        let cluster = cluster.as_ref().map(|cluster| &cluster.data);
+        let is_due = match renewed(lease) {
+            Some(renewed) => self.see(&name, renewed, cluster),
+            None => self.see_unrenewed(&name, cluster),
+        };
+        if is_due {
             wakes.push("", &name);
         }
     }
@@ -173,9 +184,11 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use kube::runtime::reflector::store::Writer;
     use serde_json::json;
 
     use super::*;
+    use crate::parts::hub::managed_clusters;
 
     #[tokio::test]
     async fn one_that_renews_is_left_alone_and_one_that_does_not_is_looked_at() {
@@ -195,5 +208,26 @@ mod tests {
         assert!(beats.see("slow", now_millis(), Some(&cluster)), "it is back");
         beats.forget("slow");
         assert!(beats.of("slow", grace(&cluster)).is_none());
+    }
+
+    /// Its time is one that a hub takes and this program cannot read.
+    #[test]
+    fn a_lease_that_cannot_be_read_is_not_renewed() {
+        let (beats, wakes) = (Beats::default(), Wakes::default());
+        let (resource, writer) = (managed_clusters(), Writer::<DynamicObject>::new(managed_clusters()));
+        let clusters = (&writer.as_reader(), &resource);
+        let lease = |name: &str| -> Bounded<Lease> {
+            serde_json::from_value(json!({"metadata": {"name": LEASE, "namespace": name},
+                "spec": {"renewTime": "9999-12-31T23:59:59.000000Z"}}))
+            .unwrap()
+        };
+        let (grace, before) = (grace(&json!({})), now_millis());
+        beats.take(&lease("new").object, clusters, &wakes);
+        let silent = beats.of("new", grace).unwrap().silent_from(grace);
+        assert!(silent >= before + grace && silent <= now_millis() + grace, "a grace from its first sight");
+        beats.see("old", before - 1000, None);
+        let known = beats.of("old", grace).unwrap();
+        beats.take(&lease("old").object, clusters, &wakes);
+        assert_eq!(beats.of("old", grace).unwrap(), known);
     }
 }

@@ -168,7 +168,7 @@ impl Clusters {
         let grace = grace(cluster);
         let Some(beat) = self.beats.of(name, grace) else {
             if standing == Standing::Accepted {
-                self.create_lease(name).await?;
+                self.create_lease(name, cluster).await?;
             }
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl Clusters {
         Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now_millis()))
     }
 
-    async fn create_lease(&self, name: &str) -> Result<(), CallError> {
+    async fn create_lease(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
         let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
         let lease = Lease {
             metadata: ObjectMeta {
@@ -212,16 +212,24 @@ impl Clusters {
             }),
         };
         match self.hub.write(api.create(&PostParams::default(), &lease)).await {
-            Err(error) if error.is_conflict() => self.label_lease(&api, name, error).await,
+            Err(error) if error.is_conflict() => self.label_lease(&api, (name, cluster), error).await,
             answer => answer.map(drop),
         }
     }
 
     /// One is there that the watch does not see: not yet, or not without its label.
-    async fn label_lease(&self, api: &Api<Lease>, name: &str, conflict: CallError) -> Result<(), CallError> {
+    async fn label_lease(
+        &self,
+        api: &Api<Lease>,
+        (name, cluster): (&str, &Value),
+        conflict: CallError,
+    ) -> Result<(), CallError> {
         let Some(found) = found(self.hub.read(meta::get(api, LEASE)).await)? else { return Err(conflict) };
-        // What cannot be read whole must not be written whole.
-        let Bounded { object: mut lease, left_out: None } = found else { return Err(conflict) };
+        // What cannot be read whole must not be written whole: read again when its time is over.
+        let Bounded { object: mut lease, left_out: None } = found else {
+            self.beats.see_unrenewed(name, Some(cluster));
+            return Ok(());
+        };
         if lease.labels().contains_key(CLUSTER_LABEL) {
             return Ok(());
         }

@@ -97,7 +97,7 @@ impl Worker for Requests {
         }
         let outcome = match left_out {
             None => self.judge(request).await?,
-            Some(field) => Outcome::Decided(Decision::Unrecognized, unrecognized(raw::too_heavy(field))),
+            Some(field) => Outcome::Decided(Decision::Unrecognized, unrecognized(raw::missing(field))),
         };
         let (action, told) = match outcome {
             Outcome::Decided(decision, why) => (Action::await_change(), Some((decision, why))),

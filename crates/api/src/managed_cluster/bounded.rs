@@ -17,6 +17,9 @@ use crate::weight;
 /// Bytes of memory that all labels of a cluster may take. Of more, none is kept.
 pub const HEAVIEST_LABELS: usize = 64 << 10;
 
+/// Bytes of the alias. A longer one is not kept.
+const LONGEST_ALIAS: usize = 1 << 10;
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
@@ -151,7 +154,7 @@ impl<'de> Visitor<'de> for ReadAlias {
         let mut alias = None;
         while let Some(key) = map.next_key::<String>()? {
             if key == ALIAS_ANNOTATION {
-                alias = Some(map.next_value()?);
+                alias = Some(map.next_value::<String>()?).filter(|alias| alias.len() <= LONGEST_ALIAS);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

@@ -213,6 +213,17 @@ fn of_many_labels_none_is_kept_and_of_annotations_the_alias() {
 }
 
 #[test]
+fn an_alias_that_is_too_long_is_not_kept() {
+    for (length, is_kept) in [(1024, true), (1025, false)] {
+        let annotations = json!({"cluster.core.oam.dev/cluster-alias": "a".repeat(length)});
+        let cluster: ManagedCluster =
+            serde_json::from_value(json!({"metadata": {"name": "c1", "annotations": annotations}}))
+                .expect("a ManagedCluster");
+        assert_eq!(!cluster.metadata.annotations.is_empty(), is_kept, "{length}");
+    }
+}
+
+#[test]
 fn addresses_beyond_the_fallbacks_and_other_conditions_are_not_kept() {
     let configs = vec![json!({"url": "https://c1"}); 1000];
     let mut conditions = vec![json!({"type": "Other"}); 1000];
