@@ -220,6 +220,13 @@ impl Events {
         self.publish_with(object, None, reason, note);
     }
 
+    /// The same, on an object without a namespace of a cluster that `is_accepted`, or that nobody
+    /// has accepted: those share fewer places.
+    pub fn publish_of(&self, is_accepted: bool, object: ObjectReference, reason: Reason, note: String) {
+        let place = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
+        self.queue(place, (object, None), reason, note);
+    }
+
     /// Like [`Events::publish`], with a related object. For some minutes, Events that differ only
     /// in their notes are one Event with the first note. So a note about one of several names gets
     /// its own related object.
@@ -228,11 +235,21 @@ impl Events {
         object: ObjectReference,
         related: Option<ObjectReference>,
         reason: Reason,
+        note: String,
+    ) {
+        let place = self.shares.enter(&object);
+        self.queue(place, (object, related), reason, note);
+    }
+
+    fn queue(
+        &self,
+        place: Option<Place>,
+        (object, related): (ObjectReference, Option<ObjectReference>),
+        reason: Reason,
         mut note: String,
     ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        let place = self.shares.enter(&object);
         let pending = place.map(|place| Pending { _place: place, object, related, reason, note });
         if pending.is_none_or(|pending| self.waiting.try_send(pending).is_err()) {
             self.left_out.inc();

@@ -84,7 +84,8 @@ fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
         "{why}. Until it is smaller, the controllers grant this cluster nothing new, and decisions keep it as it was; \
          taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, addresses, taints, claims or conditions"
     );
-    events.publish(cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
+    let is_accepted = cluster.data["spec"]["hubAcceptsClient"] == true;
+    events.publish_of(is_accepted, cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
 }
 
 /// One that reads nothing before it may write.

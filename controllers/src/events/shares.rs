@@ -15,6 +15,9 @@ const MOST_OF_ONE: usize = 16;
 const MOST_OF_NAMESPACE: usize = 32;
 /// Of objects of one kind that have no namespace: each is another agent's.
 const MOST_OF_KIND: usize = 256;
+/// The same, of objects of clusters that nobody has accepted: whoever may join makes as many as it
+/// likes, and takes no accepted cluster's place.
+const MOST_OF_STRANGERS: usize = 64;
 
 /// How many Events wait, by whose they are.
 #[derive(Debug, Clone, Default)]
@@ -32,10 +35,19 @@ pub struct Place {
 impl Shares {
     /// None: the share of the object, or of its namespace or kind, is used up.
     pub fn enter(&self, object: &ObjectReference) -> Option<Place> {
+        self.enter_among("kind", MOST_OF_KIND, object)
+    }
+
+    /// The same, of an object without a namespace whose cluster nobody has accepted.
+    pub fn enter_stranger(&self, object: &ObjectReference) -> Option<Place> {
+        self.enter_among("strangers' kind", MOST_OF_STRANGERS, object)
+    }
+
+    fn enter_among(&self, those: &str, most_of_kind: usize, object: &ObjectReference) -> Option<Place> {
         let (kind, name) = (object.kind.as_deref().unwrap_or_default(), object.name.as_deref().unwrap_or_default());
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let (all, most) = match namespace {
-            "" => (format!("kind {kind}"), MOST_OF_KIND),
+            "" => (format!("{those} {kind}"), most_of_kind),
             namespace => (format!("namespace {namespace}"), MOST_OF_NAMESPACE),
         };
         let of = [(format!("object {kind} {namespace}/{name}"), MOST_OF_ONE), (all, most)];
@@ -91,6 +103,19 @@ mod tests {
         assert!(busy(MOST_OF_NAMESPACE).is_some());
         drop(places);
         assert!(shares.0.lock().is_empty(), "nothing is remembered of who left");
+    }
+
+    #[test]
+    fn strangers_take_no_place_of_accepted_clusters() {
+        let shares = Shares::default();
+        let stranger = |name| shares.enter_stranger(&of("ManagedCluster", None, name));
+        let places: Vec<_> = (0..MOST_OF_STRANGERS).map(|name| stranger(name).unwrap()).collect();
+        assert!(stranger(MOST_OF_STRANGERS).is_none());
+        let accepted = |name| shares.enter(&of("ManagedCluster", None, name));
+        let all: Vec<_> = (1000..1000 + MOST_OF_KIND).map(|name| accepted(name).unwrap()).collect();
+        assert!(accepted(0).is_none());
+        drop((places, all));
+        assert!(shares.0.lock().is_empty());
     }
 
     #[test]

@@ -106,6 +106,11 @@ impl Request<'_> {
     }
 }
 
+/// Whether a user has an agent's certificate.
+pub fn is_agent(user: &str) -> bool {
+    user.starts_with(PREFIX)
+}
+
 /// All required usages, each once, and no unknown one.
 fn are_usages(usages: &[String]) -> bool {
     let mut usages: Vec<_> = usages.iter().map(String::as_str).filter(|usage| *usage != OPTIONAL_USAGE).collect();

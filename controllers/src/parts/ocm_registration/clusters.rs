@@ -105,7 +105,8 @@ impl Worker for Clusters {
         self.put_conditions(&name, &cluster, &conditions).await?;
         let why = refused.map(|why| why.to_string()).or(uncorrected);
         let Some(note) = why else { return Ok(Action::await_change()) };
-        self.events.publish(reference(object), Reason::AcceptanceFailed, note.clone());
+        let is_accepted = standing == Standing::Accepted;
+        self.events.publish_of(is_accepted, reference(object), Reason::AcceptanceFailed, note.clone());
         Err(Failure::Reported(note))
     }
 }

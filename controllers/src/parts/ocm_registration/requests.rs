@@ -21,7 +21,7 @@ use kube::api::{DynamicObject, PostParams};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
-use register::csr::{CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
+use register::csr::{self, CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
 use register::ocm::acceptance::Cluster;
 use register::ocm::condition::{self, HUB_ACCEPTED};
 use register::ocm::pace::Pace;
@@ -95,6 +95,7 @@ impl Worker for Requests {
         if is_decided(&request) {
             return Ok(Action::await_change());
         }
+        let is_agents = request.spec.username.as_deref().is_some_and(csr::is_agent);
         let outcome = match left_out {
             None => self.judge(request).await?,
             Some(field) => Outcome::Decided(Decision::Unrecognized, unrecognized(raw::missing(field))),
@@ -107,7 +108,7 @@ impl Worker for Requests {
             self.metrics.judged(decision);
             tracing::info!(request = name, decision = decision.as_str(), why, "a certificate request");
             if let Some(reason) = event(decision) {
-                self.events.publish(reference(object), reason, why);
+                self.events.publish_of(is_agents, reference(object), reason, why);
             }
         }
         Ok(action)
