@@ -83,13 +83,15 @@ impl Worker for Clusters {
             return Ok(Action::await_change());
         }
         let corrections = Corrections { hub: &self.hub, api: &self.api, name: &name };
-        let (mut cluster, uncorrected) = corrections.write(cluster, standing).await?;
+        let (mut cluster, mut uncorrected) = corrections.write(cluster, standing).await?;
         match standing {
             Standing::Denied => conditions.push(Condition::denied()),
             Standing::Accepted => match self.accept(&rights).await {
                 Ok(()) => {
-                    cluster = self.choose_delivery(&name, cluster).await?;
-                    conditions.push(Condition::accepted());
+                    let (chosen, full) = self.choose_delivery(&name, cluster).await?;
+                    cluster = chosen;
+                    conditions.extend(full.is_none().then(Condition::accepted));
+                    uncorrected = uncorrected.or(full);
                 }
                 Err(why) => {
                     conditions.push(Condition::failed(why.for_condition()));
@@ -102,8 +104,13 @@ impl Worker for Clusters {
         if was_judged {
             self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
         }
-        self.put_conditions(&name, &cluster, &conditions).await?;
         let why = refused.map(|why| why.to_string()).or(uncorrected);
+        // An object that is full takes no condition either: the Event says why.
+        if let Err(error) = self.put_conditions(&name, &cluster, &conditions).await
+            && (why.is_none() || !error.is_too_large())
+        {
+            return Err(error.into());
+        }
         let Some(note) = why else { return Ok(Action::await_change()) };
         let is_accepted = standing == Standing::Accepted;
         self.events.publish_of(is_accepted, reference(object), Reason::AcceptanceFailed, note.clone());
@@ -150,12 +157,17 @@ impl Clusters {
     }
 
     /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
-    /// that reports the acceptance is written: only at the first one is it missing.
-    async fn choose_delivery(&self, name: &str, cluster: Value) -> Result<Value, CallError> {
-        let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok(cluster) };
+    /// that reports the acceptance is written: only at the first one is it missing. Also returns
+    /// why an object that is full does not take it.
+    async fn choose_delivery(&self, name: &str, cluster: Value) -> Result<(Value, Option<String>), CallError> {
+        let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok((cluster, None)) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
-        Ok(value(&self.hub.merge(&self.api, name, &change).await?))
+        match self.hub.merge(&self.api, name, &change).await {
+            Ok(changed) => Ok((value(&changed), None)),
+            Err(error) if error.is_too_large() => Ok((cluster, Some(format!("cannot write its annotations: {error}")))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Maintains the Lease, and reports a silent agent or a wrong clock.
