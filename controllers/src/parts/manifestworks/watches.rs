@@ -154,7 +154,7 @@ mod tests {
             let text = format!(r#"{{"metadata": {{"name": "c", "annotations": {{{more}"a": ""}}}}}}"#);
             serde_json::from_str(&text).unwrap()
         };
-        let heavy: String = (0..30_000).map(|number| format!(r#""{number}": "","#)).collect();
+        let heavy = (0..30_000).map(|number| format!(r#""{number}": "","#)).collect::<Vec<_>>().concat();
         for (more, mode) in [(heavy.as_str(), Some(Mode::Push)), ("", None)] {
             assert_eq!(mode_of(&read(more), || Some(Mode::Push)), mode);
         }
