@@ -26,7 +26,7 @@ pub enum Expected {
     Reset,
     /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
-    /// The same without a word, because it said goodbye itself.
+    /// The same without a GOAWAY: it said goodbye itself, or sends too much to see one.
     Dropped,
     /// No answer: its connection goes on.
     Nothing,
