@@ -155,8 +155,8 @@ impl Walk {
         }
     }
 
-    /// The steps to a place. Each is charged, since many places may be deep, and so are the bytes of
-    /// the keys that are copied.
+    /// The steps to a place. Each is charged, since many places may be deep, and so are the bytes
+    /// of the keys that are copied.
     fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
