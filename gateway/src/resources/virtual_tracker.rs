@@ -65,7 +65,7 @@ enum Managed {
     Unheard,
     /// There is none that could be shown.
     Absent,
-    There(VirtualCluster),
+    There(Box<VirtualCluster>),
 }
 
 /// The progress of both streams.
@@ -264,7 +264,7 @@ impl KnownName {
             self.managed = known.managed.remove(name).into();
         }
         match &self.managed {
-            Managed::There(cluster) => Some(cluster.clone()),
+            Managed::There(cluster) => Some(VirtualCluster::clone(cluster)),
             Managed::Unheard | Managed::Absent => None,
         }
     }
@@ -274,7 +274,7 @@ impl KnownName {
 
 impl From<Option<VirtualCluster>> for Managed {
     fn from(cluster: Option<VirtualCluster>) -> Self {
-        cluster.map_or(Self::Absent, Self::There)
+        cluster.map_or(Self::Absent, |cluster| Self::There(Box::new(cluster)))
     }
 }
 

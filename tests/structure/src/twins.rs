@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn a_run_is_found_once_and_as_a_whole() {
         let body = |name: &str, count: usize| {
-            let calls: String = (0..count).map(|number| format!("    call({number});\n")).collect();
+            let calls: Vec<_> = (0..count).map(|number| format!("    call({number});\n")).collect();
+            let calls = calls.concat();
             lines(&format!("fn {name}() {{\n{calls}}}\n"))
         };
         let found = twins(&[body("a", 7), body("b", 7), body("c", 5)]);
