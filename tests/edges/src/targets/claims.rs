@@ -82,7 +82,7 @@ fn without_claims(sent: &HeaderMap) -> HeaderMap {
     let has_bearer = !bearers(sent).is_empty();
     let mut left = HeaderMap::new();
     for (name, value) in sent {
-        if !is_claim(name.as_str()) && !(has_bearer && name == PROTOCOL) {
+        if !(is_claim(name.as_str()) || has_bearer && name == PROTOCOL) {
             left.append(name, value.clone());
         }
     }
