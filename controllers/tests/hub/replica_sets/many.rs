@@ -1,4 +1,4 @@
-//! As many clusters as three PlacementDecisions hold.
+//! As many clusters as three `PlacementDecision`s hold.
 
 use std::time::Duration;
 

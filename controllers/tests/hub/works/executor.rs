@@ -64,8 +64,18 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    // With the right, a new work is applied at once, and what was refused by itself within a
-    // minute.
+    right_comes_later(testbed, &place, cluster, [secret, role("other", "secrets")], &executor)?;
+    place.end(&["limited", "reading", "granted"])
+}
+
+/// With the right, a new work is applied at once, and what was refused by itself within a minute.
+fn right_comes_later(
+    testbed: &Testbed,
+    place: &Place<'_>,
+    cluster: &str,
+    [mut other, role]: [Value; 2],
+    executor: &Value,
+) -> Result<()> {
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     let (user, what) = (
         format!("system:serviceaccount:{cluster}:deployer"),
@@ -73,9 +83,8 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     );
     wait::until_true("the right", SOON, || place.member().may_user(&user, &[], &what))?;
     let granted = Instant::now();
-    let mut other = secret;
     other["metadata"]["name"] = "other".into();
-    place.work("granted", &[other, role("other", "secrets")], &executor)?;
+    place.work("granted", &[other, role], executor)?;
     place.wait_applied("granted")?;
     ensure!(!place.object("secret", "other")?.is_null() && !place.object("role", "other")?.is_null());
     wait::until("what was refused to be applied", GRANTED.saturating_sub(granted.elapsed()), || {
@@ -85,7 +94,7 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
         Ok(())
     })?;
     ensure!(!place.object("secret", "s")?.is_null() && !place.object("role", "more")?.is_null());
-    place.end(&["limited", "reading", "granted"])
+    Ok(())
 }
 
 pub fn required(testbed: &Testbed) -> Result<()> {
