@@ -97,13 +97,15 @@ async fn strangers_who_wait_for_token_reviews_give_way() {
 #[tokio::test]
 async fn watches_of_virtual_clusters_count_for_what_they_keep() {
     const OPEN: usize = 10;
+    /// The labels of an accepted cluster are kept up to 64 KiB.
+    const KEPT: usize = 60 << 10;
     let narrow = Narrow::with(&KNOWN).await;
     let (hub, mut root) = (Arc::clone(&narrow.fixture.hub), narrow.fixture.connect(Http::H2, "root").await);
     hub.install(Resource::ManagedClusters);
     hub.put(
         Resource::ManagedClusters,
-        json!({"metadata": {"name": "large", "labels": {"large": "x".repeat(EVENT)}},
-            "spec": {"managedClusterClientConfigs": [{"url": "https://m"}]}}),
+        json!({"metadata": {"name": "large", "labels": {"large": "x".repeat(KEPT)}},
+            "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": [{"url": "https://m"}]}}),
     );
     let alice = narrow.fixture.connect(Http::H2, "alice").await;
     let before = metric(&mut root, "cluster_gateway_held_bytes").await;
@@ -113,7 +115,7 @@ async fn watches_of_virtual_clusters_count_for_what_they_keep() {
         while !watch.event().await.contains("\"large\"") {}
         watches.push(watch);
     }
-    let least = before + u64::try_from(OPEN * EVENT).expect("small");
+    let least = before + u64::try_from(OPEN * KEPT).expect("small");
     becomes(WAIT, "they count", async || metric(&mut root, "cluster_gateway_held_bytes").await >= least).await;
     drop((watches, alice));
     becomes(WAIT, "nothing to count", async || {
