@@ -51,8 +51,9 @@ pub const ABOUT: About = About {
              (50 and 10, in ManifestWorks of ten ConfigMaps; each cluster has one more work of one). The controllers \
              are started anew, and are done when neither members nor hub have been asked for three seconds. Then \
              nothing happens for twelve times `--seconds`, and with 1,000 clusters for at least six minutes: what \
-             cannot be watched is listed every four, and watches end after five. Then a ManifestWorkReplicaSet with ten objects for every \
-             cluster gets another template, rollout All. Last, the single object of one cluster after the other is \
+             cannot be watched is listed every four, and watches end after five. Then a ManifestWorkReplicaSet with \
+             ten objects for every cluster gets another template, rollout All. Last, the single object of one \
+             cluster after the other is \
              changed on the hub, and timed until the member has it; then again, while one member hangs and another \
              is away every other second, whose works change each second too. Hub writes are counted by the hub: OCM's \
              kinds and Events, without what the bench writes; of a new template, those of the set itself (its \

@@ -2,12 +2,8 @@
 //! none: whoever changes one object all the time takes no other object's place, and whoever has one
 //! namespace takes no other's.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::ObjectReference;
-use parking_lot::Mutex;
+use net::shares::{self, Share};
 
 /// Of one object.
 const MOST_OF_ONE: usize = 16;
@@ -21,13 +17,13 @@ const MOST_OF_STRANGERS: usize = 64;
 
 /// How many Events wait, by whose they are.
 #[derive(Debug, Clone, Default)]
-pub struct Shares(Arc<Mutex<HashMap<String, usize>>>);
+pub struct Shares(shares::Shares<String>);
 
 /// A place of one that waits. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Place {
-    of: [String; 2],
-    shares: Shares,
+    _of_one: Share<String>,
+    _of_all: Share<String>,
 }
 
 // === impl Shares ===
@@ -50,32 +46,8 @@ impl Shares {
             "" => (format!("{those} {kind}"), most_of_kind),
             namespace => (format!("namespace {namespace}"), MOST_OF_NAMESPACE),
         };
-        let of = [(format!("object {kind} {namespace}/{name}"), MOST_OF_ONE), (all, most)];
-        let mut waiting = self.0.lock();
-        if of.iter().any(|(of, most)| waiting.get(of).is_some_and(|count| count >= most)) {
-            return None;
-        }
-        let of = of.map(|(of, _)| of);
-        for of in &of {
-            *waiting.entry(of.clone()).or_default() += 1;
-        }
-        Some(Place { of, shares: self.clone() })
-    }
-}
-
-// === impl Place ===
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut waiting = self.shares.0.lock();
-        for of in std::mem::take(&mut self.of) {
-            if let Entry::Occupied(mut count) = waiting.entry(of) {
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
-                }
-            }
-        }
+        let of_one = self.0.enter(format!("object {kind} {namespace}/{name}"), MOST_OF_ONE)?;
+        Some(Place { _of_one: of_one, _of_all: self.0.enter(all, most)? })
     }
 }
 
@@ -102,7 +74,7 @@ mod tests {
         drop(places.remove(0));
         assert!(busy(MOST_OF_NAMESPACE).is_some());
         drop(places);
-        assert!(shares.0.lock().is_empty(), "nothing is remembered of who left");
+        assert!(shares.0.keys() == 0, "nothing is remembered of who left");
     }
 
     #[test]
@@ -115,7 +87,7 @@ mod tests {
         let all: Vec<_> = (1000..1000 + MOST_OF_KIND).map(|name| accepted(name).unwrap()).collect();
         assert!(accepted(0).is_none());
         drop((places, all));
-        assert!(shares.0.lock().is_empty());
+        assert!(shares.0.keys() == 0);
     }
 
     #[test]
@@ -128,6 +100,6 @@ mod tests {
             places.push(enter(1).unwrap());
             assert!(shares.enter(&of("Other", namespace, 0)).is_some(), "another kind's object of that name");
         }
-        assert!(shares.0.lock().is_empty());
+        assert!(shares.0.keys() == 0);
     }
 }

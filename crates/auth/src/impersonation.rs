@@ -82,7 +82,7 @@ impl Impersonation {
         Ok(Arc::new(wanted))
     }
 
-    /// For [`crate::edges`].
+    /// The user, and of how many values a permission is needed, for fuzz targets.
     pub(crate) fn resolved(self) -> Result<(User, usize), Malformed> {
         self.resolve().map(|(user, reviews)| (user, reviews.len()))
     }

@@ -197,7 +197,8 @@ async fn service(session: &Session) -> Result<Service> {
     servers::service(session, &namespace).await?.ok_or_else(|| {
         Trouble::failed(
             format!("the hub accepts no agents: the namespace {namespace} has no Service for them"),
-            "`kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository=…`, with your registry's tunnel-server, or give --server and --server-ca",
+            "`kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository=…`, with \
+             your registry's tunnel-server, or give --server and --server-ca",
         )
     })
 }

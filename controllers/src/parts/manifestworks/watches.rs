@@ -16,17 +16,13 @@ use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
 
-/// Objects in one page of a list: a work may have a mebibyte and a half, and is held twice while
-/// the response is read.
-const PAGE: u32 = 25;
-
 type Meta = raw::Meta<DynamicObject>;
 
 /// Follows the works. Never ends.
 pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     let resource = crd::served(&WORKS, &part.hub.client).await;
     let api: Api<RawObject> = Api::all_with(part.hub.client.clone(), &resource);
-    let config = paged().page_size(PAGE).timeout(WATCH);
+    let config = paged().timeout(WATCH);
     let mut listed = HashSet::new();
     let apply = |event| {
         let event = part.shelf.keep(event, &part.store);
