@@ -117,7 +117,8 @@ fn programs_are_built_of_what_the_context_has() {
     let metadata = metadata(&root);
     let programs = Program::TRAINED.into_iter().chain([Program::Controllers]).map(Program::binary).chain([DIST]);
     let (mut read, mut missing) = (BTreeSet::new(), BTreeSet::new());
-    for library in programs.flat_map(|program| crates(&metadata, program)) {
+    let libraries: BTreeSet<_> = programs.flat_map(|program| crates(&metadata, program)).collect();
+    for library in libraries {
         let Some(sources) = sources(&library) else {
             missing.insert(library);
             continue;

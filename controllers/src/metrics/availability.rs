@@ -1,14 +1,13 @@
 //! Metrics of `availability`: the clusters that are judged by their members' answers.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::registry::Registry;
 
 use super::PREFIX;
-use super::tally::Tally;
+use super::tally::{State, States};
 
 /// Clones share their values.
 #[derive(Debug, Clone, Default)]
-pub struct Availability(Tally<String, OfState>);
+pub struct Availability(States<Judged, String>);
 
 /// The reported state of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +21,9 @@ pub enum Judged {
     Held,
 }
 
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfState {
-    state: &'static str,
-}
-
 // === impl Judged ===
 
-impl Judged {
+impl State for Judged {
     fn as_str(self) -> &'static str {
         match self {
             Self::Available => "available",
@@ -56,7 +50,7 @@ impl Availability {
 
     /// Returns true if the state changed.
     pub fn put(&self, cluster: &str, state: Judged) -> bool {
-        self.0.put(cluster.to_owned(), &OfState { state: state.as_str() })
+        self.0.settle(cluster.to_owned(), state)
     }
 
     pub fn forget(&self, cluster: &str) {

@@ -27,8 +27,8 @@ pub trait State: Copy {
 
 /// Objects by what became of them. Clones count together.
 #[derive(Debug)]
-pub struct States<S> {
-    tally: Tally<Key, OfState>,
+pub struct States<S, K = Key> {
+    tally: Tally<K, OfState>,
     of: PhantomData<fn(S)>,
 }
 
@@ -39,30 +39,30 @@ pub struct OfState {
 
 // === impl States ===
 
-impl<S> Clone for States<S> {
+impl<S, K> Clone for States<S, K> {
     fn clone(&self) -> Self {
         Self { tally: self.tally.clone(), of: PhantomData }
     }
 }
 
-impl<S> Default for States<S> {
+impl<S, K> Default for States<S, K> {
     fn default() -> Self {
         Self { tally: Tally::default(), of: PhantomData }
     }
 }
 
-impl<S: State> States<S> {
+impl<S: State, K: Hash + Eq> States<S, K> {
     /// What is registered.
     pub fn family(&self) -> Family<OfState, Gauge> {
         self.tally.family()
     }
 
     /// Says what became of one. True if that is news.
-    pub fn settle(&self, key: Key, state: S) -> bool {
+    pub fn settle(&self, key: K, state: S) -> bool {
         self.tally.put(key, &OfState { state: state.as_str() })
     }
 
-    pub fn forget(&self, key: &Key) {
+    pub fn forget(&self, key: &K) {
         self.tally.forget(key);
     }
 

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::quiet::Quiet;
 pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
-use super::hub::now_millis;
+use super::hub::{now_millis, renewed};
 use crate::calls::paged;
 use crate::raw::{Bounded, CONTENTS};
 use crate::term::{Begin, Term};
@@ -266,8 +266,8 @@ impl<'a> Leases<'a> {
         } else {
             let spec = lease.object.spec.as_ref();
             let holder = spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
-            let renewed = spec.and_then(|spec| Some(spec.renew_time.as_ref()?.0.as_millisecond()));
-            let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
+            let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
+            let hold = Hold { holder: &holder, renewed: renewed(&lease.object), seconds };
             let until = hold.until(changed, now_millis());
             (holder, until)
         };

@@ -72,7 +72,13 @@ fn last_write(controllers: &Running) -> Result<()> {
 
 /// The only block of commands on a page that contains these words.
 pub fn commands(page: &str, words: &str) -> Result<String> {
-    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    block(page, "sh", words)
+}
+
+/// The only block in `language` on a page that contains these words.
+pub fn block(page: &str, language: &str, words: &str) -> Result<String> {
+    let begin = format!("```{language}\n");
+    let blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
     let found: Vec<&str> = blocks.filter(|block| block.contains(words)).collect();
     let [block] = found[..] else { bail!("{} blocks with {words:?}", found.len()) };
     Ok(block.to_owned())

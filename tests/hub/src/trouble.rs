@@ -30,15 +30,17 @@ use crate::kubeconfig::{Credential, Kubeconfig};
 /// What an API server may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// This code; 429 says when to come again.
     Status(u16),
-    /// 429, and when to come again.
-    Busy,
     /// The connection breaks.
     Reset,
 }
 
+const BUSY: u16 = 429;
+
 /// All that a client has to outlive.
-pub const FAULTS: [Fault; 5] = [Fault::Busy, Fault::Status(409), Fault::Status(410), Fault::Status(500), Fault::Reset];
+pub const FAULTS: [Fault; 5] =
+    [Fault::Status(BUSY), Fault::Status(409), Fault::Status(410), Fault::Status(500), Fault::Reset];
 
 /// The hub as a client with [`Trouble::kubeconfig`] sees it.
 pub struct Trouble {
@@ -89,33 +91,35 @@ fn call(method: &Method, uri: &Uri) -> Option<String> {
     Some(format!("{verb} {resource}"))
 }
 
+/// The error object, as bodies and watches have it.
+fn status(code: u16) -> Bytes {
+    let reason = match code {
+        BUSY => "TooManyRequests",
+        409 => "Conflict",
+        410 => "Expired",
+        _ => "InternalError",
+    };
+    let after = (code == BUSY).then_some(1);
+    let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
+        "message": format!("the hub is in trouble: {code}"), "details": {"retryAfterSeconds": after}});
+    Bytes::from(status.to_string())
+}
+
 // === impl Fault ===
 
 impl Fault {
-    /// The error object, as bodies and watches have it.
-    fn status(self) -> Bytes {
-        let (code, reason) = match self {
-            Self::Busy => (429, "TooManyRequests"),
-            Self::Status(409) => (409, "Conflict"),
-            Self::Status(410) => (410, "Expired"),
-            Self::Status(code) => (code, "InternalError"),
-            Self::Reset => (0, ""),
-        };
-        let after = (self == Self::Busy).then_some(1);
-        let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
-            "message": format!("the hub is in trouble: {code}"), "details": {"retryAfterSeconds": after}});
-        Bytes::from(status.to_string())
+    fn code(self) -> io::Result<u16> {
+        match self {
+            Self::Status(code) => Ok(code),
+            Self::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+        }
     }
 
     fn answer(self) -> io::Result<Response<Body>> {
-        let code = match self {
-            Self::Busy => 429,
-            Self::Status(code) => code,
-            Self::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-        };
-        let body = Full::new(self.status()).map_err(|never| match never {}).boxed_unsync();
+        let code = self.code()?;
+        let body = Full::new(status(code)).map_err(|never| match never {}).boxed_unsync();
         let mut answer = Response::builder().status(code).header("content-type", "application/json");
-        if self == Self::Busy {
+        if code == BUSY {
             answer = answer.header("retry-after", "1");
         }
         answer.body(body).map_err(io::Error::other)
@@ -123,10 +127,7 @@ impl Fault {
 
     /// The last of a watch.
     fn end(self) -> io::Result<Frame<Bytes>> {
-        if self == Self::Reset {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        let status = self.status();
+        let status = status(self.code()?);
         let event = [&b"{\"type\":\"ERROR\",\"object\":"[..], &status[..], &b"}\n"[..]].concat();
         Ok(Frame::data(event.into()))
     }

@@ -52,8 +52,7 @@ impl Gateway {
             let what = format!("no Deployment is behind its Service in {}", self.namespace);
             return vec![Finding::warning(what, "it runs elsewhere: check it there")];
         }
-        let mut found: Vec<_> = own.iter().map(|deployment| findings::replicas(deployment)).collect();
-        found.extend(own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION"))));
+        let mut found = replicas(&own);
         for deployment in &own {
             found.extend(certificate(session, deployment).await);
         }
@@ -68,9 +67,14 @@ impl Gateway {
         let deployments = self.deployments.as_deref().unwrap_or_default();
         let own: Vec<_> =
             deployments.iter().filter(|deployment| findings::has_container(deployment, &[CONTROLLERS])).collect();
-        let ages = own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION")));
-        own.iter().map(|deployment| findings::replicas(deployment)).chain(ages).collect()
+        replicas(&own)
     }
+}
+
+/// Their replicas, and which of them are of another version.
+fn replicas(own: &[&Deployment]) -> Vec<Finding> {
+    let ages = own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION")));
+    own.iter().map(|deployment| findings::replicas(deployment)).chain(ages).collect()
 }
 
 /// The ServiceAccount of its pods.

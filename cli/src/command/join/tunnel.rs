@@ -75,7 +75,7 @@ impl Tunnel {
         let name = self.server_name.clone().or(name);
         let authority = match authority {
             Some(authority) => Some(authority),
-            None => authority_beside(certificate, &service)?,
+            None => authority_beside(certificate, known.as_deref(), &service)?,
         };
         Ok(Servers { addresses, name, authority })
     }
@@ -203,12 +203,15 @@ async fn service(session: &Session) -> Result<Service> {
     })
 }
 
-/// The CA beside the tunnel-servers' `certificate`; `None`: a public one, which agents' systems
+/// The CA beside the tunnel-servers' `certificate`, which is for `names`; `None`: a public one, which agents' systems
 /// have. That issues nothing for the name of a Service.
-fn authority_beside(certificate: Option<BTreeMap<String, ByteString>>, service: &Service) -> Result<Option<String>> {
-    let mut data = certificate.unwrap_or_default();
-    let names = servers::names(&data);
-    let pem = data.remove(CA_KEY).and_then(|pem| String::from_utf8(pem.0).ok()).filter(|pem| !pem.is_empty());
+fn authority_beside(
+    certificate: Option<BTreeMap<String, ByteString>>,
+    names: Option<&[String]>,
+    service: &Service,
+) -> Result<Option<String>> {
+    let pem = certificate.and_then(|mut data| data.remove(CA_KEY)).and_then(|pem| String::from_utf8(pem.0).ok());
+    let pem = pem.filter(|pem| !pem.is_empty());
     if pem.is_some() {
         return Ok(pem);
     }

@@ -15,7 +15,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 use tokio::time::timeout;
 
-pub use self::error::{MEMBER, MemberError, OWN};
+pub use self::error::{MemberError, OWN};
 use super::lanes::{Lane, Lanes};
 use crate::calls::MANAGER;
 use crate::metrics::Delivery;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use api::side::Side;
 use delivery::executor::Executor;
 use delivery::manifests::{Fault, Manifest};
 use delivery::ownership::{Claim, Owner};
@@ -14,7 +15,7 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use super::contest::{By, Contest, note};
-use super::member::{At, MEMBER, MemberError, OWN};
+use super::member::{At, MemberError, OWN};
 use super::target::Target;
 use crate::metrics::{Act, Delivery, Ended};
 
@@ -149,17 +150,17 @@ pub async fn settle(
             }
             Err(Stop::Reported(why)) => return Ok(look.outcome_failed(why, OWN, None, observed)),
             Err(Stop::Denied(why)) => {
-                return Ok(look.outcome_failed(Failed::Other(why), MEMBER, Some(GRANTED), observed));
+                return Ok(look.outcome_failed(Failed::Other(why), Side::Member.as_str(), Some(GRANTED), observed));
             }
             Err(Stop::Conflict(why)) => {
-                let outcome = look.outcome_failed(Failed::Other(why), MEMBER, None, observed);
+                let outcome = look.outcome_failed(Failed::Other(why), Side::Member.as_str(), None, observed);
                 return Ok(Outcome { is_conflict: true, ..outcome });
             }
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
     let why = Failed::Other("another client writes the object at the same time".to_owned());
-    Ok(look.outcome_failed(why, MEMBER, Some(AFTER_CONFLICT), None))
+    Ok(look.outcome_failed(why, Side::Member.as_str(), Some(AFTER_CONFLICT), None))
 }
 
 fn faulty(fault: &Fault, before: Remembered) -> Outcome {

@@ -207,7 +207,7 @@ impl Requests {
     /// Sets the acceptance once. Because of the version, a refusal in the meantime wins.
     async fn let_in(&self, cluster: &str) -> Result<(), CallError> {
         let fresh = self.hub.read(meta::get_object(&self.clusters, cluster)).await?;
-        if large::marked(&fresh).is_some() || standing::first_join(&value(&fresh)) != FirstJoin::Accept {
+        if large::is_marked(&fresh.data) || standing::first_join(&value(&fresh)) != FirstJoin::Accept {
             return Ok(());
         }
         let change = json!({

@@ -18,7 +18,7 @@ use super::{
     value,
 };
 use crate::fixture::{Running, SOON, apply, namespace, script, secret_field, wait_secret};
-use crate::page::commands;
+use crate::page::{block, commands};
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 const MANAGER: &str = "cluster-gateway-controllers";
@@ -150,9 +150,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
 fn as_the_page_shows(testbed: &Testbed, cluster: &str) -> Result<()> {
     let directory = testbed.directory("accounts-by-hand")?;
     let lines = commands(PAGE, "kubectl apply -f account.yaml")?.replace("berlin", cluster);
-    let mut documents = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let document =
-        documents.find(|document| document.contains("kind: ManagedServiceAccount\n")).context("no account")?;
+    let document = block(PAGE, "yaml", "kind: ManagedServiceAccount\n")?;
     std::fs::write(directory.join("account.yaml"), document.replace("berlin", cluster))?;
     wait::until("the account's Secret", SOON, || script(testbed, &directory, &lines)).map(drop)
 }

@@ -8,7 +8,7 @@ use hub_tests::{tools, wait};
 use super::agent::ask;
 use super::{managed, wait_condition};
 use crate::fixture::{SOON, script};
-use crate::page::commands;
+use crate::page::{block, commands};
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 /// Of the page's kinds.
@@ -27,9 +27,7 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     ensure!(kinds.to_string_lossy().ends_with(&format!("@{version}")), "{version} is not {}", kinds.display());
     run(&commands(PAGE, "kubectl apply --server-side")?.replace("ocm-api/", &format!("{}/", kinds.display())))?;
 
-    let (_, role) = PAGE.split_once("**A bootstrap kubeconfig**").context("no role")?;
-    let role = role.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).context("no role")?;
-    testbed.hub.server.kubectl().apply(role)?;
+    testbed.hub.server.kubectl().apply(&block(PAGE, "yaml", "metadata: {name: agent-bootstrap}")?)?;
     let authority = testbed.hub.server.authority_file().display().to_string();
     let bootstrap = commands(PAGE, "kubectl create namespace agent-bootstrap")?;
     let bootstrap = bootstrap.replace("https://<hub>", &testbed.hub.server.url());

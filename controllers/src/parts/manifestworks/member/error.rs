@@ -10,8 +10,6 @@ use crate::term::NotLeading;
 
 /// The hop of what failed in this program, and was not sent.
 pub const OWN: &str = "controllers";
-/// The hop of what the member answered, and does not do: that of [`Side::Member`].
-pub const MEMBER: &str = "member";
 
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
@@ -77,7 +75,7 @@ impl MemberError {
         match (failure.side, failure.kind) {
             (Some(side), _) => side.as_str(),
             // A member's own answers name no side.
-            (None, Kind::Answered(_)) => MEMBER,
+            (None, Kind::Answered(_)) => Side::Member.as_str(),
             (None, Kind::Own) => OWN,
             (None, Kind::Plain(_) | Kind::Unanswered | Kind::Late) => "unknown",
         }
@@ -148,7 +146,7 @@ mod tests {
             assert!(matches!(away, MemberError::Away(_)), "{away}");
         }
         assert_eq!(status(403, "Forbidden", &ours).hop(), "caller");
-        assert_eq!(status(403, "Forbidden", &none).hop(), MEMBER);
+        assert_eq!(status(403, "Forbidden", &none).hop(), Side::Member.as_str());
         assert_eq!(status(502, "BadGateway", &member).hop(), Side::Member.as_str());
         let hop = |failure| MemberError::judged(&ClusterName::parse("c1").unwrap(), failure).hop();
         assert_eq!(hop(Failure::own("too large")), OWN);
