@@ -203,8 +203,8 @@ async fn service(session: &Session) -> Result<Service> {
     })
 }
 
-/// The CA beside the tunnel-servers' `certificate`, which is for `names`; `None`: a public one, which agents' systems
-/// have. That issues nothing for the name of a Service.
+/// The CA beside the tunnel-servers' `certificate`, which is for `names`; `None`: a public one,
+/// which agents' systems have. That issues nothing for the name of a Service.
 fn authority_beside(
     certificate: Option<BTreeMap<String, ByteString>>,
     names: Option<&[String]>,
