@@ -16,6 +16,7 @@ use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::{BadPath, NoMember};
+use api::side::Fault;
 use api::status::{Details, Reason, Status, StatusCause};
 use auth::{AuthenticationError, AuthorizationError, TooManyReviews};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
@@ -119,8 +120,7 @@ impl Error {
     /// A refusal of the caller's input: the verdict is always the caller's side, so failures of
     /// servers and limits have variants of their own.
     pub fn of_caller(status: Status) -> Self {
-        let code = status.code();
-        debug_assert!(code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS, "{status:?}");
+        debug_assert!(Fault::of(status.code()) != Fault::Server, "{status:?}");
         Self::Caller(CallerStatus(Box::new(status)))
     }
 

@@ -4,6 +4,7 @@
 //! there as itself, and takes one of the cluster's permits. Clusters that the caller may not reach
 //! are left out silently. Those that did not answer are named in a `Warning`.
 
+mod absence;
 mod ask;
 mod room;
 
@@ -55,6 +56,8 @@ struct Gathered {
     /// Ordered by name.
     found: Vec<(ClusterName, Answered)>,
     missing: Vec<(ClusterName, Missing)>,
+    /// At least one member told that it has no such object.
+    is_absent: bool,
 }
 
 /// Responds to `route` with the objects of all members.
@@ -95,6 +98,7 @@ pub async fn serve(
         match outcome {
             Outcome::Found(answer) => gathered.found.push((name, answer)),
             Outcome::Missing(why) => gathered.misses(name, why),
+            Outcome::Absent => gathered.is_absent = true,
             Outcome::Nothing => {}
             Outcome::Unreviewed(error) => {
                 asking.is_given_up.store(true, Ordering::Relaxed);
@@ -204,7 +208,7 @@ impl Gathered {
     fn nobody(&self) -> Error {
         match self.side() {
             Side::Caller => self.refused(),
-            side => EveryFailure::NoneAnswered { side, missing: self.unasked() }.into(),
+            side => EveryFailure::NoneServed { side, text: self.unserved() }.into(),
         }
     }
 
@@ -226,14 +230,21 @@ impl Gathered {
         } else {
             (StatusCode::BAD_REQUEST, Reason::BadRequest)
         };
-        Error::of_caller(Status::new(code, reason, format!("no cluster served this request{}", self.unasked())))
+        Error::of_caller(Status::new(code, reason, self.unserved()))
     }
 
-    /// The missing clusters, for an error.
-    fn unasked(&self) -> String {
+    /// The text of an error that names the missing clusters.
+    fn unserved(&self) -> String {
+        let begin = if self.is_absent {
+            "not found in the clusters that served this request"
+        } else {
+            "no cluster served this request"
+        };
         let named = self.missing.iter().take(MOST_NAMED).map(|(name, it)| format!("{name} ({})", it.why));
         let named: Vec<_> = named.collect();
-        if named.is_empty() { String::new() } else { format!("; missing: {}", named.join(", ")) }
+        let more = self.missing.len().saturating_sub(MOST_NAMED);
+        let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!("{begin}; missing: {}{rest}", named.join(", "))
     }
 
     fn warn(&mut self, headers: &mut HeaderMap) {

@@ -1,5 +1,7 @@
 //! Where a request failed, in the words for logs, metrics and responses.
 
+use http::StatusCode;
+
 /// Where a request failed, from the gateway's view: the side that has to act, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -13,6 +15,32 @@ pub enum Side {
     Tunnel,
     /// The member, the direct way to it, or its credential.
     Member,
+}
+
+/// The cause of an error, as its code tells it. [`Fault::of`] is the only place that sorts codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The request itself, or the caller's permissions.
+    Request,
+    /// The state of the server's objects, compared with what the caller expected of it.
+    State,
+    /// The server, or something before it, for which the caller can do nothing.
+    Server,
+}
+
+/// Codes of 4xx that tell of a connection, a proxy or a load, whatever the request asked for.
+const OF_SERVERS: [u16; 5] = [407, 408, 421, 425, 429];
+
+// === impl Fault ===
+
+impl Fault {
+    pub fn of(code: StatusCode) -> Self {
+        match code.as_u16() {
+            409 | 410 | 412 | 423 => Self::State,
+            number @ 400..500 if !OF_SERVERS.contains(&number) => Self::Request,
+            _ => Self::Server,
+        }
+    }
 }
 
 // === impl Side ===
@@ -52,6 +80,20 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_sorted_by_who_can_change_the_answer() {
+        let codes = |fault| {
+            let is_of = |code: &u16| Fault::of(StatusCode::from_u16(*code).unwrap()) == fault;
+            (100..600).filter(is_of).collect::<Vec<u16>>()
+        };
+        assert_eq!(codes(Fault::State), [409, 410, 412, 423]);
+        let of_server: Vec<u16> = codes(Fault::Server).into_iter().filter(|code| (400..500).contains(code)).collect();
+        assert_eq!(of_server, [407, 408, 421, 425, 429]);
+        let requests = codes(Fault::Request);
+        assert_eq!(requests.len(), 100 - 4 - 5);
+        assert!([400, 401, 403, 404, 405, 406, 413, 415, 422, 431].iter().all(|code| requests.contains(code)));
+    }
 
     #[test]
     fn a_hop_is_read_as_it_was_written() {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::side::Side;
+use api::side::{Fault, Side};
+use http::StatusCode;
 use hyper_util::client::legacy;
 use kube::client::AuthError;
 use kube::core::Status;
@@ -136,11 +137,14 @@ impl Failure {
     }
 
     /// Whether the member itself refused this very request, even if only because one of its
-    /// webhooks is broken. A rejected credential (401) and too many requests (429) concern all
-    /// requests.
+    /// webhooks is broken. A rejected credential (401) concerns all requests, and so do too many
+    /// (429) and what something before the member answers in its place.
     pub fn is_of_request(&self) -> bool {
-        let code = if let Kind::Answered(code) = self.kind { Some(code) } else { None };
-        self.side.is_none() && code.is_some_and(|code| !matches!(code, 401 | 429))
+        let Kind::Answered(code) = self.kind else { return false };
+        let is_of_all = |code: StatusCode| {
+            code == StatusCode::UNAUTHORIZED || (code.is_client_error() && Fault::of(code) == Fault::Server)
+        };
+        self.side.is_none() && !StatusCode::from_u16(code).is_ok_and(is_of_all)
     }
 
     /// A resourceVersion or continue token that is too old.

@@ -2,6 +2,8 @@
 
 use api::access::Verb;
 use api::hub_status::HubStatus;
+use api::side::Fault;
+use http::StatusCode;
 use net::words::causes;
 
 use super::watches::{Full, MOST_OF_ONE};
@@ -83,9 +85,11 @@ impl HubFailure {
         matches!(self.cause, Cause::Busy | Cause::TooManyWatches { .. })
     }
 
-    /// Whether the hub is at fault, and not the caller's parameters. For the operator's log.
+    /// Whether the hub is at fault, and not the caller's parameters. For the operator's log. A 401
+    /// or 403 is about this program's own credential.
     pub fn is_of_the_hub(&self) -> bool {
-        !self.is_own_limit() && self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
+        let is_of_caller = |code| StatusCode::from_u16(code).is_ok_and(|code| Fault::of(code) != Fault::Server);
+        !self.is_own_limit() && self.code().is_none_or(|code| matches!(code, 401 | 403) || !is_of_caller(code))
     }
 }
 

@@ -9,13 +9,13 @@ pub enum EveryFailure {
     /// The hub's reviews took longer than this, in seconds.
     #[error("the reviews of which clusters you may read took longer than {0} s")]
     LateReviews(u64),
-    /// No member gave a usable response.
-    #[error("no cluster answered{missing}")]
-    NoneAnswered {
+    /// No member gave a usable response, and not all of them told that they have no such object.
+    #[error("{text}")]
+    NoneServed {
         /// The side where the members failed.
         side: Side,
-        /// The members with their reasons, as the end of the text.
-        missing: String,
+        /// Names them with their reasons.
+        text: String,
     },
 }
 
@@ -25,7 +25,7 @@ impl EveryFailure {
     pub(super) fn side(&self) -> Side {
         match self {
             Self::LateReviews(_) => Side::Hub,
-            Self::NoneAnswered { side, .. } => *side,
+            Self::NoneServed { side, .. } => *side,
         }
     }
 }
@@ -34,7 +34,7 @@ impl From<EveryFailure> for Status {
     fn from(failure: EveryFailure) -> Self {
         let (code, reason) = match failure {
             EveryFailure::LateReviews(_) => (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout),
-            EveryFailure::NoneAnswered { .. } => (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable),
+            EveryFailure::NoneServed { .. } => (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable),
         };
         Self::new(code, reason, failure.to_string())
     }

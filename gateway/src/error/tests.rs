@@ -100,8 +100,9 @@ pub(super) fn every_kind() -> Vec<Error> {
         of_hub(Verb::Update, hub::Cause::Busy),
         too_many_heavy(),
         EveryFailure::LateReviews(60).into(),
-        EveryFailure::NoneAnswered { side: Side::Member, missing: "; missing: berlin (away)".into() }.into(),
-        EveryFailure::NoneAnswered { side: Side::Tunnel, missing: String::new() }.into(),
+        EveryFailure::NoneServed { side: Side::Member, text: "no cluster served this request; missing: a".into() }
+            .into(),
+        EveryFailure::NoneServed { side: Side::Tunnel, text: "not found in the clusters".into() }.into(),
         Error::Unusable("secret vela-system/berlin: the hub's JSON cannot be read".into()),
         Error::LateWrite(60),
         Error::of_caller(Status::object_not_found("clusters", "berlin")),

@@ -203,6 +203,8 @@ fn of_hub(failure: &HubFailure) -> Verdict {
 #[cfg(test)]
 mod tests {
     use api::access::Verb;
+    use api::hub_status::HubStatus;
+    use api::side::Fault;
 
     use super::*;
     use crate::error::tests::{every_kind, through_the_tunnel};
@@ -221,8 +223,7 @@ mod tests {
         for error in every_kind() {
             let (text, side) = (format!("{error:?}"), error.verdict().side);
             let code = error.into_status().code();
-            let is_mistake = code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS;
-            assert!(side != Side::Caller || is_mistake, "{code}: {text}");
+            assert!(side != Side::Caller || Fault::of(code) != Fault::Server, "{code}: {text}");
         }
     }
 
@@ -244,6 +245,20 @@ mod tests {
             assert_eq!(of(cause), (Side::Gateway, Level::DEBUG, Some(1)));
         }
         assert_eq!(of(hub::Cause::Timeout), (Side::Hub, Level::WARN, None));
+    }
+
+    #[test]
+    fn a_busy_hub_is_no_mistake_of_the_caller() {
+        let side = |code| {
+            let cause = hub::Cause::Status(HubStatus { code, ..HubStatus::default() });
+            of_hub(&HubFailure { verb: Verb::List, collection: Collection::Secrets, cause }).side
+        };
+        for code in [401, 403, 408, 421, 425, 429, 500, 504, 0] {
+            assert_eq!(side(code), Side::Hub, "{code}");
+        }
+        for code in [400, 404, 409, 410, 422] {
+            assert_eq!(side(code), Side::Caller, "{code}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
 use api::karmada::{CLUSTERS, GROUP, VERSION};
 use api::route::{Dialect, EveryRoute, ProxyRoute};
+use api::side::Fault;
 use auth::{AuthorizationError, Permission};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, TRANSFER_ENCODING};
@@ -17,6 +18,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
+use super::absence;
 use super::room::Room;
 use super::{ALL_WITHIN, LAST, WITHIN, json};
 use crate::body::ResponseBody;
@@ -55,7 +57,9 @@ pub struct Asking<'a> {
 /// The result of one member.
 pub enum Outcome {
     Found(Answered),
-    /// The member has no such object, or the caller may not know of it.
+    /// The member has no such object, or no such kind.
+    Absent,
+    /// The caller may not know of the member, or it is unregistered by now.
     Nothing,
     /// The member gave no usable response, with the reason.
     Missing(Missing),
@@ -272,7 +276,12 @@ impl Asking<'_> {
         let (head, mut body) = response.into_parts();
         match head.status {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND => return Outcome::Nothing,
+            StatusCode::NOT_FOUND => {
+                if absence::is_told(&head.headers, body).await {
+                    return Outcome::Absent;
+                }
+                return Outcome::missing(Side::Member, "its 404 is not that of an API server");
+            }
             code => return Outcome::Missing(Missing::answered(code)),
         }
         let (mut bytes, mut share) = (BytesMut::new(), self.room.share());
@@ -304,13 +313,12 @@ impl Missing {
         Self { why: why.into(), side, is_forbidden: false }
     }
 
-    /// The member answered with `code`, which is neither 200 nor 404. Most 4xx are about what the
-    /// caller may do or asked for.
+    /// The member answered with `code`, which is neither 200 nor 404. Its state is not the caller's
+    /// to correct, because members get none of the versions that the caller names.
     fn answered(code: StatusCode) -> Self {
-        let is_of_caller = code.is_client_error() && code != StatusCode::TOO_MANY_REQUESTS;
         Self {
             why: format!("it answered {code}"),
-            side: if is_of_caller { Side::Caller } else { Side::Member },
+            side: if Fault::of(code) == Fault::Request { Side::Caller } else { Side::Member },
             is_forbidden: code == StatusCode::FORBIDDEN,
         }
     }
@@ -345,9 +353,12 @@ mod tests {
 
     #[test]
     fn a_members_refusal_of_the_caller_is_no_failure_of_the_member() {
-        for (code, side) in [(400, Side::Caller), (403, Side::Caller), (429, Side::Member), (500, Side::Member)] {
-            let missing = Missing::answered(StatusCode::from_u16(code).unwrap());
-            assert_eq!((missing.side, missing.is_forbidden), (side, code == 403), "{code}");
+        let missing = |code| Missing::answered(StatusCode::from_u16(code).unwrap());
+        for code in [400, 403, 405, 406, 415, 422] {
+            assert_eq!((missing(code).side, missing(code).is_forbidden), (Side::Caller, code == 403), "{code}");
+        }
+        for code in [301, 408, 409, 410, 421, 423, 425, 429, 500] {
+            assert_eq!((missing(code).side, missing(code).is_forbidden), (Side::Member, false), "{code}");
         }
     }
 

@@ -55,6 +55,18 @@ fn a_members_own_answer_is_nobodys_failure() {
 }
 
 #[test]
+fn a_member_refuses_a_request_or_all_of_them() {
+    let is_of_request = |code| Failure::new(Kind::Answered(code), "no").is_of_request();
+    for code in [0, 400, 403, 404, 409, 410, 422, 423, 500, 503] {
+        assert!(is_of_request(code), "{code}");
+    }
+    for code in [401, 408, 421, 425, 429] {
+        assert!(!is_of_request(code), "{code}");
+    }
+    assert!(!Failure::new(Kind::Plain(404), "no").is_of_request(), "this is no member's Status");
+}
+
+#[test]
 fn what_may_be_sent_again_says_when() {
     let busy = Details { retry_after_seconds: 3, ..Details::default() };
     let status = Written::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, "busy").with_details(busy);

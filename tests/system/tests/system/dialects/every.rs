@@ -59,7 +59,7 @@ impl Fleet {
             let list =
                 json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": items});
             let one = json!({"kind": "Pod", "metadata": {"name": format!("of-{name}")}, "on": name});
-            member.on_any(|_| Reply::json(404, &json!({"kind": "Status", "code": 404})));
+            member.on_any(|_| Reply::not_found());
             member.on(PODS, move |_| Reply::json(200, &list));
             member.on(&format!("{PODS}/of-{name}"), move |_| Reply::json(200, &one));
             member.on(&format!("{PODS}/shared"), |_| Reply::json(200, &json!({"kind": "Pod"})));
@@ -140,7 +140,7 @@ async fn members_that_do_not_answer_are_named() {
     let fleet = Fleet::with_pods(&["berlin", "paris", "oslo", "lima"]).await;
     fleet.members[1].on(PODS, |_| Reply::json(403, &json!({"kind": "Status", "code": 403})));
     fleet.members[2].on(PODS, |_| Reply::json(200, &json!({"kind": "ServiceList", "apiVersion": "v1", "items": []})));
-    fleet.members[3].on(PODS, |_| Reply::json(404, &json!({"kind": "Status", "code": 404})));
+    fleet.members[3].on(PODS, |_| Reply::not_found());
     let answer = fleet.get(PODS).await;
     assert_eq!(items(&answer), ["of-berlin@berlin", "shared@berlin"]);
     let warnings: Vec<_> =
@@ -156,8 +156,28 @@ async fn members_that_do_not_answer_are_named() {
     nobody.members[0].on_any(|_| Reply::json(500, &json!({})));
     let answer = nobody.get(PODS).await;
     assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(answer.text().contains("missing: berlin"), "{}", answer.text());
+    assert!(answer.text().contains("no cluster served this request; missing: berlin"), "{}", answer.text());
     nobody.failed_at(&answer, "Member").await;
+}
+
+/// A load balancer without its API server says 404, too. An API server says so in plain text, if it
+/// does not serve the group.
+#[tokio::test]
+async fn only_an_api_servers_404_says_that_a_member_has_none() {
+    let fleet = Fleet::with_pods(&["berlin", "lima", "oslo"]).await;
+    let plain = ("content-type", "text/plain; charset=utf-8");
+    fleet.members[1].on(PODS, move |_| Reply::full(404, &[plain], "404 page not found\n"));
+    fleet.members[2].on(PODS, move |_| Reply::full(404, &[plain, ("audit-id", "5e2c")], "404 page not found\n"));
+    let answer = fleet.get(PODS).await;
+    assert_eq!(items(&answer), ["of-berlin@berlin", "shared@berlin"]);
+    let warnings: Vec<_> = answer.headers.get_all("warning").iter().collect();
+    assert_eq!(warnings, ["299 - \"cluster lima is missing: its 404 is not that of an API server\""]);
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    fleet.members[1].on_any(|_| Reply::full(404, &[("content-type", "text/html")], "<h1>no such backend</h1>"));
+    let answer = fleet.get(&format!("{PODS}/none")).await;
+    let message = answer.status_message(503, "ServiceUnavailable");
+    assert!(message.contains("missing: paris (its 404 is not that of an API server)"), "{message}");
+    fleet.failed_at(&answer, "Member").await;
 }
 
 /// Else a user without rights would make operators look for a failing member.
@@ -188,8 +208,9 @@ async fn one_object_is_absent_only_if_each_member_says_so() {
     assert_eq!(absent, "no cluster that you may reach has this object");
     fleet.members[1].on_any(|_| Reply::json(500, &json!({})));
     let answer = fleet.get(&format!("{PODS}/none")).await;
-    assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(answer.text().contains("missing: paris"), "{}", answer.text());
+    let message = answer.status_message(503, "ServiceUnavailable");
+    let words = "not found in the clusters that served this request; missing: paris (it answered 500";
+    assert!(message.starts_with(words), "{message}");
     fleet.failed_at(&answer, "Member").await;
     let found = fleet.get(&format!("{PODS}/of-berlin")).await;
     assert_eq!((found.status, &found.json()["on"]), (200, &json!("berlin")));
