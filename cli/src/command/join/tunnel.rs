@@ -50,6 +50,10 @@ pub struct Tunnel {
     helm: helm::Options,
 }
 
+/// The ways without what the person may not read on the hub.
+const WITHOUT_CERTIFICATE: &str = "give the CA of the certificate with --server-ca FILE";
+const WITHOUT_SERVICE: &str = "give --server HOST:PORT and --server-ca FILE";
+
 // === impl Tunnel ===
 
 impl Tunnel {
@@ -67,7 +71,7 @@ impl Tunnel {
         let certificate = match servers::certificate(session, &service).await {
             // A person that gives its CA need not be allowed to read it.
             Err(_) if authority.is_some() => None,
-            found => found?,
+            found => found.map_err(|trouble| unread(trouble, WITHOUT_CERTIFICATE))?,
         };
         let known = certificate.as_ref().and_then(servers::names);
         let names = if self.server_name.is_some() { None } else { known.as_deref() };
@@ -194,13 +198,23 @@ fn on_hub(trouble: Trouble) -> Trouble {
 /// The Service that agents dial.
 async fn service(session: &Session) -> Result<Service> {
     let namespace = namespace::of_gateway(session).await?;
-    servers::service(session, &namespace).await?.ok_or_else(|| {
+    let found = servers::service(session, &namespace).await;
+    found.map_err(|trouble| unread(trouble, WITHOUT_SERVICE))?.ok_or_else(|| {
         Trouble::failed(
             format!("the hub accepts no agents: the namespace {namespace} has no Service for them"),
             "`kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository=…`, with \
              your registry's tunnel-server, or give --server and --server-ca",
         )
     })
+}
+
+/// The same, with the `way` to do without a right that the person lacks.
+fn unread(trouble: Trouble, way: &str) -> Trouble {
+    if !trouble.is_forbidden() {
+        return trouble;
+    }
+    let remedy = if trouble.remedy.is_empty() { way.to_owned() } else { format!("{}, or {way}", trouble.remedy) };
+    trouble.when("cannot find out what agents dial").remedied(remedy)
 }
 
 /// The CA beside the tunnel-servers' `certificate`, which is for `names`; `None`: a public one,
@@ -230,6 +244,17 @@ fn authority_beside(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_not_look_for_the_certificate_may_bring_its_ca() {
+        let forbidden = "deployments.apps is forbidden: User \"jane\" cannot list resource";
+        let trouble = unread(Trouble::failed(forbidden, "ask for the right"), WITHOUT_CERTIFICATE);
+        assert!(trouble.what.ends_with(forbidden), "{trouble}");
+        assert_eq!(trouble.remedy, "ask for the right, or give the CA of the certificate with --server-ca FILE");
+        assert_eq!(unread(Trouble::failed(forbidden, ""), WITHOUT_SERVICE).remedy, WITHOUT_SERVICE);
+        let away = Trouble::late(std::time::Duration::from_secs(1));
+        assert_eq!(unread(away.clone(), WITHOUT_CERTIFICATE), away);
+    }
 
     #[test]
     fn only_the_go_gateway_links_no_agents() {
