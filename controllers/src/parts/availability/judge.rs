@@ -7,7 +7,7 @@ use api::cluster_name::ClusterName;
 use fleet::Fleet;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource as _, ResourceExt as _};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 use register::ocm::availability::{Answering, Answers, Owner, is_by_answers, owner};
@@ -19,10 +19,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::agents::Agents;
-use crate::events::Events;
+use crate::events::{Events, Reason};
 use crate::metrics::{Judged, Metrics};
 use crate::parts;
-use crate::parts::hub::{CallError, Hub, now_text, value};
+use crate::parts::hub::{self, CallError, Hub, now_text, value};
 use crate::parts::probe;
 use crate::parts::worker::{Failure, Tries, Worker};
 use crate::raw::large;
@@ -216,6 +216,13 @@ impl Worker for Judge {
         if !is_held {
             let written = self.write(&name, cluster, told.as_slice()).await;
             self.known.set_unwritten(&name, written.is_err());
+            if let Err(error) = &written
+                && error.is_too_large()
+            {
+                let note = format!("cannot write whether it is available: {error}; make it smaller");
+                let reference = object.object_ref(&hub::managed_clusters());
+                self.events.publish_of(true, reference, Reason::ClusterTooLarge, note);
+            }
             // The next probe must not wait for writes that fail.
             written.map_err(|error| Failure::from(error).by(Some(seen.left().max(SLOW))))?;
         }

@@ -77,10 +77,11 @@ impl Worker for Clusters {
             // What was granted stays, and nothing more is granted. Silence is reported all the
             // same.
             parts::tell_too_large(&self.events, object, &why);
-            if standing == Standing::Accepted && large::is_judged(object) {
-                self.judge_large(&name, &cluster).await?;
+            if standing != Standing::Accepted || !large::is_judged(object) {
+                return Ok(Action::await_change());
             }
-            return Ok(Action::await_change());
+            let full = self.judge_large(&name, &cluster).await?;
+            return self.report(object, standing, full);
         }
         let corrections = Corrections { hub: &self.hub, api: &self.api, name: &name };
         let (mut cluster, mut uncorrected) = corrections.write(cluster, standing).await?;
@@ -106,19 +107,20 @@ impl Worker for Clusters {
         }
         let why = refused.map(|why| why.to_string()).or(uncorrected);
         // An object that is full takes no condition either: the Event says why.
-        if let Err(error) = self.put_conditions(&name, &cluster, &conditions).await
-            && (why.is_none() || !error.is_too_large())
-        {
-            return Err(error.into());
-        }
-        let Some(note) = why else { return Ok(Action::await_change()) };
-        let is_accepted = standing == Standing::Accepted;
-        self.events.publish_of(is_accepted, reference(object), Reason::AcceptanceFailed, note.clone());
-        Err(Failure::Reported(note))
+        let full = self.put_conditions(&name, &cluster, &conditions).await?;
+        self.report(object, standing, why.or(full))
     }
 }
 
 impl Clusters {
+    /// Says what could not be done, if anything: it is tried again.
+    fn report(&self, object: &DynamicObject, standing: Standing, undone: Option<String>) -> Result<Action, Failure> {
+        let Some(note) = undone else { return Ok(Action::await_change()) };
+        let is_accepted = standing == Standing::Accepted;
+        self.events.publish_of(is_accepted, reference(object), Reason::AcceptanceFailed, note.clone());
+        Err(Failure::Reported(note))
+    }
+
     /// Carries out an acceptance. Costs no call if everything exists.
     async fn accept(&self, cluster: &Cluster<'_>) -> Result<(), Refused> {
         let missing = self.rights.missing(cluster)?;
@@ -142,18 +144,19 @@ impl Clusters {
     }
 
     /// Reports the silence of an accepted cluster that is too large, and sets the taints that its
-    /// conditions ask for: first the conditions, whose event leads back here.
-    async fn judge_large(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
+    /// conditions ask for: first the conditions, whose event leads back here. Also returns why an
+    /// object that is full does not take them.
+    async fn judge_large(&self, name: &str, cluster: &Value) -> Result<Option<String>, CallError> {
         let mut conditions = Vec::new();
         self.heartbeat(name, cluster, Standing::Accepted, &mut conditions).await?;
         if condition::changed(cluster, &conditions, &now_text()).is_some() {
             return self.put_conditions(name, cluster, &conditions).await;
         }
         let taints = taints::corrected(cluster, &now_text()).filter(|_| large::has_taints(cluster));
-        let Some(taints) = taints else { return Ok(()) };
+        let Some(taints) = taints else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-        self.hub.merge(&self.api, name, &change).await.map(drop)
+        unless_full(self.hub.merge(&self.api, name, &change).await, "taints")
     }
 
     /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
@@ -251,11 +254,17 @@ impl Clusters {
         self.hub.write(api.replace(LEASE, &PostParams::default(), &lease)).await.map(drop)
     }
 
-    async fn put_conditions(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
-        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(()) };
+    /// Also returns why an object that is full does not take them.
+    async fn put_conditions(
+        &self,
+        name: &str,
+        cluster: &Value,
+        conditions: &[Condition],
+    ) -> Result<Option<String>, CallError> {
+        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
-        self.hub.merge_status(&self.api, name, &change).await.map(drop)
+        unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")
     }
 
     /// Deletes works and add-ons first, then the rights, and removes our finalizer last.
@@ -276,6 +285,15 @@ impl Clusters {
     }
 }
 
+/// Why `what` was not written, if the hub takes no larger object.
+fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Option<String>, CallError> {
+    match written {
+        Ok(_) => Ok(None),
+        Err(error) if error.is_too_large() => Ok(Some(format!("cannot write its {what}: {error}"))),
+        Err(error) => Err(error),
+    }
+}
+
 /// The object's reference, for Events.
 pub fn reference(object: &DynamicObject) -> ObjectReference {
     let types = object.types.as_ref();
@@ -285,5 +303,70 @@ pub fn reference(object: &DynamicObject) -> ObjectReference {
         name: Some(object.name_any()),
         uid: object.uid(),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use http_body_util::BodyExt as _;
+    use kube::Client;
+    use kube::client::Body;
+    use prometheus_client::metrics::counter::Counter;
+    use tokio::sync::mpsc;
+
+    use super::super::mirror::Mirror;
+    use super::*;
+    use crate::parts::hub::managed_clusters;
+    use crate::term::Term;
+
+    /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
+    fn full_hub(notes: mpsc::Sender<String>) -> Hub {
+        let answer = move |request: Request<Body>| {
+            let notes = notes.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let mut body: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+                let mut code = 200_u16;
+                if path.ends_with("/status") {
+                    code = 500;
+                    body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                        "message": "etcdserver: request is too large"});
+                } else if path.ends_with("/events") {
+                    notes.send(body["note"].as_str().unwrap_or_default().to_owned()).await?;
+                } else {
+                    body["metadata"]["name"] = "c1".into();
+                }
+                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+                Ok::<_, tower::BoxError>(response?)
+            }
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_whose_status_alone_is_refused_gets_an_event() {
+        let (notes, mut told) = mpsc::channel(8);
+        let hub = full_hub(notes);
+        let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
+        let (mirror, _writers) = Mirror::new(hub.client.clone());
+        let clusters = Clusters {
+            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace: "own".to_owned(), filled: None }),
+            beats: Arc::default(),
+            admission: Arc::new(Admission::new(hub.clone(), api.clone())),
+            metrics: Joining::default(),
+            events: Events::start(hub.client.clone(), Counter::default(), Term::endless()),
+            answers_count: false,
+            tries: Tries::default(),
+            hub,
+            api,
+        };
+        let mut denied = DynamicObject::new("c1", &managed_clusters()).data(json!({"spec": {}}));
+        denied.annotations_mut().insert(standing::AUTOMATIC_ANNOTATION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+        let failure = clusters.work(&denied).await.unwrap_err();
+        let note = "cannot write its conditions";
+        assert!(matches!(&failure, Failure::Reported(why) if why.starts_with(note)), "{failure}");
+        assert!(told.recv().await.unwrap().starts_with(note));
     }
 }

@@ -28,8 +28,10 @@ struct World {
     hang: Vec<&'static str>,
     /// Time of the last renewal of each cluster's Lease; None: there are no Leases.
     renewed: Option<&'static str>,
-    /// Number of coming writes that are refused.
+    /// Number of coming writes that are refused, because the object is full.
     refuses: usize,
+    /// Notes of Events.
+    notes: Vec<String>,
     /// Path and body of each write.
     written: Vec<(String, Value)>,
     /// Paths of reads of Leases.
@@ -64,7 +66,17 @@ async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Respons
     let (path, method) = (request.uri().path().to_owned(), request.method().clone());
     if method == Method::PATCH && world.lock().refuses > 0 {
         world.lock().refuses -= 1;
-        return Ok(response(500, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500})));
+        return Ok(response(
+            500,
+            &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+                "message": "etcdserver: request is too large"}),
+        ));
+    }
+    if path.ends_with("/events") {
+        let body = request.into_body().collect().await?.to_bytes();
+        let event: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+        world.lock().notes.push(event["note"].as_str().unwrap_or_default().to_owned());
+        return Ok(response(201, &event));
     }
     if method == Method::PATCH {
         let body = request.into_body().collect().await?.to_bytes();
@@ -187,6 +199,9 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
         judge.work(&cluster("a")).await.expect_err("the hub refuses it");
         tokio::time::advance(Duration::from_secs(1)).await;
     }
+    // The Event's task takes some turns.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(world.lock().notes[0].starts_with("cannot write whether it is available"), "{:?}", world.lock().notes);
     judge.work(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
     // It was reported: an older object must not cause the same report again.
