@@ -203,6 +203,7 @@ impl Shared {
     fn request_worker(&self, context: &Context<'_>, hub: &Hub) -> Requests {
         Requests {
             hub: hub.clone(),
+            all: Api::all_with(hub.client.clone(), &self.request_resource),
             api: Api::all(hub.client.clone()),
             clusters: Api::all_with(hub.client.clone(), &self.cluster_resource),
             rights: Arc::clone(&self.rights),

@@ -36,7 +36,7 @@ use super::rights::Rights;
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
-use crate::raw::{self, Bounded, Meta, large, meta};
+use crate::raw::{self, Meta, large, meta};
 
 /// Upstream's reason, which scripts know.
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
@@ -55,6 +55,8 @@ const NO_CLUSTER_AFTER: i64 = 10_000;
 
 pub struct Requests {
     pub hub: Hub,
+    /// The requests: to read, where any field may be one that cannot be read, and to approve.
+    pub all: Api<DynamicObject>,
     pub api: Api<CertificateSigningRequest>,
     pub clusters: Api<DynamicObject>,
     pub rights: Arc<Rights>,
@@ -88,17 +90,16 @@ impl Worker for Requests {
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let name = object.name_any();
-        let Some(read) = found(self.hub.read(meta::get(&self.api, &name)).await)? else {
+        let Some(read) = found(self.hub.read(meta::get_object(&self.all, &name)).await)? else {
             return Ok(Action::await_change());
         };
-        let Bounded { object: request, left_out } = read;
-        if is_decided(&request) {
+        if is_decided(&read.data) {
             return Ok(Action::await_change());
         }
-        let is_agents = request.spec.username.as_deref().is_some_and(csr::is_agent);
-        let outcome = match left_out {
-            None => self.judge(request).await?,
-            Some(field) => Outcome::Decided(Decision::Unrecognized, unrecognized(raw::missing(field))),
+        let is_agents = read.data["spec"]["username"].as_str().is_some_and(csr::is_agent);
+        let outcome = match whole(read) {
+            Ok(request) => self.judge(request).await?,
+            Err(why) => Outcome::Decided(Decision::Unrecognized, unrecognized(why)),
         };
         let (action, told) = match outcome {
             Outcome::Decided(decision, why) => (Action::await_change(), Some((decision, why))),
@@ -303,10 +304,20 @@ fn was_just_accepted(cluster: &Value) -> bool {
     since.is_some_and(|since| (0..RIGHTS_COUNT_AFTER).contains(&(super::hub::now_millis() - since.as_millisecond())))
 }
 
-fn is_decided(request: &CertificateSigningRequest) -> bool {
-    request.status.as_ref().is_some_and(|status| {
-        status.certificate.is_some() || status.conditions.as_ref().is_some_and(|conditions| !conditions.is_empty())
-    })
+/// Whether a request with this `data` has a certificate or a condition, even one that cannot be
+/// read: only the time of a decision is such.
+fn is_decided(data: &Value) -> bool {
+    let status = &data["status"];
+    let conditions = &status["conditions"];
+    !status["certificate"].is_null() || conditions.as_array().map_or(!conditions.is_null(), |all| !all.is_empty())
+}
+
+/// The request, if all of it can be read.
+fn whole(read: DynamicObject) -> Result<CertificateSigningRequest, String> {
+    match large::marked(&read) {
+        Some(why) => Err(why),
+        None => read.try_parse().map_err(|_| raw::missing(raw::CONTENTS)),
+    }
 }
 
 /// Milliseconds since its creation.
@@ -324,5 +335,46 @@ fn event(decision: Decision) -> Option<Reason> {
         Decision::Renewed | Decision::Joined => None,
         Decision::Unrecognized => Some(Reason::RequestNotRecognized),
         Decision::Person | Decision::Paced => Some(Reason::RequestNotApproved),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::RawObject;
+
+    fn read(status: &str) -> DynamicObject {
+        let text = format!(
+            r#"{{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {{"name": "r"}}, "spec": {{"request": "YQ==", "signerName": "s", "username": "u"}},
+            "status": {status}}}"#
+        );
+        serde_json::from_str::<RawObject>(&text).unwrap().read()
+    }
+
+    /// A hub takes any time in a condition, and this program reads those until the year 9999.
+    #[test]
+    fn a_decided_request_is_left_alone_even_if_it_cannot_be_read() {
+        let time = "9999-12-31T23:59:59Z";
+        let late = format!(r#"{{"conditions": [{{"type": "Denied", "status": "True", "lastUpdateTime": "{time}"}}]}}"#);
+        assert!(whole(read(&late)).is_err(), "else this tests nothing");
+        for status in [&*late, r#"{"certificate": "YQ=="}"#, r#"{"conditions": "what cannot be read"}"#] {
+            assert!(is_decided(&read(status).data), "{status}");
+        }
+        for status in ["{}", "null", r#"{"conditions": []}"#, r#"{"conditions": null}"#] {
+            let read = read(status);
+            assert!(!is_decided(&read.data), "{status}");
+            assert_eq!(whole(read).unwrap().spec.signer_name, "s");
+        }
+    }
+
+    #[test]
+    fn a_request_of_which_something_is_missing_is_not_judged() {
+        let mut cut = read("{}");
+        large::mark(&mut cut.data, Some(raw::missing("labels")));
+        assert!(whole(cut).unwrap_err().starts_with("its labels"));
+        let mut odd = read("{}");
+        odd.data["spec"]["usages"] = "this cannot be read: it is too deep".into();
+        assert_eq!(whole(odd).unwrap_err(), "its contents cannot be read");
     }
 }
