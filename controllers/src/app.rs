@@ -106,7 +106,8 @@ impl Controllers {
 fn knowing_hub(mut config: Config, runtime: &BackgroundRuntime) -> anyhow::Result<Config> {
     let kubeconfig = config.kubeconfig.clone();
     let url = block_on(runtime.handle(), async move { hub::client::url(kubeconfig.as_deref()).await })?;
-    config.rules.endpoints.hub = api::secret::Endpoint::parse(&url.context("the hub")?, true).ok();
+    let (url, is_own_cluster) = (url.context("the hub")?, config.kubeconfig.is_none());
+    config.rules.endpoints.know(&url, is_own_cluster, hub::client::domain());
     Ok(config)
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use api::secret::Endpoint;
 use net::drain::Drain;
 use net::process;
 use net::runtime::block_on;
@@ -299,7 +298,7 @@ fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     if let Source::Hub { secrets, .. } = &config.source {
         let path = secrets.clone();
         let url = block_on(control, async move { hub::url(path.as_deref()).await })??;
-        settings.endpoints.hub = Endpoint::parse(&url, true).ok();
+        settings.endpoints.know(&url, secrets.is_none(), hub::domain());
     }
     Ok(settings)
 }

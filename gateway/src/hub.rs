@@ -7,6 +7,7 @@ use ::hub::client::{self as hub_client, HubClientError};
 use anyhow::anyhow;
 use kube::Client;
 
+pub use ::hub::client::domain;
 pub use ::hub::{
     Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching, paged,
 };

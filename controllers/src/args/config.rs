@@ -339,6 +339,6 @@ fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
         exec_commands: args.rules.exec_commands.clone(),
         exec_env: args.rules.exec_env.clone(),
         allow_insecure: args.rules.allow_insecure,
-        endpoints: Endpoints { denied, own, hub: None },
+        endpoints: Endpoints { denied, own, ..Endpoints::default() },
     }
 }

@@ -56,6 +56,23 @@ pub fn is_in_pod() -> bool {
         && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists()
 }
 
+/// The domain of the cluster whose pod this process runs in, such as `cluster.local`. `None`: it
+/// runs in no pod, or in one that resolves names in another way.
+pub fn domain() -> Option<String> {
+    if !is_in_pod() {
+        return None;
+    }
+    searched(&std::fs::read_to_string("/etc/resolv.conf").ok()?)
+}
+
+/// The domain in `search NAMESPACE.svc.DOMAIN svc.DOMAIN DOMAIN`, which the kubelet writes.
+fn searched(resolver: &str) -> Option<String> {
+    let lines = resolver.lines().filter_map(|line| line.trim_start().strip_prefix("search "));
+    let domain = lines.flat_map(str::split_ascii_whitespace).find_map(|name| name.strip_prefix("svc."))?;
+    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    (!domain.is_empty()).then_some(domain)
+}
+
 /// A client for `kubeconfig`, or for the cluster that this process runs in. `user_agent` is its
 /// User-Agent. Must be called on the runtime that drives the client. Reads tokens of pods, and
 /// tokens that the kubeconfig names by file, again when they change. A response of more than 128
@@ -289,6 +306,19 @@ pub fn mistake(error: &KubeconfigError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clusters_domain_is_what_the_kubelet_tells_resolvers() {
+        let domain = |search: &str| searched(&format!("nameserver 10.96.0.10\n{search}\noptions ndots:5\n"));
+        assert_eq!(
+            domain("search ns.svc.Cluster.local svc.Cluster.local Cluster.local x.example"),
+            Some("cluster.local".into())
+        );
+        assert_eq!(domain("search ns.svc.corp.example. svc.corp.example. corp.example."), Some("corp.example".into()));
+        for none in ["", "search", "search corp.example", "search svc.", "# search svc.corp.example"] {
+            assert_eq!(domain(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn a_kubeconfig_is_never_quoted() {

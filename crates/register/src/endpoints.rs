@@ -14,6 +14,9 @@ const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergat
 /// this gateway.
 const KARMADA: (&str, &str, &str) = ("apis", "cluster.karmada.io", "clusters");
 
+/// Names of the API server of the cluster that a pod runs in.
+const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "https://kubernetes.default"];
+
 /// Networks in which clusters are refused unless an operator allows it, separated by commas: the
 /// metadata servers of clouds, which give credentials to every client.
 pub const DENIED: &str = "169.254.0.0/16,fe80::/10";
@@ -25,9 +28,12 @@ pub struct Endpoints {
     pub denied: Vec<IpNet>,
     /// The gateway's own addresses: a cluster there would be a loop.
     pub own: Vec<Endpoint>,
-    /// The hub's address: a cluster like any other, except that paths through its gateway are a
+    /// The hub's addresses: a cluster like any other, except that paths through its gateway are a
     /// loop.
-    pub hub: Option<Endpoint>,
+    pub hub: Vec<Endpoint>,
+    /// The domain of the cluster that this program runs in, such as `cluster.local`. A Service of
+    /// the same name in a cluster with another domain is not ours.
+    pub domain: Option<String>,
 }
 
 /// What an operator lets sources specify.
@@ -70,15 +76,33 @@ impl Rules {
 // === impl Endpoints ===
 
 impl Endpoints {
+    /// Adds what a program learns from where it runs: the hub's URL, whether the hub is the cluster
+    /// that it runs in, and that cluster's domain.
+    pub fn know(&mut self, hub: &str, is_own_cluster: bool, domain: Option<String>) {
+        let names: &[&str] = if is_own_cluster { &OWN_CLUSTER } else { &[] };
+        let parse = |url: &str| Endpoint::parse(url, true).ok();
+        self.hub = names.iter().filter_map(|url| parse(url)).chain(parse(hub)).collect();
+        self.domain = domain;
+    }
+
     /// Judges the URL that `field` holds.
     pub fn check(&self, field: &'static str, endpoint: &Endpoint) -> Result<(), Refused> {
         self.check_host(field, &endpoint.host)?;
-        let is_there = |server: &Endpoint| server.port == endpoint.port && is_same(&server.host, &endpoint.host);
+        let host = self.without_domain(&endpoint.host);
+        let is_there =
+            |server: &Endpoint| server.port == endpoint.port && is_same(self.without_domain(&server.host), host);
         let same = |own: &Endpoint| is_there(own) && endpoint.base_path.starts_with(&own.base_path);
         let leads_back = leads_through(GATEWAY, &endpoint.base_path)
             || self.own.iter().any(same)
-            || self.hub.as_ref().is_some_and(is_there) && leads_through(KARMADA, &endpoint.base_path);
+            || self.hub.iter().any(is_there) && leads_through(KARMADA, &endpoint.base_path);
         if leads_back { Err(Refused::Loop(field)) } else { Ok(()) }
+    }
+
+    /// The host, as `NAME.NAMESPACE.svc` where it is a Service in the cluster's domain.
+    fn without_domain<'a>(&self, host: &'a str) -> &'a str {
+        let domain = self.domain.as_deref().unwrap_or_default();
+        let service = host.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
+        service.filter(|rest| rest.ends_with(".svc")).unwrap_or(host)
     }
 
     /// Judges the host of the URL in `field`, which may be a name.
@@ -125,13 +149,10 @@ mod tests {
     #[test]
     fn each_spelling_of_our_own_is_a_loop_and_none_of_others() {
         let endpoint = |url: &str| Endpoint::parse(url, false).unwrap();
-        let endpoints = Endpoints {
-            denied: Vec::new(),
-            own: ["gateway.example:9443", "gateway.example:9092", "10.96.0.7:9443"]
-                .map(|host| endpoint(&format!("https://{host}")))
-                .into(),
-            hub: Some(endpoint("https://hub.example:6443")),
-        };
+        let own = ["gateway.example:9443", "gateway.example:9092", "10.96.0.7:9443", "door.ns.svc:9443"];
+        let own = own.map(|host| endpoint(&format!("https://{host}"))).into();
+        let mut endpoints = Endpoints { own, ..Endpoints::default() };
+        endpoints.know("https://hub.example:6443", true, Some("corp.example".to_owned()));
         let native = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/x/proxy";
         let karmada = "apis/cluster.karmada.io/v1alpha1/clusters/x/proxy";
         for (server, path, is_loop) in [
@@ -156,6 +177,18 @@ mod tests {
             ("[64:ff9b::10.96.0.7]:9443", "clusters/x", true),
             ("[::10.96.0.7]:9443", "clusters/x", true),
             ("[64:ff9b::10.96.0.8]:9443", "clusters/x", false),
+            // Services, in the domain of the cluster that this program runs in.
+            ("door.ns.svc.corp.example:9443", "clusters/x", true),
+            ("DOOR.ns.svc.Corp.example:9443", "", true),
+            ("door.ns.svc.corp.example:9444", "", false),
+            ("door.other.svc.corp.example:9443", "", false),
+            ("door.ns.corp.example:9443", "", false),
+            ("door.ns.svc.another.example:9443", "clusters/x", false),
+            ("kubernetes.default.svc", karmada, true),
+            ("kubernetes.default.svc.corp.example:443", karmada, true),
+            ("kubernetes.default", karmada, true),
+            ("kubernetes.default.svc.corp.example", "", false),
+            ("kubernetes.default.svc.another.example", karmada, false),
             // Somebody else's.
             ("karmada.example:5443", karmada, false),
             ("kcp.example:6443", "clusters/root:org:x", false),
@@ -165,5 +198,18 @@ mod tests {
             let found = endpoints.check("server", &endpoint(&format!("https://{server}/{path}")));
             assert_eq!(found.is_err(), is_loop, "{server} {path}: {found:?}");
         }
+    }
+
+    /// The API server of a pod's cluster is another's, if the hub is elsewhere.
+    #[test]
+    fn a_pods_own_cluster_is_not_the_hub_of_a_kubeconfig() {
+        let mut endpoints = Endpoints::default();
+        endpoints.know("https://hub.example:6443", false, None);
+        let path = "apis/cluster.karmada.io/v1alpha1/clusters/x/proxy";
+        let is_loop = |server: &str| {
+            let endpoint = Endpoint::parse(&format!("https://{server}/{path}"), false).unwrap();
+            endpoints.check("server", &endpoint).is_err()
+        };
+        assert!(is_loop("hub.example:6443") && !is_loop("kubernetes.default.svc"));
     }
 }

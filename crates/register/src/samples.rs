@@ -20,7 +20,7 @@ pub(crate) fn rules() -> Rules {
         exec_commands: vec!["/plugins/login".to_owned()],
         exec_env: ["A", "B", "A=c4n4ry", "KEY"].map(str::to_owned).to_vec(),
         allow_insecure: false,
-        endpoints: Endpoints { denied, own, hub: None },
+        endpoints: Endpoints { denied, own, ..Endpoints::default() },
     }
 }
 

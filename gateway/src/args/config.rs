@@ -88,7 +88,7 @@ impl TryFrom<Args> for Config {
 fn settings(args: &Args, wrong: &mut Vec<String>) -> Settings {
     let denied = DENIED.split(',').filter_map(|network| network.parse().ok()).collect();
     Settings {
-        endpoints: Endpoints { denied, own: args.dialects.own_endpoints(wrong), hub: None },
+        endpoints: Endpoints { denied, own: args.dialects.own_endpoints(wrong), ..Endpoints::default() },
         upgrade_verb: match args.authorization.upgrade_verb {
             UpgradeVerb::Create => Verb::Create,
             UpgradeVerb::Get => Verb::Get,

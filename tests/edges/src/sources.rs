@@ -79,7 +79,7 @@ pub fn rules() -> Rules {
         exec_commands: vec![PROGRAM.to_owned()],
         exec_env: vec![VARIABLE.to_owned()],
         allow_insecure: false,
-        endpoints: Endpoints { denied, own, hub: None },
+        endpoints: Endpoints { denied, own, ..Endpoints::default() },
     }
 }
 
