@@ -20,7 +20,7 @@ const MOST: usize = 16 << 10;
 const NO_SUCH_PATH: &[u8] = b"404 page not found\n";
 
 #[derive(Deserialize)]
-struct Told<'a> {
+struct Failure<'a> {
     reason: &'a str,
 }
 
@@ -36,8 +36,8 @@ fn is_of_an_api_server(headers: &HeaderMap, body: &[u8]) -> bool {
     }
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     if Encoding::of(content_type) == Some(Encoding::Json) {
-        let told = serde_json::from_slice::<Told<'_>>(body);
-        return Encoding::Json.is_status(body) && told.is_ok_and(|told| told.reason == "NotFound");
+        let failure = serde_json::from_slice::<Failure<'_>>(body);
+        return Encoding::Json.is_status(body) && failure.is_ok_and(|failure| failure.reason == "NotFound");
     }
     content_type.starts_with(b"text/plain") && headers.contains_key("audit-id") && body == NO_SUCH_PATH
 }
