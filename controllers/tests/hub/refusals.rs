@@ -122,7 +122,7 @@ fn odd() -> Vec<Value> {
     for (secret, data) in all.iter_mut().zip([
         json!({"password": STANDARD.encode(CANARY)}),
         json!({"kubeconfig": STANDARD.encode([0xff, 0xfe, 0])}),
-        json!({"kubeconfig": STANDARD.encode(format!("token: {CANARY}\n").repeat(20_000))}),
+        json!({"kubeconfig": STANDARD.encode(format!("token: {CANARY}\n").repeat(74_000))}),
     ]) {
         secret.as_object_mut().expect("an object").remove("stringData");
         secret["data"] = data;

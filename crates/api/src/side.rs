@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn codes_are_sorted_by_who_can_change_the_answer() {
-        let codes = |fault| {
+        let codes = |fault: Fault| {
             let is_of = |code: &u16| Fault::of(StatusCode::from_u16(*code).unwrap()) == fault;
             (100..600).filter(is_of).collect::<Vec<u16>>()
         };
