@@ -43,7 +43,7 @@ fn through_the_hub(testbed: &Testbed) -> Result<()> {
     let start = |name: &str, flags: &[&str]| testbed.start_gateway(name, &hub.gateway_kubeconfig(), flags);
     let gateway = start("karmada-gateway", &["--karmada-dialect=standalone"])?;
     registered(testbed, &gateway)?;
-    let tried = rights(testbed).and_then(|()| groups(testbed)).and_then(|()| {
+    let tried = rights(testbed).and_then(|()| groups(testbed)).and_then(|()| everywhere(testbed)).and_then(|()| {
         let strict = start("karmada-strict", &["--karmada-dialect=standalone", "--karmada-forward-all-groups"])?;
         strictly(testbed, &strict)
     });
@@ -105,6 +105,27 @@ fn groups(testbed: &Testbed) -> Result<()> {
     let expected = r#"["system:serviceaccounts:default","system:authenticated"]"#;
     ensure!(groups == expected, "the member sees {groups}");
     user.kubectl.ok("get namespaces").map(drop)
+}
+
+/// Of all clusters at once. Both clusters are the one member, which answers in plain text for a
+/// group that it does not serve.
+fn everywhere(testbed: &Testbed) -> Result<()> {
+    testbed.hub.apply(&grant("clusters/proxy", &[BERLIN, NARROW, "*"]))?;
+    let user = kubectl(testbed, "karmada-all", Some("*"))?;
+    wait::until("the hub to know of the right to all", LIMIT, || {
+        let both = format!("exist in more than one cluster: {BERLIN},{NARROW}");
+        refused(&user.run("get --raw /api/v1/namespaces/default")?, &both)
+    })?;
+    let list: Value = serde_json::from_str(&user.kubectl.ok("get --raw /api/v1/namespaces")?)?;
+    let items = list["items"].as_array().context("items")?.iter();
+    let found = items.filter(|item| item["metadata"]["name"] == "default");
+    let of = |item: &Value| item["metadata"]["annotations"]["resource.karmada.io/cached-from-cluster"].clone();
+    let clusters: Vec<Value> = found.map(of).collect();
+    ensure!(clusters == [BERLIN, NARROW], "{clusters:?}");
+    let absent = "no cluster that you may reach has this object";
+    refused(&user.run("get --raw /api/v1/namespaces/absent")?, absent)?;
+    refused(&user.run("get --raw /apis/absent.example/v1/things/absent")?, absent)?;
+    refused(&user.run("get --raw /apis/absent.example/v1/things")?, "could not find the requested resource")
 }
 
 fn strictly(testbed: &Testbed, gateway: &Product) -> Result<()> {
