@@ -65,11 +65,14 @@ pub fn domain() -> Option<String> {
     searched(&std::fs::read_to_string("/etc/resolv.conf").ok()?)
 }
 
-/// The domain in `search NAMESPACE.svc.DOMAIN svc.DOMAIN DOMAIN`, which the kubelet writes.
+/// The domain in `search NAMESPACE.svc.DOMAIN svc.DOMAIN DOMAIN`, which the kubelet writes. The
+/// namespace may be `svc`, too.
 fn searched(resolver: &str) -> Option<String> {
     let lines = resolver.lines().filter_map(|line| line.trim_start().strip_prefix("search "));
-    let domain = lines.flat_map(str::split_ascii_whitespace).find_map(|name| name.strip_prefix("svc."))?;
-    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    let names: Vec<&str> = lines.flat_map(str::split_ascii_whitespace).collect();
+    let mut pairs = names.iter().zip(names.iter().skip(1));
+    let (_, services) = pairs.find(|(first, second)| second.starts_with("svc.") && first.ends_with(**second))?;
+    let domain = services.strip_prefix("svc.")?.trim_end_matches('.').to_ascii_lowercase();
     (!domain.is_empty()).then_some(domain)
 }
 
@@ -315,7 +318,9 @@ mod tests {
             Some("cluster.local".into())
         );
         assert_eq!(domain("search ns.svc.corp.example. svc.corp.example. corp.example."), Some("corp.example".into()));
-        for none in ["", "search", "search corp.example", "search svc.", "# search svc.corp.example"] {
+        assert_eq!(domain("search svc.svc.corp.example svc.corp.example corp.example"), Some("corp.example".into()));
+        let comment = "# search ns.svc.corp.example svc.corp.example";
+        for none in ["", "search", "search corp.example", "search ns.svc. svc.", comment] {
             assert_eq!(domain(none), None, "{none}");
         }
     }
