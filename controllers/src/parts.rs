@@ -82,7 +82,8 @@ fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
     );
     let note = format!(
         "{why}. Until it is smaller, the controllers grant this cluster nothing new, and decisions keep it as it was; \
-         taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, addresses, taints, claims or conditions"
+         taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, \
+         finalizers, owners, addresses, taints, claims or conditions"
     );
     let is_accepted = cluster.data["spec"]["hubAcceptsClient"] == true;
     events.publish_of(is_accepted, cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);

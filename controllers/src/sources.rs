@@ -27,11 +27,14 @@ use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
 use crate::raw::large::LARGEST;
+use crate::raw::weight;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
 /// The only annotation that a reader uses; it is Cluster API's.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// Bytes of memory that the labels of an object may take. Of more, none but one is kept.
+const HEAVIEST_LABELS: usize = 128 << 10;
 /// Bytes of a field that is kept of an object with more than those.
 const SHORT: usize = 1 << 10;
 /// For one read of a Secret.
@@ -188,7 +191,7 @@ pub fn prune_metadata(object: &mut DynamicObject, is_cut: bool) {
     object.annotations_mut().retain(|key, _| key == PAUSED);
     // Readers only check whether the annotation exists.
     object.annotations_mut().values_mut().for_each(String::clear);
-    if object.labels().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LARGEST {
+    if serde_json::to_vec(object.labels()).is_ok_and(|labels| weight(&labels) > HEAVIEST_LABELS) {
         object.labels_mut().retain(|key, _| key == MANAGER_LABEL);
     }
     object.metadata.owner_references = None;

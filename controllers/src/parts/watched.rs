@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use kube::api::DynamicObject;
+use kube::core::ObjectMeta;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use parking_lot::RwLock;
 use serde_json::Value;
 use telemetry::readiness::Readiness;
@@ -99,10 +100,10 @@ pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readi
     }
 }
 
-/// Of an object, a queue needs no more than what it is called.
+/// Of an object, a queue needs no more than what it is called, and Events on it its UID.
 pub fn name_only(object: &mut DynamicObject) {
-    object.managed_fields_mut().clear();
-    object.annotations_mut().clear();
+    let ObjectMeta { name, namespace, uid, resource_version, .. } = std::mem::take(&mut object.metadata);
+    object.metadata = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
     object.data = Value::Null;
 }
 
@@ -119,4 +120,23 @@ pub fn is_older(version: Option<&str>, known: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let older = |version| Some(number(version)? < number(known)?);
     version.and_then(older).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_what_a_queue_needs_nothing_grows() {
+        let filled = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n", "namespace": "s", "uid": "u",
+            "resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["a/b"],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u"}],
+            "managedFields": [{"manager": "m"}]}, "spec": {"a": 1}});
+        let mut object: DynamicObject = serde_json::from_value(filled).unwrap();
+        name_only(&mut object);
+        let left = json!({"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7"});
+        assert_eq!((json!(object.metadata), object.data), (left, Value::Null));
+    }
 }

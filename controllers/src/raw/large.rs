@@ -2,7 +2,9 @@
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use register::ocm::condition::{AVAILABLE, CLOCK_SYNCED, HUB_ACCEPTED, JOINED};
+use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, HUB_ACCEPTED, JOINED};
+use register::ocm::standing::AUTOMATIC_ANNOTATION;
+use register::ocm::{KIND, is_accepted};
 use register::reading::TOO_LARGE as MARK;
 use serde_json::{Map, Value, json};
 
@@ -12,9 +14,15 @@ use super::weight;
 pub const LARGEST: usize = 64 << 10;
 /// Bytes that they may take in memory. A cluster with 200 claims takes half of it.
 const HEAVIEST: usize = 512 << 10;
-/// Bytes of an annotation, of all taints, and of a condition that stay of an object that is too
-/// large.
+/// The same of a `ManagedCluster` that is new: anybody with a bootstrap credential may create
+/// thousands. The most taints that admission lets in fit.
+const LARGEST_NEW: usize = 16 << 10;
+const HEAVIEST_NEW: usize = 128 << 10;
+/// Bytes of an annotation, of all taints, of all finalizers, and of a condition that stay of an
+/// object that is too large.
 const SHORT: usize = 16 << 10;
+/// Bytes of memory that taints which stay then may take. The most that admission lets in fit.
+const HEAVIEST_TAINTS: usize = 128 << 10;
 /// Conditions of a `ManagedCluster` that stay then.
 const CONDITIONS: [&str; 4] = [HUB_ACCEPTED, JOINED, AVAILABLE, CLOCK_SYNCED];
 
@@ -24,18 +32,31 @@ pub fn excess(object: &DynamicObject) -> Option<String> {
     if marked.is_some() {
         return marked;
     }
-    let text = serde_json::to_string(&(object.labels(), object.annotations(), &object.data));
+    let metadata = (object.labels(), object.annotations(), object.finalizers(), object.owner_references());
+    let text = serde_json::to_string(&(metadata, &object.data));
     // Values with texts as keys cannot fail to be written.
     let Ok(text) = text else { return Some("its size cannot be determined".to_owned()) };
-    let is_large = text.len() > LARGEST;
-    let is_heavy = || weight(text.as_bytes()) > HEAVIEST;
+    let (largest, heaviest, when) =
+        if is_new(object) { (LARGEST_NEW, HEAVIEST_NEW, " before it is accepted") } else { (LARGEST, HEAVIEST, "") };
+    let is_large = text.len() > largest;
+    let is_heavy = || weight(text.as_bytes()) > heaviest;
     (is_large || is_heavy()).then(|| {
         format!(
-            "its labels, annotations, spec and status have more than {} KiB, or take more than {} KiB of memory",
-            LARGEST >> 10,
-            HEAVIEST >> 10
+            "its labels, annotations, finalizers, owners, spec and status have more than {} KiB, or take more than {} \
+             KiB of memory{when}",
+            largest >> 10,
+            heaviest >> 10
         )
     })
+}
+
+/// Whether it is a `ManagedCluster` that was never judged: those who may create one can write no
+/// status, and admission guards the annotation.
+fn is_new(object: &DynamicObject) -> bool {
+    object.types.as_ref().is_some_and(|types| types.kind == KIND)
+        && !is_accepted(&object.data)
+        && condition::find(&object.data, HUB_ACCEPTED).is_none()
+        && !object.annotations().contains_key(AUTOMATIC_ANNOTATION)
 }
 
 /// What is known of that already.
@@ -77,6 +98,11 @@ pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
     object.labels_mut().retain(|key, _| labels.contains(&key.as_str()));
     object.annotations_mut().retain(|_, value| !was_marked && value.len() <= SHORT);
     object.metadata.owner_references = None;
+    // A part of them must not be written back. One that ends keeps ours until the others are gone.
+    let finalizers = object.finalizers().iter().map(|one| one.len() + size_of::<String>()).sum::<usize>();
+    if finalizers > SHORT {
+        object.metadata.finalizers = None;
+    }
 }
 
 /// Whether what is judged of an object is there: its conditions.
@@ -92,7 +118,9 @@ pub fn has_taints(object: &Value) -> bool {
 /// None: they are too large.
 fn taints(data: &Value) -> Option<Value> {
     let taints = data.pointer("/spec/taints").cloned().unwrap_or_else(|| json!([]));
-    (taints.is_array() && taints.to_string().len() <= SHORT).then_some(taints)
+    let text = taints.to_string();
+    let is_small = text.len() <= SHORT && weight(text.as_bytes()) <= HEAVIEST_TAINTS;
+    (taints.is_array() && is_small).then_some(taints)
 }
 
 /// Of several conditions of one type, readers take the first.
@@ -104,7 +132,8 @@ fn conditions(data: &Value) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::ObjectMeta;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use kube::core::{ObjectMeta, TypeMeta};
 
     use super::*;
 
@@ -146,5 +175,59 @@ mod tests {
             assert_eq!((&large.data["status"], large.labels().len()), (&json!({"conditions": []}), 1));
             assert!(excess(&large).unwrap().contains("64 KiB"), "it says so ever after");
         }
+    }
+
+    #[test]
+    fn tiny_taints_of_an_object_that_is_too_large_are_not_kept() {
+        for (taints, is_kept) in [(66, true), (1000, false)] {
+            let taint = json!({"key": "k", "effect": "NoSelect"});
+            let mut large = cluster(json!({"spec": {"hubAcceptsClient": true, "taints": vec![taint; taints]}}));
+            if !is_kept {
+                large.data["spec"]["taints"] = json!(vec![json!({"a": 0}); taints]);
+            }
+            large.data["status"] = json!({"more": "m".repeat(LARGEST)});
+            bound(&mut large, &[], &[]);
+            assert_eq!(has_taints(&large.data), is_kept, "{taints}");
+        }
+    }
+
+    #[test]
+    fn finalizers_and_owners_count_and_too_many_are_not_kept() {
+        let owner = |name: String| OwnerReference { name, ..OwnerReference::default() };
+        let accepted = || cluster(json!({"spec": {"hubAcceptsClient": true}}));
+        let (mut finalized, mut owned) = (accepted(), accepted());
+        finalized.metadata.finalizers = Some((0..10_000).map(|number| format!("a/{number}")).collect());
+        owned.metadata.owner_references = Some(vec![owner("o".repeat(LARGEST))]);
+        owned.metadata.finalizers = Some(vec!["a/b".to_owned()]);
+        for (mut large, kept) in [(finalized, 0), (owned, 1)] {
+            assert!(excess(&large).unwrap().contains("finalizers, owners"));
+            bound(&mut large, &[], &["hubAcceptsClient"]);
+            assert_eq!((large.finalizers().len(), large.owner_references().len()), (kept, 0));
+            assert_eq!(large.data["spec"], json!({"hubAcceptsClient": true, "taints": []}));
+        }
+        let mut usual = accepted();
+        usual.metadata.owner_references = Some(vec![owner("o".to_owned())]);
+        assert_eq!(excess(&usual), None);
+    }
+
+    /// Whoever has a bootstrap credential creates as many as they like.
+    #[test]
+    fn a_cluster_that_is_new_has_a_smaller_share() {
+        let mut new = cluster(Value::Null);
+        new.types = Some(TypeMeta { api_version: "v1".to_owned(), kind: KIND.to_owned() });
+        let medium =
+            |spec: Value, status: Value| json!({"spec": spec, "status": status, "more": "m".repeat(LARGEST / 2)});
+        new.data = medium(json!({"hubAcceptsClient": false}), json!({}));
+        assert!(excess(&new).unwrap().ends_with("16 KiB, or take more than 128 KiB of memory before it is accepted"));
+        let taint = json!({"key": "k", "value": "v", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
+        new.data = json!({"spec": {"taints": vec![taint; 66]}});
+        assert_eq!(excess(&new), None, "as many taints as there may be");
+        new.data = medium(json!({"hubAcceptsClient": true}), json!({}));
+        assert_eq!(excess(&new), None, "a person's yes ends that");
+        new.data = medium(json!({}), json!({"conditions": [{"type": HUB_ACCEPTED, "status": "False"}]}));
+        assert_eq!(excess(&new), None, "it was accepted before");
+        new.data = medium(json!({}), json!({}));
+        new.annotations_mut().insert(AUTOMATIC_ANNOTATION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+        assert_eq!(excess(&new), None);
     }
 }

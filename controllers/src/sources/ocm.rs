@@ -16,7 +16,7 @@ use crate::wakes::Key;
 
 pub const KIND: Kind =
     Kind { group: ocm::GROUP, name: ocm::KIND, plural: "managedclusters", versions: ocm::VERSIONS, is_custom: true };
-/// Fields of `spec` that are read.
+/// Fields of `spec` that are read. Of a cluster that is not accepted, the first alone counts.
 const FIELDS: [&str; 2] = ["hubAcceptsClient", "managedClusterClientConfigs"];
 
 pub struct Ocm {
@@ -56,6 +56,13 @@ impl Reader for Ocm {
     }
 
     fn prune(&self, object: &mut DynamicObject) {
-        keep(object, &FIELDS.map(|field| ["spec", field]));
+        let fields = FIELDS.map(|field| ["spec", field]);
+        if ocm::is_accepted(&object.data) {
+            keep(object, &fields);
+        } else {
+            // Anybody with a bootstrap credential may create thousands.
+            keep(object, &fields[..1]);
+            object.metadata.labels = None;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Objects that are too large to be kept.
 
 use kube::api::ApiResource;
+use kube::core::ObjectMeta;
 use register::Refused;
 use register::ocm::Reach;
 use register::reading::Waiting;
@@ -63,4 +64,21 @@ fn an_object_that_is_too_large_is_refused_for_that_and_a_no_stays_a_no() {
     let spec = json!({"syncMode": "Push"});
     assert!(!is_too_large(&reading(&karmada, &referring::KARMADA_KIND, &spec)));
     assert!(is_too_large(&cut(&karmada, &referring::KARMADA_KIND, &spec, true)), "a pause may be among what was cut");
+}
+
+/// Anybody with a bootstrap credential creates thousands, and labels without values take ten times
+/// their bytes.
+#[test]
+fn of_a_cluster_that_is_not_accepted_only_that_is_kept_and_of_tiny_labels_none() {
+    let ocm = ocm::Ocm { rules: Arc::default(), credential: "c".to_owned(), reach: Reach::Auto };
+    let kept = |accepts: bool, labels: usize| {
+        let mut object = DynamicObject { types: None, metadata: ObjectMeta::default(), data: Value::Null };
+        object.data =
+            json!({"spec": {"hubAcceptsClient": accepts, "managedClusterClientConfigs": [{"url": "https://a"}]}});
+        object.labels_mut().extend((0..labels).map(|number| (number.to_string(), String::new())));
+        ocm.prune(&mut object);
+        prune_metadata(&mut object, false);
+        (object.labels().len(), object.data["spec"].as_object().map_or(0, serde_json::Map::len))
+    };
+    assert_eq!([kept(true, 50), kept(true, 5000), kept(false, 50)], [(50, 2), (0, 2), (0, 1)]);
 }

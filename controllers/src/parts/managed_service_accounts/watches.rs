@@ -103,6 +103,7 @@ fn is_news(accounts: &Accounts, event: &Event<DynamicObject>) -> bool {
 /// Removes fields that are not read, because thousands of objects are kept.
 fn prune(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
+    object.metadata.owner_references = None;
     object.annotations_mut().clear();
     object.labels_mut().clear();
     if object.data.to_string().len() > LARGEST {

@@ -162,6 +162,7 @@ impl Sets {
 /// Leaves out what is not read. Whoever may bind sets in a namespace writes these objects.
 fn prune(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
+    (object.metadata.finalizers, object.metadata.owner_references) = (None, None);
     object.labels_mut().clear();
     object.annotations_mut().retain(|key, _| key == AUTO_UPDATE);
     large::bound(object, &[], &[]);

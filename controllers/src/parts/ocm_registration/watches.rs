@@ -146,6 +146,7 @@ fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, nam
 /// Removes fields that are not read, because an agent may write a mebibyte into its own object.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
+    cluster.metadata.owner_references = None;
     let is_read = |key: &str| key == AUTOMATIC_ANNOTATION || delivery::ANNOTATIONS.contains(&key);
     cluster.annotations_mut().retain(|key, _| is_read(key));
     if let Some(spec) = cluster.data.get_mut("spec").and_then(Value::as_object_mut) {
