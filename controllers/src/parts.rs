@@ -34,6 +34,7 @@ use crate::args::{Config, PartName};
 use crate::events::{Events, Reason};
 use crate::explained::Explained;
 use crate::metrics::Metrics;
+use crate::raw::told;
 use crate::term::Term;
 use crate::wakes::Wakes;
 
@@ -75,11 +76,15 @@ pub async fn run(context: Context<'_>) {
 
 /// A `ManagedCluster` is too large: only what administrators decide, and silence, still count.
 fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
-    tracing::warn!(
-        cluster = cluster.metadata.name,
-        why,
-        "a ManagedCluster is too large: nothing new is granted, and decisions keep it as it was"
-    );
+    let name = cluster.metadata.name.as_deref();
+    if let Some(suppressed) = told::due("large ManagedCluster", None, name) {
+        tracing::warn!(
+            cluster = name,
+            why,
+            suppressed,
+            "a ManagedCluster is too large: nothing new is granted, and decisions keep it as it was"
+        );
+    }
     let note = format!(
         "{why}. Until it is smaller, the controllers grant this cluster nothing new, and decisions keep it as it was; \
          taints, sets, a denial, silence and deletion still count: shorten its labels, annotations, \

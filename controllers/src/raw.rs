@@ -4,6 +4,7 @@
 
 pub mod large;
 pub mod meta;
+pub mod told;
 mod weight;
 
 use std::borrow::Cow;
@@ -148,7 +149,9 @@ impl RawObject {
         let mut data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
-            tracing::warn!(kind, namespace, name, %error, "an object cannot be read whole");
+            if let Some(suppressed) = told::due(kind.unwrap_or_default(), namespace, name) {
+                tracing::warn!(kind, namespace, name, %error, suppressed, "an object cannot be read whole");
+            }
             readable(&contents, LEVELS, &mut { HEAVIEST })
         });
         large::mark(&mut data, left_out.map(missing));

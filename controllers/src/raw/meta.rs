@@ -2,6 +2,7 @@
 //! labels, and many a list is of objects that anybody may write. Of metadata alone, and of whole
 //! objects.
 
+use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{CONTENTS, Metadata, RawObject, parse, read_metadata};
+use super::{CONTENTS, Metadata, RawObject, parse, read_metadata, told};
 
 /// The metadata of an object of a kind: all that is asked of the hub.
 pub struct Meta<K> {
@@ -198,7 +199,10 @@ impl<'de, K: Resource + Default + DeserializeOwned> Deserialize<'de> for Bounded
         let mut object: K = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
-            tracing::warn!(kind, namespace, name, %error, "an object is read without its contents");
+            // Items of a list do not say their kind.
+            if let Some(suppressed) = told::due(type_name::<K>(), namespace, name) {
+                tracing::warn!(kind, namespace, name, %error, suppressed, "an object is read without its contents");
+            }
             left_out = Some(CONTENTS);
             K::default()
         });
