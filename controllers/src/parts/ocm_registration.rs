@@ -7,6 +7,7 @@ mod admission;
 mod beats;
 mod clusters;
 mod corrections;
+mod lease;
 mod mirror;
 mod requests;
 mod rights;

@@ -3,19 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
-use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
 use register::ocm::availability::{Owner, owner};
 use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
 use register::ocm::delivery;
-use register::ocm::heartbeat::{LEASE, grace};
+use register::ocm::heartbeat::grace;
 use register::ocm::standing::{self, Standing};
 use register::ocm::taints;
 use serde_json::{Value, json};
@@ -23,13 +19,14 @@ use serde_json::{Value, json};
 use super::admission::Admission;
 use super::beats::Beats;
 use super::corrections::Corrections;
-use super::hub::{CallError, Hub, found, now_millis, now_text, renewed, value};
+use super::hub::{CallError, Hub, found, now_millis, now_text, value};
+use super::lease::{AgentLease, Life};
 use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::Joining;
 use crate::parts;
-use crate::raw::{Bounded, large, meta};
+use crate::raw::{large, meta};
 
 /// Interval of checks of what a leaving cluster still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
@@ -181,18 +178,20 @@ impl Clusters {
         standing: Standing,
         conditions: &mut Vec<Condition>,
     ) -> Result<(), CallError> {
-        let grace = grace(cluster);
+        let (grace, is_accepted) = (grace(cluster), standing == Standing::Accepted);
+        let lease = AgentLease { hub: &self.hub, beats: &self.beats, name, cluster };
         let Some(beat) = self.beats.of(name, grace) else {
-            if standing == Standing::Accepted {
-                self.create_lease(name, cluster).await?;
-            }
-            return Ok(());
+            return if is_accepted { lease.create().await } else { Ok(()) };
         };
         let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
         let is_answered = self.answers_count && owner(cluster, false) == Owner::Answers;
         let is_silent = beat.silent_from(grace) <= now_millis();
-        if is_silent && !is_unknown && !is_answered && self.confirm_silence(name, cluster, grace).await? {
-            conditions.push(Condition::silent());
+        if is_silent && !is_unknown && !is_answered {
+            match lease.confirm(grace).await? {
+                Life::Silent => conditions.push(Condition::silent()),
+                Life::Gone if is_accepted => return lease.create().await,
+                Life::Gone | Life::Renewed => {}
+            }
         }
         let told = condition::status(cluster, CLOCK_SYNCED);
         if let Some(is_synced) = beat.is_synced
@@ -203,65 +202,8 @@ impl Clusters {
         Ok(())
     }
 
-    /// Reads the Lease before a silence is reported, because our own watch may hang.
-    async fn confirm_silence(&self, name: &str, cluster: &Value, grace: i64) -> Result<bool, CallError> {
-        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
-        let lease = found(self.hub.read(meta::get(&api, LEASE)).await)?;
-        if let Some(renewed) = lease.and_then(|lease| renewed(&lease.object)) {
-            self.beats.see(name, renewed, Some(cluster));
-        }
-        Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now_millis()))
-    }
-
-    async fn create_lease(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
-        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
-        let lease = Lease {
-            metadata: ObjectMeta {
-                name: Some(LEASE.to_owned()),
-                labels: Some([(CLUSTER_LABEL.to_owned(), name.to_owned())].into()),
-                ..ObjectMeta::default()
-            },
-            spec: Some(LeaseSpec {
-                holder_identity: Some(LEASE.to_owned()),
-                renew_time: Some(MicroTime(Timestamp::now())),
-                ..LeaseSpec::default()
-            }),
-        };
-        match self.hub.write(api.create(&PostParams::default(), &lease)).await {
-            Err(error) if error.is_conflict() => self.label_lease(&api, (name, cluster), error).await,
-            answer => answer.map(drop),
-        }
-    }
-
-    /// One is there that the watch does not see: not yet, or not without its label.
-    async fn label_lease(
-        &self,
-        api: &Api<Lease>,
-        (name, cluster): (&str, &Value),
-        conflict: CallError,
-    ) -> Result<(), CallError> {
-        let Some(found) = found(self.hub.read(meta::get(api, LEASE)).await)? else { return Err(conflict) };
-        // What cannot be read whole must not be written whole: read again when its time is over.
-        let Bounded { object: mut lease, left_out: None } = found else {
-            self.beats.see_unrenewed(name, Some(cluster));
-            return Ok(());
-        };
-        if lease.labels().contains_key(CLUSTER_LABEL) {
-            return Ok(());
-        }
-        lease.labels_mut().insert(CLUSTER_LABEL.to_owned(), name.to_owned());
-        // With its version: the agent may have renewed it meanwhile.
-        self.hub.write(api.replace(LEASE, &PostParams::default(), &lease)).await.map(drop)
-    }
-
-    /// Also returns why an object that is full does not take them.
-    async fn put_conditions(
-        &self,
-        name: &str,
-        cluster: &Value,
-        conditions: &[Condition],
-    ) -> Result<Option<String>, CallError> {
-        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(None) };
+    async fn put_conditions(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
+        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(()) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
         unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")
