@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, StatusCode};
 use hub_tests::http::Client;
+use hub_tests::kubectl::Output;
 use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -16,6 +17,7 @@ const GROUP: &str = "cluster.open-cluster-management.io";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";
+const UNAVAILABLE: &str = "cluster.open-cluster-management.io/unavailable";
 /// A right is missing.
 const NO: StatusCode = StatusCode::FORBIDDEN;
 /// No user may do it.
@@ -114,9 +116,55 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     changed(&writer)?;
     allowed(testbed, &writer)?;
     leaves(testbed, &writer)?;
+    hubs_taints(testbed)?;
     crowded(testbed, &writer)?;
     stubborn(testbed)?;
     testbed.hub.server.delete("managedclusters guarded crowded stubborn stubborn-first")
+}
+
+/// An agent may write taints, but not the hub's own: neither since when its cluster is unreachable
+/// nor which tolerations fit is its to say.
+fn hubs_taints(testbed: &Testbed) -> Result<()> {
+    let replace = |change: &dyn Fn(&mut Vec<Value>)| -> Result<Output> {
+        let mut cluster = super::get(testbed, "managedcluster guarded")?;
+        change(cluster["spec"]["taints"].as_array_mut().context("its taints")?);
+        let own = "system:open-cluster-management:guarded";
+        let words = ["replace", "-f", "-", "--as=system:open-cluster-management:guarded:agent", "--as-group", own];
+        testbed.hub.server.kubectl().args(words).stdin(cluster.to_string()).run()
+    };
+    let hubs = |taint: &Value| taint["key"] == UNREACHABLE;
+    let change = |taints: &mut Vec<Value>, change: fn(&mut Value)| {
+        taints.iter_mut().filter(|taint| hubs(taint)).for_each(change);
+    };
+    // The controllers may write the object at any time.
+    let own = json!({"key": "own", "effect": "NoSelect"});
+    wait::until("the agent's rights", SOON, || replace(&|taints| taints.push(own.clone()))?.success().map(drop))?;
+    let drop_time = |taint: &mut Value| drop(taint.as_object_mut().and_then(|fields| fields.remove("timeAdded")));
+    let refused: [&dyn Fn(&mut Vec<Value>); 4] = [
+        &|taints| taints.retain(|taint| !hubs(taint)),
+        &|taints| change(taints, drop_time),
+        &|taints| change(taints, |taint| taint["value"] = json!("x")),
+        &|taints| taints.push(json!({"key": UNAVAILABLE, "effect": "NoSelect"})),
+    ];
+    let before = since(testbed)?;
+    for (number, change) in refused.into_iter().enumerate() {
+        wait::until("a refusal", SOON, || {
+            let output = replace(change)?;
+            ensure!(output.stderr.contains("the hub's own"), "{number}: {}{}", output.stdout, output.stderr);
+            Ok(())
+        })?;
+    }
+    let after = since(testbed)?;
+    ensure!(after == before && before.is_string(), "{before}, and now {after}");
+    Ok(())
+}
+
+/// Since when a cluster is unreachable.
+fn since(testbed: &Testbed) -> Result<Value> {
+    let cluster = super::get(testbed, "managedcluster guarded")?;
+    let taints = cluster["spec"]["taints"].as_array().context("its taints")?;
+    let found = taints.iter().find(|taint| taint["key"] == UNREACHABLE);
+    Ok(found.map(|taint| taint["timeAdded"].clone()).unwrap_or_default())
 }
 
 /// Of a cluster whose agent leaves no room for a taint, the hub's taint is set and every decision

@@ -13,8 +13,9 @@ const EFFECT: &str = "NoSelect";
 
 /// The taints that `cluster` must have at `now` (RFC 3339); none if it has them.
 ///
-/// It never has both of the hub's taints. Other taints stay; those without a time get the time at
-/// which they were first seen.
+/// It never has both of the hub's taints, nor one with a value, which tolerations without a value
+/// would not fit. Other taints stay; those without a time get the time at which they were first
+/// seen.
 pub fn corrected(cluster: &Value, now: &str) -> Option<Vec<Value>> {
     let before = field(cluster, "spec.taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let wanted = match condition::status(cluster, AVAILABLE) {
@@ -24,7 +25,8 @@ pub fn corrected(cluster: &Value, now: &str) -> Option<Vec<Value>> {
     };
     let is_kept = |taint: &&Value| {
         let key = taint["key"].as_str();
-        (key != Some(UNREACHABLE) && key != Some(UNAVAILABLE)) || key == wanted && taint["effect"] == EFFECT
+        let is_plain = taint["effect"] == EFFECT && taint["value"].as_str().is_none_or(str::is_empty);
+        (key != Some(UNREACHABLE) && key != Some(UNAVAILABLE)) || key == wanted && is_plain
     };
     let mut after: Vec<Value> = before.iter().filter(is_kept).cloned().collect();
     if let Some(key) = wanted
@@ -69,6 +71,12 @@ mod tests {
                 json!([{"key": UNAVAILABLE, "effect": "PreferNoSelect", "timeAdded": "t0"}]),
                 Some(json!([hub(UNAVAILABLE, "t1")])),
             ),
+            (
+                Some("False"),
+                json!([{"key": UNAVAILABLE, "value": "x", "effect": EFFECT, "timeAdded": "t0"}]),
+                Some(json!([hub(UNAVAILABLE, "t1")])),
+            ),
+            (Some("False"), json!([{"key": UNAVAILABLE, "value": "", "effect": EFFECT, "timeAdded": "t0"}]), None),
         ] {
             let found = corrected(&cluster(available, &taints), "t1").map(Value::from);
             assert_eq!(found, after, "{available:?} {taints}");
