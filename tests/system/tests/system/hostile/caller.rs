@@ -1,8 +1,9 @@
 //! Attacks of callers: on the connection to the member, which they share with the victim, and on
 //! the hub's connection to the gateway, as far as its users can have it send them.
 
+use kit::exposition;
 use kit::frames::Wire;
-use kit::hostile::{Outcome, Row, rows};
+use kit::hostile::{Expected, Outcome, Row, rows};
 use parking_lot::Mutex;
 use system_tests::prelude::*;
 
@@ -48,14 +49,25 @@ fn is_the_members(status: u16, text: &str) -> bool {
     status == 200 && (matches!(text, "of the member" | "late") || is_large())
 }
 
-/// Returns the error, if any.
-async fn attacked(row: &Row, wire: &mut Wire) -> Option<String> {
+/// Returns the error, if any, and whether the attacker's connection was ended for its frames. One
+/// that said goodbye itself ends in order.
+async fn attacked(row: &Row, wire: &mut Wire) -> (Option<String>, bool) {
     let outcome: Outcome = within(3 * WAIT, row.name, (row.attack)(wire)).await;
+    let is_ended = matches!(outcome, Outcome::Ended(_));
     if !outcome.is_one_of(row.expected, is_the_members) {
-        return Some(format!("{}: {outcome:?} instead of {:?}", row.name, row.expected));
+        let error = format!("{}: {outcome:?} instead of {:?}", row.name, row.expected);
+        return (Some(error), is_ended);
     }
-    let goes_on = matches!(outcome, Outcome::Ended(_)) || wire.answers_ping().await;
-    (!goes_on).then(|| format!("{}: {outcome:?}, and the connection ended: {wire:?}", row.name))
+    let goes_on = is_ended || wire.answers_ping().await;
+    let error = (!goes_on).then(|| format!("{}: {outcome:?}, and the connection ended: {wire:?}", row.name));
+    (error, is_ended && *row.expected != [Expected::Dropped])
+}
+
+/// The connections that the gateway has counted as ended for their frames.
+async fn counted(fixture: &Fixture) -> u64 {
+    const SERIES: &str = "cluster_gateway_client_connections_ended_total{reason=\"frames\"}";
+    let metrics = fixture.testbed.anonymous(Http::H2).await.bearer("victim").get("/metrics").await.text();
+    exposition::value(&metrics, SERIES).unwrap_or_else(|| panic!("{SERIES} is not among\n{metrics}"))
 }
 
 fn assert_none(wrong: &[String]) {
@@ -70,18 +82,23 @@ async fn on_a_members_connection_no_attack_is_anybody_elses() {
     slow.answers_at(&fixture.member);
     let mut own = fixture.direct("victim").await;
     let mut victim = Victim::begin(&mut own, &fixture).await;
-    let mut wrong = Vec::new();
+    let (mut wrong, mut ended) = (Vec::new(), 0);
     for (number, row) in rows().enumerate() {
         let token = format!("mallory-{number}");
         fixture.hub.add_token(&token, TokenUser::new(&token, &[]));
         let mut wire = fixture.direct(&token).await;
         assert_shared(&mut wire, &fixture, &victim, number).await;
-        wrong.extend(attacked(row, &mut wire).await);
+        let (error, is_ended) = attacked(row, &mut wire).await;
+        wrong.extend(error);
         victim.goes_on(&mut own, row.name).await;
         drop(wire);
         slow.next_row();
+        // Each by itself, and no other row counts.
+        ended += u64::from(is_ended);
+        becomes(WAIT, format!("{} counts", row.name), async || counted(&fixture).await == ended).await;
     }
     assert_none(&wrong);
+    assert!(ended > 10, "{ended} connections were ended");
 }
 
 /// All is on one connection of the hub's aggregator.
@@ -96,7 +113,7 @@ async fn on_a_hubs_connection_no_attack_is_anybody_elses() {
     for (number, row) in rows().enumerate().filter(|(_, row)| row.by_hub) {
         wire.speak_for(&[("x-remote-user", &format!("mallory-{number}"))]);
         assert_shared(&mut wire, &fixture, &victim, number).await;
-        wrong.extend(attacked(row, &mut wire).await);
+        wrong.extend(attacked(row, &mut wire).await.0);
         victim.goes_on(&mut wire, row.name).await;
         slow.next_row();
     }
