@@ -102,12 +102,10 @@ impl Worker for Clusters {
         if was_judged {
             self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
         }
-        let full = unless_full(self.put_conditions(&name, &cluster, &conditions).await)?;
-        let why = refused.map(|why| why.to_string()).or(uncorrected).or(full);
-        let Some(note) = why else { return Ok(Action::await_change()) };
-        let is_accepted = standing == Standing::Accepted;
-        self.events.publish_of(is_accepted, reference(object), Reason::AcceptanceFailed, note.clone());
-        Err(Failure::Reported(note))
+        let why = refused.map(|why| why.to_string()).or(uncorrected);
+        // An object that is full takes no condition either: the Event says why.
+        let full = self.put_conditions(&name, &cluster, &conditions).await?;
+        self.report(object, standing, why.or(full))
     }
 }
 
@@ -204,8 +202,14 @@ impl Clusters {
         Ok(())
     }
 
-    async fn put_conditions(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
-        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(()) };
+    /// Also returns why an object that is full does not take them.
+    async fn put_conditions(
+        &self,
+        name: &str,
+        cluster: &Value,
+        conditions: &[Condition],
+    ) -> Result<Option<String>, CallError> {
+        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
         unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")
@@ -229,11 +233,11 @@ impl Clusters {
     }
 }
 
-/// Why an object that is full takes no condition: then only the Event says what is wrong.
-fn unless_full(written: Result<(), CallError>) -> Result<Option<String>, CallError> {
+/// Why `what` was not written, if the hub takes no larger object.
+fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Option<String>, CallError> {
     match written {
-        Ok(()) => Ok(None),
-        Err(error) if error.is_too_large() => Ok(Some(format!("cannot write its conditions: {error}"))),
+        Ok(_) => Ok(None),
+        Err(error) if error.is_too_large() => Ok(Some(format!("cannot write its {what}: {error}"))),
         Err(error) => Err(error),
     }
 }
@@ -252,19 +256,65 @@ pub fn reference(object: &DynamicObject) -> ObjectReference {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use http::{Request, Response};
+    use http_body_util::BodyExt as _;
+    use kube::Client;
+    use kube::client::Body;
+    use prometheus_client::metrics::counter::Counter;
+    use tokio::sync::mpsc;
 
+    use super::super::mirror::Mirror;
     use super::*;
+    use crate::parts::hub::managed_clusters;
+    use crate::term::Term;
 
-    #[test]
-    fn an_object_that_takes_no_condition_is_told_of_by_an_event() {
-        let refused = |code| {
-            let status = Status { code, message: "the hub's words".to_owned(), ..Status::default() };
-            unless_full(Err(CallError::Hub(kube::Error::Api(Box::new(status)))))
+    /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
+    fn full_hub(notes: mpsc::Sender<String>) -> Hub {
+        let answer = move |request: Request<Body>| {
+            let notes = notes.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let mut body: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+                let mut code = 200_u16;
+                if path.ends_with("/status") {
+                    code = 500;
+                    body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                        "message": "etcdserver: request is too large"});
+                } else if path.ends_with("/events") {
+                    notes.send(body["note"].as_str().unwrap_or_default().to_owned()).await?;
+                } else {
+                    body["metadata"]["name"] = "c1".into();
+                }
+                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+                Ok::<_, tower::BoxError>(response?)
+            }
         };
-        let told = refused(413).unwrap().unwrap();
-        assert!(told.contains("its conditions") && told.contains("the hub's words"), "{told}");
-        assert!(refused(409).is_err() && refused(500).is_err(), "these are tried again");
-        assert!(unless_full(Ok(())).unwrap().is_none());
+        let client = Client::new(tower::service_fn(answer), "default");
+        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_whose_status_alone_is_refused_gets_an_event() {
+        let (notes, mut told) = mpsc::channel(8);
+        let hub = full_hub(notes);
+        let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
+        let (mirror, _writers) = Mirror::new(hub.client.clone());
+        let clusters = Clusters {
+            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace: "own".to_owned(), filled: None }),
+            beats: Arc::default(),
+            admission: Arc::new(Admission::new(hub.clone(), api.clone())),
+            metrics: Joining::default(),
+            events: Events::start(hub.client.clone(), Counter::default(), Term::endless()),
+            answers_count: false,
+            tries: Tries::default(),
+            hub,
+            api,
+        };
+        let mut denied = DynamicObject::new("c1", &managed_clusters()).data(json!({"spec": {}}));
+        denied.annotations_mut().insert(standing::AUTOMATIC_ANNOTATION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+        let failure = clusters.work(&denied).await.unwrap_err();
+        let note = "cannot write its conditions";
+        assert!(matches!(&failure, Failure::Reported(why) if why.starts_with(note)), "{failure}");
+        assert!(told.recv().await.unwrap().starts_with(note));
     }
 }
