@@ -1,5 +1,7 @@
 //! The meaning of the hub's lines, and our lines in each form.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::accept::MetaVersion;
 use crate::cluster_gateway::{ClusterGateway, Credentials};
@@ -43,6 +45,55 @@ fn every_kind_of_line_is_read() {
     assert_eq!((version(line("ERROR").as_bytes()), version(b"<html>")), (None, None));
     for broken in ["", "{}", r#"{"type":"OTHER","object":{}}"#, r#"{"type":"ADDED","object":[1]}"#, "<html>"] {
         assert_eq!(parse(broken), Err(InvalidEvent), "{broken}");
+    }
+}
+
+/// The version as it is in all metadata of the line.
+fn version_of_all(line: &[u8]) -> Option<u64> {
+    match HubEvent::<Marked>::parse(line).ok()? {
+        HubEvent::Change(_, object) => object.metadata.resource_version.parse().ok(),
+        HubEvent::Bookmark { resource_version, .. } => resource_version.parse().ok(),
+        HubEvent::Error(_) => None,
+    }
+}
+
+#[test]
+fn the_version_alone_is_that_of_all_metadata() {
+    let versions =
+        [r#""7""#, r#""+7""#, r#""""#, r#""-7""#, r#""18446744073709551616""#, r#""\u0037""#, "7", "null", "[]"];
+    let kinds = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "OTHER", "", r"\u0041DDED"];
+    for (kind, number) in kinds.iter().flat_map(|kind| versions.iter().map(move |number| (kind, number))) {
+        for object in [
+            format!(r#"{{"kind":"Secret","metadata":{{"name":"a","labels":null,"resourceVersion":{number}}}}}"#),
+            format!(r#"{{"metadata":{{"resourceVersion":{number},"resourceVersion":{number}}}}}"#),
+        ] {
+            let line = format!(r#"{{"object":{object},"type":"{kind}"}}"#);
+            assert_eq!(version(line.as_bytes()), version_of_all(line.as_bytes()), "{line}");
+        }
+    }
+    let not_utf8 = b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"},\"a\":\"\xff\"}}";
+    let broken: [&[u8]; 7] =
+        [b"", b"{}", b"[]", b"<html>", br#"{"type":"ADDED"}"#, br#"{"type":"ADDED","object":{}}x"#, not_utf8];
+    for line in broken {
+        assert_eq!((version(line), version_of_all(line)), (None, None), "{line:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_version_alone_is_that_of_all_metadata_of_any_event(
+        kind in prop::sample::select(vec!["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]),
+        number in "[0-9]{0,21}|\\PC{0,4}",
+        labels in prop::collection::btree_map(any::<String>(), any::<String>(), 0..4),
+        data in any::<String>(),
+        cut in 0_usize..400,
+    ) {
+        let metadata = serde_json::json!({"name": data, "resourceVersion": number, "labels": labels, "annotations": labels});
+        let object = serde_json::json!({"metadata": metadata, "data": {"a": data, "resourceVersion": "8"}});
+        let line = serde_json::json!({"type": kind, "object": object}).to_string().into_bytes();
+        prop_assert_eq!(version(&line), version_of_all(&line));
+        let line = &line[..cut.min(line.len())];
+        prop_assert_eq!(version(line), version_of_all(line));
     }
 }
 
