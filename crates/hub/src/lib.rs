@@ -11,7 +11,9 @@ mod lines;
 mod pages;
 pub mod pool;
 mod requests;
+mod streamed;
 pub mod through;
+mod watcher;
 mod watches;
 
 pub use self::calls::{Hub, Meter, Watching};
@@ -20,4 +22,5 @@ pub use self::failure::{Cause, Collection, HubFailure};
 pub use self::lines::{Line, Lines};
 pub use self::pages::{PAGE, paged};
 pub use self::requests::{RequestError, Requests};
+pub use self::watcher::watcher;
 pub use self::watches::{Permit as WatchPermit, Watches};

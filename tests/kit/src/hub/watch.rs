@@ -223,7 +223,8 @@ impl Watch {
     }
 
     async fn event(&self, kind: &str, object: &Value) -> Result<(), Over> {
-        let line = format!("{}\n", json!({"type": kind, "object": object}));
+        // The type comes first, as API servers write it.
+        let line = format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
         self.lines.send(Ok(line.into())).await.map_err(|_| Over)
     }
 }
