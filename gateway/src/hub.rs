@@ -9,7 +9,7 @@ use kube::Client;
 
 pub use ::hub::client::domain;
 pub use ::hub::{
-    Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching, paged,
+    Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching, paged, watcher,
 };
 
 /// Our default User-Agent.

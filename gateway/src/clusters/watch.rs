@@ -7,14 +7,14 @@ use api::secret::{CREDENTIAL_TYPE_LABEL, SecretView};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use net::words::causes;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::Registry;
-use crate::hub::paged;
+use crate::hub::{paged, watcher};
 
 /// Shortest interval between logged errors: a hub that is down must not fill the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub async fn run(client: Client, namespace: String, registry: Registry) {
     loop {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let config = paged().labels(CREDENTIAL_TYPE_LABEL);
-        let mut events = std::pin::pin!(watcher::watcher(secrets, config).default_backoff());
+        let mut events = std::pin::pin!(watcher(secrets, config).default_backoff());
         following.listed = Some(HashSet::new());
         let mut heard = Instant::now();
         loop {

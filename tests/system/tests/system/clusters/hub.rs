@@ -79,6 +79,15 @@ async fn secrets_come_change_and_go_within_a_second() {
 }
 
 #[tokio::test]
+async fn all_secrets_come_with_one_watch_and_no_list() {
+    let fixture = Fixture::set().await;
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
+    let requests = fixture.hub.requests();
+    let asked: Vec<_> = requests.iter().filter(|request| request.contains("/secrets?")).collect();
+    assert!(asked.len() == 1 && asked[0].contains("sendInitialEvents=true"), "{asked:?}");
+}
+
+#[tokio::test]
 async fn only_labelled_secrets_of_the_namespace_are_clusters() {
     let fixture = Fixture::set().await;
     let unlabelled = ClusterSecret::new(NAMESPACE, "unlabelled").endpoint(&fixture.member.url()).data("token", "t");

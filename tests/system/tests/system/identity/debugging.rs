@@ -19,7 +19,7 @@ async fn debug_mode_asks_nobody_for_permission(http: Http) {
 #[tokio::test]
 async fn the_hub_hears_the_name_it_was_told() {
     let fixture = Fixture::with(Http::H2, &["--user-agent=blue-gateway/7"]).await;
-    assert!(fixture.hub.calls(Call::List(Resource::Secrets)) > 0);
+    assert!(fixture.hub.calls(Call::Watch(Resource::Secrets)) > 0);
     let agents = fixture.hub.user_agents();
     assert!(!agents.is_empty() && agents.iter().all(|agent| agent == "blue-gateway/7"), "{agents:?}");
     let fixture = Fixture::set().await;

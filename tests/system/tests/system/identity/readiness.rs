@@ -5,15 +5,17 @@ use system_tests::prelude::*;
 
 use super::target;
 
-/// A gateway whose hub does not answer `call` until the gate opens.
-async fn waiting_for(call: Call) -> (FakeHub, FakeMember, Testbed, Gate) {
+/// A gateway whose hub does not answer `calls`, of which it makes the first, until the gate opens.
+async fn waiting_for(calls: &[Call]) -> (FakeHub, FakeMember, Testbed, Gate) {
     let (hub, member, gate) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await, Gate::new());
     member.on_any(|_| Reply::full(200, &[], ""));
     hub.put_secret(cluster(CLUSTER, &member));
     hub.on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
-    hub.fail(call, Fault::Until(gate.clone()));
+    for call in calls {
+        hub.fail(*call, Fault::Until(gate.clone()));
+    }
     let testbed = Testbed::builder().hub(&hub).launch().await;
-    hub.called(call, 1).await;
+    hub.called(calls[0], 1).await;
     (hub, member, testbed, gate)
 }
 
@@ -23,7 +25,8 @@ async fn aggregator(testbed: &Testbed, hub: &FakeHub) -> Connection {
 
 #[tokio::test]
 async fn a_request_before_the_first_list_is_told_to_come_again() {
-    let (hub, member, testbed, gate) = waiting_for(Call::List(Resource::Secrets)).await;
+    let (hub, member, testbed, gate) =
+        waiting_for(&[Call::Watch(Resource::Secrets), Call::List(Resource::Secrets)]).await;
     let mut connection = aggregator(&testbed, &hub).await;
     let answer = connection.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
     assert_eq!(answer.status, 503);
@@ -45,7 +48,7 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
 
 #[tokio::test]
 async fn it_is_not_ready_before_it_knows_the_front_proxy() {
-    let (hub, member, testbed, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
+    let (hub, member, testbed, gate) = waiting_for(&[Call::List(Resource::ConfigMaps)]).await;
     let mut prober = testbed.anonymous(Http::H2).await;
     let answer = prober.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]clusters")).await;
     assert_eq!(answer.status, 503);
@@ -65,8 +68,24 @@ async fn a_hub_that_refuses_at_first_is_asked_again() {
     member.on_any(|_| Reply::full(200, &[], ""));
     hub.put_secret(cluster(CLUSTER, &member));
     hub.allow_all();
-    hub.fail_next(Call::List(Resource::Secrets), 1, Fault::Status(503));
+    for call in [Call::Watch(Resource::Secrets), Call::List(Resource::Secrets)] {
+        hub.fail_next(call, 1, Fault::Status(503));
+    }
     hub.fail_next(Call::List(Resource::ConfigMaps), 1, Fault::Garbage);
     let testbed = Testbed::builder().hub(&hub).start().await;
     assert_eq!(aggregator(&testbed, &hub).await.get(&target()).await.status, 200);
+}
+
+/// The hubs that do not know lists as events refuse the parameters.
+#[tokio::test]
+async fn a_hub_that_sends_no_list_as_events_is_asked_for_pages() {
+    let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
+    member.on_any(|_| Reply::full(200, &[], ""));
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.allow_all();
+    hub.fail_next(Call::Watch(Resource::Secrets), 1, Fault::Status(422));
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    assert_eq!(aggregator(&testbed, &hub).await.get(&target()).await.status, 200);
+    let pages = |request: &&String| request.contains("/secrets?") && request.contains("limit=25");
+    assert_eq!(hub.requests().iter().filter(pages).count(), 1);
 }
