@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::raw;
 use crate::term::{NotLeading, WITHIN};
 
-pub use hub::{PAGE, paged};
+pub use hub::{PAGE, paged, watcher};
 /// Whose the fields are that this program writes.
 pub use register::claims::FIELD_MANAGER as MANAGER;
 

@@ -66,14 +66,14 @@ pub enum Unreadable {
     Invalid(String),
 }
 
-/// As kube's watcher, of objects of which none holds the others up. A field that cannot be read
+/// As [`hub::watcher`], of objects of which none holds the others up. A field that cannot be read
 /// becomes a text that says why, so that it does not look absent, and the fields beside it are
 /// read. It is logged.
 pub fn watcher(
     api: Api<RawObject>,
     config: watcher::Config,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> {
-    watcher::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::read)))
+    hub::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::read)))
 }
 
 /// The same, whose contents stay text: `data` is a string.
@@ -81,7 +81,7 @@ pub fn packed(
     api: Api<RawObject>,
     config: watcher::Config,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> {
-    watcher::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::pack)))
+    hub::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::pack)))
 }
 
 /// The values of a text.

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Feed;
 use super::crd::{self, Presence};
 use super::follow::{self, Change};
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::raw::{self, RawObject, large};
 use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
@@ -131,7 +131,7 @@ fn events(feed: &Feed, resource: &ApiResource) -> Events {
             Some(namespace) => Api::<Meta>::namespaced(client, namespace),
             None => Api::all(client),
         };
-        return watcher::watcher(api, config).map(|event| event.map(without_data)).boxed();
+        return watcher(api, config).map(|event| event.map(without_data)).boxed();
     }
     let api = match &feed.namespace {
         Some(namespace) => Api::<RawObject>::namespaced_with(client, namespace, resource),
@@ -209,12 +209,12 @@ pub async fn secrets(feed: Arc<Feed>) {
         }
         Event::Init | Event::InitDone => {}
     };
-    follow::each_or(watcher::watcher(api, config), failed, apply).await;
+    follow::each_or(watcher(api, config), failed, apply).await;
 }
 
 /// Reports the clusters' Secrets and their origins to the registrar. Never ends.
 pub async fn holders(secrets: Secrets, registrar: Arc<Registrar>) {
-    let events = watcher::watcher(secrets.metadata(), paged());
+    let events = watcher(secrets.metadata(), paged());
     let what = format!("the Secrets of clusters in namespace {}", secrets.namespace());
     let changed = |secret: &Meta, now: Option<&Meta>| {
         if let Some(name) = &secret.metadata.name {

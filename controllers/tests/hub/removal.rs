@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, StatusCode};
 use hub_tests::testbed::Testbed;
+use hub_tests::trouble::Trouble;
 use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -20,7 +21,7 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 use crate::others::is_reachable;
-use crate::rights::{grant, installed, nothing_refused, rendered, started, started_without};
+use crate::rights::{grant, grant_without, installed, nothing_refused, rendered, started, started_over};
 
 /// Two complete lists are a minute apart.
 const TWO_LISTS: Duration = Duration::from_secs(61);
@@ -194,7 +195,10 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, place, kept)?;
     wait_secret(testbed, place, ended)?;
     running.stop()?;
-    let running = started_without(testbed, place, &objects, ("clusters", "list"))?;
+    let narrowed = grant_without(testbed, place, &objects, ("clusters", "list"))?;
+    // The hub itself would send the list as events of a watch.
+    let paged = Trouble::start(testbed.hub.server.client(None))?;
+    let running = started_over(testbed, place, &narrowed, &paged)?;
     let available = || running.metric("cluster_gateway_controllers_source_available", "karmada");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
     testbed.hub.server.delete(&format!("clusters.cluster.karmada.io {ended}"))?;

@@ -1,4 +1,5 @@
-//! A hub in trouble: in front of the real one, and at first it answers each call with a fault.
+//! A hub in trouble: in front of the real one, and at first it answers each call with a fault. It
+//! sends no lists as events of a watch, as those before Kubernetes 1.32, but in pages.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -37,6 +38,8 @@ pub enum Fault {
 }
 
 const BUSY: u16 = 429;
+/// The answer to parameters that are not known.
+const UNKNOWN: u16 = 422;
 
 /// All that a client has to outlive.
 pub const FAULTS: [Fault; 5] =
@@ -91,9 +94,15 @@ fn call(method: &Method, uri: &Uri) -> Option<String> {
     Some(format!("{verb} {resource}"))
 }
 
+/// Whether a list is asked for as events.
+fn asks_for_events(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "sendInitialEvents=true"))
+}
+
 /// The error object, as bodies and watches have it.
 fn status(code: u16) -> Bytes {
     let reason = match code {
+        UNKNOWN => "Invalid",
         BUSY => "TooManyRequests",
         409 => "Conflict",
         410 => "Expired",
@@ -198,6 +207,9 @@ async fn serve(tcp: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
 
 impl Shared {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        if asks_for_events(request.uri()) {
+            return Fault::Status(UNKNOWN).answer();
+        }
         let call = call(request.method(), request.uri());
         if let Some(fault) = call.as_deref().and_then(|call| self.fault(call)) {
             return fault.answer();

@@ -14,7 +14,7 @@ use super::inventory::List;
 use super::publisher::Publisher;
 use super::secret::{CLUSTER_KEY, HeldSecret, cluster_of};
 use crate::args::Argocd;
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::follow::{self, Change};
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
@@ -70,7 +70,7 @@ async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
     let config = paged().labels(CLUSTER_KEY);
     let namespace = publisher.secrets.namespace().unwrap_or_default();
     let api: Api<Bounded<Secret>> = Api::namespaced(publisher.hub.client.clone(), namespace);
-    let events = watcher::watcher(api, config);
+    let events = watcher(api, config);
     let inventory = &publisher.inventory;
     let apply = |event: Event<Bounded<Secret>>| match event {
         Event::Init => inventory.begin_secrets(),

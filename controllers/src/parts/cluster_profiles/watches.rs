@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer as StoreWriter;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 
 use super::publisher::Publisher;
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::follow::{self, Change};
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
@@ -35,7 +35,7 @@ async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<M
         whole(event);
     };
     let what = "the Secrets of clusters: their ClusterProfiles stay as they are";
-    follow::each(watcher::watcher(api, labelled), what, apply).await;
+    follow::each(watcher(api, labelled), what, apply).await;
 }
 
 /// Removes metadata that is not read.

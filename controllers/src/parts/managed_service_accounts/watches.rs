@@ -12,7 +12,7 @@ use api::secret::CREDENTIAL_TYPE_LABEL;
 use fleet::{Change, Sender, Sight};
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
 use super::accounts::Accounts;
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::{crd, follow};
 use crate::parts::hub;
 use crate::raw::{self, RawObject};
@@ -118,7 +118,7 @@ fn key(object: &DynamicObject) -> (String, String) {
 /// Follows the Secrets with tokens, without their data. Never ends.
 pub async fn tokens(hub: &Client, accounts: &Accounts) {
     let config = paged().labels(&format!("{LABEL}=true"));
-    let events = watcher::watcher(Api::<Meta>::all(hub.clone()), config);
+    let events = watcher(Api::<Meta>::all(hub.clone()), config);
     let apply = |event: Event<Meta>| match event {
         Event::Apply(secret) | Event::Delete(secret) => {
             accounts.wake(&secret.namespace().unwrap_or_default(), &secret.name_any());
@@ -144,7 +144,7 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
         Event::InitDone => part.accounts.wake_all(),
         Event::Init | Event::InitApply(_) => {}
     };
-    follow::each(watcher::watcher(secrets.metadata(), config), "the Secrets of clusters", apply).await;
+    follow::each(watcher(secrets.metadata(), config), "the Secrets of clusters", apply).await;
 }
 
 // === impl Members ===

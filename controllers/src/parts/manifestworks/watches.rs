@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 
 use super::clusters::{DELIVERY_ANNOTATION, Mode};
 use super::work::{WORKS, key};
 use super::{Part, shelf};
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::{crd, follow};
 use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
@@ -89,7 +89,7 @@ pub async fn clusters(part: &Part) {
             set(part, &cluster.name_any(), None);
         }
     };
-    follow::each(watcher::watcher(api, config), "ManagedClusters to deliver to", apply).await;
+    follow::each(watcher(api, config), "ManagedClusters to deliver to", apply).await;
 }
 
 /// Retries clusters whose members answered another request. Never ends.

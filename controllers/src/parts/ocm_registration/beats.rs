@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use register::csr::CLUSTER_LABEL;
@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::hub::{now_millis, renewed};
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::Bounded;
 use crate::wakes::Wakes;
@@ -131,7 +131,7 @@ impl Beats {
                 wakes.push("", &name);
             }
         };
-        let events = watcher::watcher(Api::<Bounded<Lease>>::all(client), only);
+        let events = watcher(Api::<Bounded<Lease>>::all(client), only);
         follow::each(events, "the Leases of clusters", apply).await;
     }
 

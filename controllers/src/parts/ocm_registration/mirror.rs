@@ -7,14 +7,14 @@ use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::{Writer, WriterDropped};
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::{self, Difference, Key, Kind, Wanted};
 use serde_json::Value;
 
 use super::hub::{self, value};
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::{self, RawObject};
 
@@ -108,7 +108,7 @@ async fn follow(
     notify: &(dyn Fn(&str) + Sync),
 ) {
     let what = format!("{} of clusters", resource.plural);
-    let events = watcher::watcher(Api::<RawObject>::all_with(client, &resource), paged().labels(CLUSTER_LABEL));
+    let events = watcher(Api::<RawObject>::all_with(client, &resource), paged().labels(CLUSTER_LABEL));
     let events = events.map(|event| event.map(|event| raw::mapped(event, |object| kept(kind, object))));
     let apply = |event: Event<DynamicObject>| {
         if let Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) = &event

@@ -9,7 +9,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
@@ -23,7 +23,7 @@ use super::clusters::Clusters;
 use super::hub::CallError;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
-use crate::calls::paged;
+use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::{self, Meta, RawObject, large};
 
@@ -202,7 +202,7 @@ async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, cli
             shared.asked.push("", &request.name_any());
         }
     };
-    follow::each(watcher::watcher(api, request_selection()), "certificate requests", apply).await;
+    follow::each(watcher(api, request_selection()), "certificate requests", apply).await;
 }
 
 /// Name, uid and kind are all that Events on them need; the contents are the cluster's name.

@@ -192,6 +192,10 @@ impl State {
             _ => return Answer::Whole(201, body.clone()), // an Event
         };
         let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        if parameter("sendInitialEvents").is_some() {
+            // What fails here are pages.
+            return Answer::Whole(422, status(422, None));
+        }
         let call = match (method, name) {
             (&Method::PATCH, _) => Call::Write,
             (&Method::DELETE, _) => Call::Remove,

@@ -128,6 +128,9 @@ impl Hub {
 impl State {
     /// None: no response.
     fn answer(&mut self, method: &Method, uri: &str, body: &Value) -> Option<(u16, Value)> {
+        if uri.contains("sendInitialEvents") {
+            return Some((422, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422})));
+        }
         if uri.contains("watch=") {
             return None; // only the publisher changes objects
         }

@@ -151,7 +151,11 @@ impl State {
     /// None if there is no answer.
     fn answer(&mut self, request: &Parts, body: Value) -> Option<(u16, Value)> {
         let (method, path) = (&request.method, request.uri.path());
-        if request.uri.query().is_some_and(|query| query.contains("watch=")) {
+        let asks = |parameter: &str| request.uri.query().is_some_and(|query| query.contains(parameter));
+        if asks("sendInitialEvents=") {
+            return Some((422, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422})));
+        }
+        if asks("watch=") {
             return None;
         }
         let of_member = path.split_once("/proxy").map(|(_, of_member)| of_member);
