@@ -8,6 +8,7 @@ mod fixture;
 mod fleet;
 mod hostile;
 mod leaders;
+mod lists;
 mod monitoring;
 mod names;
 mod others;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         contexts::trials(&fixture),
         hostile::trials(&fixture),
         leaders::trials(&fixture),
+        lists::trials(&fixture),
         monitoring::trials(&fixture),
         names::trials(&fixture),
         others::trials(&fixture),
