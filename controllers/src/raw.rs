@@ -66,7 +66,7 @@ pub enum Unreadable {
     Invalid(String),
 }
 
-/// As [`hub::watcher`], of objects of which none holds the others up. A field that cannot be read
+/// As [`hub::watcher()`], of objects of which none holds the others up. A field that cannot be read
 /// becomes a text that says why, so that it does not look absent, and the fields beside it are
 /// read. It is logged.
 pub fn watcher(

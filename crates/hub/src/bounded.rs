@@ -14,8 +14,6 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::Config;
 use tower::{BoxError, Layer, Service};
 
-use super::streamed::Streamed;
-
 /// Largest accepted response, in bytes: about 15,000 clusters with a CA bundle and a token each.
 pub const LARGEST: usize = 128 << 20;
 /// Longest accepted line of a watch, in bytes. An object takes up to 1.5 MiB in etcd, and up to six
@@ -59,10 +57,9 @@ pub enum TooLarge {
     Event { path: Box<str>, most: usize },
 }
 
-/// kube's own client, with limits on its responses. It remembers whether the hub sends lists as
-/// events.
+/// kube's own client, with limits on its responses.
 pub fn client(config: Config) -> kube::Result<Client> {
-    Ok(ClientBuilder::try_from(config)?.with_layer(&Bounded::USUAL).with_layer(&Streamed::default()).build())
+    Ok(ClientBuilder::try_from(config)?.with_layer(&Bounded::USUAL).build())
 }
 
 // === impl Bounded ===

@@ -14,7 +14,7 @@ use net::follow;
 use net::tls::keypair;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-use super::bounded;
+use super::{bounded, streamed};
 
 /// Time limit for a connection to the hub. The caller retries with back-off.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,11 +79,12 @@ fn searched(resolver: &str) -> Option<String> {
 /// A client for `kubeconfig`, or for the cluster that this process runs in. `user_agent` is its
 /// User-Agent. Must be called on the runtime that drives the client. Reads tokens of pods, and
 /// tokens that the kubeconfig names by file, again when they change. A response of more than 128
-/// MiB, or a watch event of more than 10 MiB, ends with an error.
+/// MiB, or a watch event of more than 10 MiB, ends with an error. Remembers whether the hub sends
+/// lists as [`crate::watcher()`] asks for them, so it is not for watches whose watchers word them.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
-    bounded::client(config).map_err(HubClientError::Client)
+    streamed::client(config).map_err(HubClientError::Client)
 }
 
 /// Like [`client`], for watches of any length: these may be silent for as long as nothing happens.

@@ -14,11 +14,14 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
 use kube::core::Status;
+use kube::{Client, Config};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
+
+use super::bounded::Bounded;
 
 /// Time without such lists of a hub that has not sent one whole.
 pub(super) const PAGES_FOR: Duration = Duration::from_mins(5);
@@ -77,6 +80,11 @@ enum Sign {
 #[derive(Debug, thiserror::Error)]
 #[error("an object was deleted before the hub had sent the whole list")]
 struct DeletedMeanwhile;
+
+/// A client with limits on its responses, which remembers that.
+pub(super) fn client(config: Config) -> kube::Result<Client> {
+    Ok(ClientBuilder::try_from(config)?.with_layer(&Bounded::USUAL).with_layer(&Streamed::default()).build())
+}
 
 fn refused() -> BoxError {
     let status = Status::failure("this hub did not send a list as events a moment ago", "Invalid");

@@ -26,7 +26,6 @@ use tower::{BoxError, Layer as _, Service, ServiceExt};
 
 use super::bounded::Bounded;
 use super::client::{HubClientError, config, current_cluster, with_cryptography};
-use super::streamed::Streamed;
 
 /// Opens connections.
 pub type Dial = Arc<dyn Fn(DialTarget) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
@@ -63,7 +62,7 @@ pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: D
 }
 
 /// A client that sends through `service`, with the URL, the credential and the headers of `config`,
-/// and with limits on its responses. It remembers whether the hub sends lists as events.
+/// and with limits on its responses.
 pub(super) fn assembled<S, B>(config: &Config, service: S) -> Result<Client, HubClientError>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -75,7 +74,6 @@ where
     let service = config.extra_headers_layer().map_err(HubClientError::Client)?.layer(service);
     let service = option_layer(config.auth_layer().map_err(HubClientError::Client)?).layer(service);
     let service = Bounded::USUAL.layer(config.base_uri_layer().layer(service));
-    let service = Streamed::default().layer(service);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
