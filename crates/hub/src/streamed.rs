@@ -238,3 +238,40 @@ impl<B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin> HttpBody for Stre
         self.inner.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDED: &str = r#"{"type":"ADDED","object":{"data":"{\"type\":\"DELETED\"","metadata":{}}}"#;
+    const END: &str =
+        r#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+
+    /// The first sign in these pieces.
+    fn sign(pieces: [&[u8]; 2]) -> Option<Sign> {
+        let mut list = Asked { known: Streamed::default(), line: Vec::new(), is_settled: true };
+        pieces.into_iter().find_map(|piece| list.read(piece))
+    }
+
+    #[test]
+    fn lines_are_known_by_their_type_however_they_are_cut() {
+        let whole = format!("{ADDED}\n{END}\n");
+        let deleted = format!("{ADDED}\n{}\n{END}\n", ADDED.replace("ADDED", "DELETED"));
+        for cut in 0..whole.len() {
+            let found = sign(whole.as_bytes().split_at(cut).into());
+            assert!(matches!(found, Some(Sign::Complete)), "cut at {cut}");
+            let found = sign(deleted.as_bytes().split_at(cut).into());
+            assert!(matches!(found, Some(Sign::Deleted)), "cut at {cut}");
+        }
+        for other in [ADDED, &END.replace("true", "false"), &END.replace("BOOKMARK", "MODIFIED")] {
+            assert!(sign([other.as_bytes(), b"\n"]).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_not_asked_for_at_any_age() {
+        let asked = "/api/v1/secrets?&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        let uri = format!("{asked}&resourceVersion=0").parse().unwrap();
+        assert_eq!(most_recent(&uri).unwrap(), asked);
+    }
+}
