@@ -22,7 +22,7 @@ use crate::error::{Cause, Error, Refusal, Side};
 use crate::every;
 use crate::holding::{Account, ToldToGiveWay};
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
-use crate::record::{Answered, Failed, Record, RecordedBody};
+use crate::record::{Answered, Failed, Record, RecordedBody, Rest};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
@@ -77,7 +77,10 @@ pub async fn handle(
     let (status, is_upgraded) = (response.status(), joined.is_some());
     let is_stream = is_upgraded || response.body().is_stream();
     record.answered(Answered { status, headers: response.headers_mut(), is_stream, is_upgraded, refusal });
-    let Some(joined) = joined else { return response.map(|body| RecordedBody::new(body, Some(record))) };
+    let Some(joined) = joined else {
+        record.continues(response.body(), || Rest::of(gateway, &line, connection.served(), account));
+        return response.map(|body| RecordedBody::new(body, Some(record)));
+    };
     tokio::spawn(joined.carry(record));
     response.map(|body| RecordedBody::new(body, None))
 }
@@ -193,10 +196,8 @@ fn refuse(
         response.extensions_mut().insert(ToldToGiveWay);
     }
     if let (Some(suppressed), Some(text)) = (due, text) {
-        record.failed(
-            head,
-            &Failed { user: account.holder().user(), side, code: response.status(), text: &text, suppressed },
-        );
+        let (user, code) = (account.holder().user(), response.status().as_u16());
+        record.failed(head, &Failed { user, side, code, text: &text, suppressed });
     }
     (Answer::from(response), refusal)
 }

@@ -6,29 +6,36 @@
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
 mod access;
+mod rest;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use api::cluster_name::ClusterName;
 use api::route::Dialect;
 use auth::{Identity, Permission};
+use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
-use net::permit::Carried;
+use http_body::{Frame, SizeHint};
+use hyper::body::Body;
 use tokio::time::Instant;
 use traces::{Span, Trace};
 
 use self::access::AccessLine;
 pub use self::access::Failed;
+pub use self::rest::Rest;
 use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
-use crate::error::{Refusal, Side};
+use crate::error::{Error, Refusal, Side};
 use crate::limits::{Kind, Limits, LoadPermit, TooMany};
 use crate::metrics::proxied::Topic;
 use crate::metrics::{ClusterMetrics, HttpMethod, InFlight};
 use crate::needs::RequestNeeds;
 use crate::request::Head;
 use crate::spans;
+use crate::upstream::Truncated;
 
 /// Held by the handler until the response head is known, then by the response body or the upgraded
 /// connection.
@@ -37,9 +44,12 @@ pub struct Record(Box<Open>);
 /// A request whose user is known.
 pub struct Identified<'a>(&'a mut Open);
 
-/// The body of every response while it is sent, with the record that ends with it. `None` if an
-/// upgraded connection has the record.
-pub type RecordedBody = Carried<ResponseBody, Option<Record>>;
+/// The body of every response while it is sent, with the record that ends with it.
+pub struct RecordedBody {
+    body: ResponseBody,
+    /// `None` if an upgraded connection has the record.
+    record: Option<Record>,
+}
 
 /// A request that is allowed, and holds one of its user's permits.
 pub struct Admitted<'a>(&'a mut Open);
@@ -75,6 +85,8 @@ struct Open {
     side: Option<Side>,
     started: Instant,
     is_stream: bool,
+    /// Set while more than the head of a response has to be sent.
+    rest: Option<Rest>,
 }
 
 /// The code for requests whose client left before the response head (nginx's convention).
@@ -110,6 +122,7 @@ impl Record {
             side: None,
             started: Instant::now(),
             is_stream: false,
+            rest: None,
         }))
     }
 
@@ -145,9 +158,7 @@ impl Record {
     /// Reports a failure that the caller did not cause to the log, and to readers of the cluster's
     /// traffic.
     pub fn failed(&self, head: &Head<'_>, failed: &Failed<'_>) {
-        let (line, took) = (AccessLine::of(head), self.0.started.elapsed());
-        line.write_failed(failed, took);
-        self.0.metrics.recent().add(line.recent(failed, took));
+        self.0.failed(AccessLine::of(&head.parsed), failed);
     }
 
     /// Records the response head. From here on the body keeps the record until its end.
@@ -174,6 +185,55 @@ impl Record {
         if open.kind == Some(Kind::Long) && (status.is_success() || is_upgraded) {
             audit.started(open.code, open.started.elapsed());
         }
+    }
+
+    /// The head of `body` is sent. If the rest is cut off, this request fails after all, unless its
+    /// failure is the response.
+    pub fn continues(&mut self, body: &ResponseBody, rest: impl FnOnce() -> Rest) {
+        if self.0.side.is_none() && !body.is_end_stream() {
+            self.0.rest = Some(rest());
+        }
+    }
+
+    /// The member's response broke off.
+    fn cut_off(&mut self, error: &Truncated) {
+        let open = &mut *self.0;
+        if let Some(rest) = open.rest.take()
+            && !error.is_given_up()
+            && rest.is_for_a_registered_cluster()
+        {
+            open.cut(&rest, Side::Member, &error.to_string());
+        }
+    }
+}
+
+// === impl RecordedBody ===
+
+impl RecordedBody {
+    pub fn new(body: ResponseBody, record: Option<Record>) -> Self {
+        Self { body, record }
+    }
+}
+
+impl Body for RecordedBody {
+    type Data = Bytes;
+    type Error = Truncated;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if let (Poll::Ready(Some(Err(error))), Some(record)) = (&polled, &mut this.record) {
+            record.cut_off(error);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -219,8 +279,34 @@ impl Admitted<'_> {
     }
 }
 
+// === impl Open ===
+
+impl Open {
+    /// Reports that a response was cut off after its head.
+    fn cut(&mut self, rest: &Rest, side: Side, text: &str) {
+        self.side = Some(side);
+        self.metrics.failed(side);
+        rest.gateway.metrics.failed(side.as_str());
+        let line = rest.line();
+        if let Some(suppressed) = rest.gateway.failure_log.due(line.cluster(), side) {
+            self.failed(line, &Failed { user: rest.user(), side, code: self.code, text, suppressed });
+        }
+    }
+
+    fn failed(&self, line: AccessLine, failed: &Failed<'_>) {
+        let took = self.started.elapsed();
+        line.write_failed(failed, took);
+        self.metrics.recent().add(line.recent(failed, took));
+    }
+}
+
 impl Drop for Open {
     fn drop(&mut self) {
+        if let Some(rest) = self.rest.take()
+            && rest.gave_way()
+        {
+            self.cut(&rest, Side::Gateway, &Error::HeldTooMuch.to_string());
+        }
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();
         self.metrics.request_done(self.dialect, self.verb, code);

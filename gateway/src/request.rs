@@ -7,6 +7,7 @@ use api::accept::{self, LateForm};
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
 use api::route::{self, Dialect, Parsed, RawRequest, Route, Served};
+use http::uri::PathAndQuery;
 use http::{Method, Request, Uri};
 
 use self::upgrade::Upgrade;
@@ -40,6 +41,15 @@ pub struct Head<'a> {
 impl Line {
     pub fn of<B>(request: &Request<B>) -> Self {
         Self { method: request.method().clone(), uri: request.uri().clone() }
+    }
+
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Path and query.
+    pub fn target(&self) -> &str {
+        self.uri.path_and_query().map_or("/", PathAndQuery::as_str)
     }
 }
 

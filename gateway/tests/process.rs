@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use kit::client::Client;
+use kit::client::{Client, H2Connection, H2Options};
 use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Leaf, Trust};
 use kit::process::LoggedProcess;
@@ -328,4 +328,92 @@ async fn each_failed_request_has_a_line_that_says_all_and_a_flood_of_them_a_few(
     assert!(failed[0]["error"].as_str().is_some_and(|error| error.contains("dial tcp")), "{}", failed[0]);
     let again = others.iter().filter(|line| line.to_string().contains("away") && line["level"] == "WARN");
     assert_eq!(again.count(), 0, "said twice: {others:?}");
+}
+
+/// The next line about a failed request: its fields, and its error.
+fn failed(process: &LoggedProcess) -> (serde_json::Value, String) {
+    let line = process.line("request failed");
+    let fields = ["level", "user", "cluster", "verb", "resource", "code", "side"].map(|field| line[field].clone());
+    (serde_json::json!(fields), line["error"].as_str().unwrap_or_default().to_owned())
+}
+
+/// A gateway with the cluster `c`, which is `member`, and a connection to it.
+async fn serving(member: &FakeMember, flags: &[&str], options: H2Options) -> (Running, H2Connection) {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "c", "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}},
+        "stringData": {"endpoint": member.url(), "token": "t", "ca.crt": member.ca_pem()},
+    });
+    std::fs::write(directory.path().join("c.json"), secret.to_string()).unwrap();
+    let process = Running::start_by(command(), directory, flags);
+    let client = Client::new(process.address(), Trust::Authority(&process.authority), None).h2_options(options);
+    let connection = client.h2().await.unwrap();
+    let ready = async || connection.get("/readyz", &[]).await.is_ok_and(|answer| answer.status() == 200);
+    becomes(WAIT, "the cluster to be read", ready).await;
+    (process, connection)
+}
+
+const ADMIN: [(&str, &str); 1] = [("authorization", "Bearer admin-token")];
+const WATCH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c/proxy/api/v1/pods?watch=true";
+
+#[tokio::test]
+async fn the_usual_log_has_what_a_limit_refused_and_what_was_cut_off() {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    let mut streams = member.streams("/api/v1/pods");
+    let (running, connection) = serving(&member, &["--max-long-requests-per-user=1"], H2Options::default()).await;
+    let (answer, (_, stream)) = tokio::join!(connection.get(WATCH, &ADMIN), streams.next());
+    let answer = answer.unwrap();
+    assert_eq!(answer.status(), 200);
+    let refused = connection.get(WATCH, &ADMIN).await.unwrap();
+    assert_eq!(refused.status(), 429);
+    let (said, error) = failed(&running.process);
+    assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "watch", "pods", 429, "gateway"]));
+    assert!(error.contains("in flight for user \"admin\""), "{error}");
+    assert!(stream.abort().await);
+    assert!(answer.body.to_end().await.is_err(), "a watch that was cut off looks whole");
+    let (said, error) = failed(&running.process);
+    assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "watch", "pods", 200, "member"]));
+    assert!(error.contains("the member's response was cut off"), "{error}");
+}
+
+/// The head of a response is sent before the gateway holds too much of the rest.
+#[tokio::test]
+async fn the_usual_log_has_what_was_cut_off_for_the_bytes_that_it_held() {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on("/api/v1/pods", |_| Reply::full(200, &[], vec![b'x'; 4 << 20]));
+    let narrow = H2Options { stream_window: 16 << 10, ..H2Options::default() };
+    let (running, connection) = serving(&member, &["--max-held-bytes=4Mi"], narrow).await;
+    let target = WATCH.trim_end_matches("?watch=true");
+    let mut unread = Vec::new();
+    for _ in 0..16 {
+        unread.push(connection.get(target, &ADMIN).await.unwrap());
+    }
+    assert!(unread.iter().any(|answer| answer.status() == 200));
+    // Those that come late are refused with 429 instead.
+    let (said, error) = std::iter::repeat_with(|| failed(&running.process)).find(|(said, _)| said[5] == 200).unwrap();
+    assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "list", "pods", 200, "gateway"]));
+    assert!(error.contains("holds too many bytes"), "{error}");
+}
+
+/// Neither a caller that leaves nor an administrator who deletes a cluster has to look at the log.
+#[tokio::test]
+async fn the_usual_log_does_not_have_what_people_ended() {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    let mut streams = member.streams("/api/v1/pods");
+    let (running, connection) = serving(&member, &[], H2Options::default()).await;
+    let (answer, (_, stream)) = tokio::join!(connection.get(WATCH, &ADMIN), streams.next());
+    drop(answer.unwrap());
+    stream.gone().await;
+    let (answer, (_, _stream)) = tokio::join!(connection.get(WATCH, &ADMIN), streams.next());
+    std::fs::remove_file(running.directory.path().join("c.json")).unwrap();
+    let _ = answer.unwrap().body.to_end().await; // it may end in any way
+    running.process.signal("TERM");
+    loop {
+        let line = running.process.text_with("{");
+        assert!(!line.contains("request failed"), "{line}");
+        if line.contains("shutting down") {
+            break;
+        }
+    }
 }

@@ -21,7 +21,8 @@ use crate::upstream::{ConnectError, SendError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub side: Side,
-    /// [`Level::WARN`] is for the operator: the caller did not cause it.
+    /// [`Level::WARN`] unless the caller caused it: the operator is to see what the gateway's limits
+    /// refuse.
     pub level: Level,
     /// In seconds. Only for failures before anything was sent to a member, because client-go
     /// repeats any request.
@@ -54,8 +55,8 @@ pub struct Forbidden {
 impl Verdict {
     const SHORTLY: u32 = 1;
 
-    const fn quietly(side: Side) -> Self {
-        Self { side, level: Level::DEBUG, retry_after: None }
+    const fn quietly() -> Self {
+        Self { side: Side::Caller, level: Level::DEBUG, retry_after: None }
     }
 
     const fn operational(side: Side) -> Self {
@@ -107,14 +108,14 @@ impl Error {
             Self::Authentication(error) => match error {
                 AuthenticationError::Unauthorized { .. }
                 | AuthenticationError::Forbidden { .. }
-                | AuthenticationError::BadRequest(_) => Verdict::quietly(Side::Caller),
+                | AuthenticationError::BadRequest(_) => Verdict::quietly(),
                 AuthenticationError::Review(_) => Verdict::operational(Side::Hub),
-                AuthenticationError::Busy(_) => Verdict::quietly(Side::Gateway).again(),
+                AuthenticationError::Busy(_) => Verdict::operational(Side::Gateway).again(),
             },
             Self::Authorization(error) => match error {
-                AuthorizationError::Forbidden { .. } => Verdict::quietly(Side::Caller),
+                AuthorizationError::Forbidden { .. } => Verdict::quietly(),
                 AuthorizationError::Review(_) => Verdict::operational(Side::Hub),
-                AuthorizationError::Busy(_) => Verdict::quietly(Side::Gateway).again(),
+                AuthorizationError::Busy(_) => Verdict::operational(Side::Gateway).again(),
             },
             Self::BadRequest(_)
             | Self::BadPath(_)
@@ -127,12 +128,12 @@ impl Error {
             | Self::NotAcceptable
             | Self::List(_)
             | Self::NoSuchObject(_)
-            | Self::Caller(_) => Verdict::quietly(Side::Caller),
+            | Self::Caller(_) => Verdict::quietly(),
             Self::Hub(failure, _) => of_hub(failure),
             Self::ClustersUnknown => Verdict::operational(Side::Hub).again(),
-            Self::TooMany(_) | Self::Heavy(_) => Verdict::quietly(Side::Gateway).again(),
+            Self::TooMany(_) | Self::Heavy(_) => Verdict::operational(Side::Gateway).again(),
             // The request's body may have been read.
-            Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
+            Self::HeldTooMuch => Verdict::operational(Side::Gateway),
             Self::Every(failure) => Verdict::operational(failure.side()),
             Self::Unusable(_) | Self::LateWrite(_) => Verdict::operational(Side::Hub),
             Self::Cluster(failure) => of_cluster(&failure.cause).2,
@@ -141,10 +142,10 @@ impl Error {
 }
 
 pub(super) fn of_cluster(cause: &Cause) -> OfCluster {
-    use Side::{Caller, Gateway, Hub};
+    use Side::{Gateway, Hub};
     let (quietly, operational) = (Verdict::quietly, Verdict::operational);
     match cause {
-        Cause::Absent => (StatusCode::NOT_FOUND, Reason::NotFound, quietly(Caller)),
+        Cause::Absent => (StatusCode::NOT_FOUND, Reason::NotFound, quietly()),
         Cause::Late | Cause::Unanswered => unavailable(operational(Hub).again()),
         Cause::Invalid(_) => unavailable(operational(Hub)),
         Cause::Unconvertible(_) => (StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, operational(Hub)),
@@ -161,7 +162,7 @@ pub(super) fn of_cluster(cause: &Cause) -> OfCluster {
 }
 
 fn of_sending(error: &SendError) -> OfCluster {
-    let quietly = Verdict::quietly(Side::Caller);
+    let quietly = Verdict::quietly();
     match error {
         SendError::Connect(error) if error.is_timeout() => {
             (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, of_connecting(error))
@@ -192,11 +193,11 @@ fn bad_gateway() -> OfCluster {
 /// Other refusals of the hub are caused by the caller's parameters.
 fn of_hub(failure: &HubFailure) -> Verdict {
     if failure.is_own_limit() {
-        Verdict::quietly(Side::Gateway).again()
+        Verdict::operational(Side::Gateway).again()
     } else if failure.is_of_the_hub() {
         Verdict::operational(Side::Hub)
     } else {
-        Verdict::quietly(Side::Caller)
+        Verdict::quietly()
     }
 }
 
@@ -215,6 +216,14 @@ mod tests {
         for error in every_kind() {
             let verdict = error.verdict();
             assert!(verdict.side != Side::Caller || verdict.retry_after.is_none(), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_usual_log_has_every_failure_but_the_callers_own() {
+        for error in every_kind() {
+            let verdict = error.verdict();
+            assert_eq!(verdict.level == Level::WARN, verdict.side != Side::Caller, "{error:?}");
         }
     }
 
@@ -242,7 +251,7 @@ mod tests {
             (verdict.side, verdict.level, verdict.retry_after)
         };
         for cause in [hub::Cause::Busy, hub::Cause::TooManyWatches { most: 128 }] {
-            assert_eq!(of(cause), (Side::Gateway, Level::DEBUG, Some(1)));
+            assert_eq!(of(cause), (Side::Gateway, Level::WARN, Some(1)));
         }
         assert_eq!(of(hub::Cause::Timeout), (Side::Hub, Level::WARN, None));
     }

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use api::access::{Attributes, ResourceAttributes};
 use api::cluster_name::ClusterName;
-use api::route::Route;
+use api::route::{Parsed, Route};
 use api::traffic::RecentFailure;
 use auth::{Identity, User};
-use http::StatusCode;
 use tracing::Level;
 
 use crate::error::Side;
@@ -34,7 +33,7 @@ pub struct Failed<'a> {
     /// `None` if it failed before the user was known.
     pub user: Option<&'a User>,
     pub side: Side,
-    pub code: StatusCode,
+    pub code: u16,
     pub text: &'a str,
     /// Lines suppressed before this one, for the same cluster and side.
     pub suppressed: u64,
@@ -45,19 +44,24 @@ pub struct Failed<'a> {
 impl AccessLine {
     /// `None` if no log takes it.
     pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
-        tracing::enabled!(Level::DEBUG).then(|| Box::new(Self::of(head)))
+        tracing::enabled!(Level::DEBUG).then(|| Box::new(Self::of(&head.parsed)))
     }
 
-    pub fn of(head: &Head<'_>) -> Self {
-        let attributes = match &head.parsed.route {
-            Route::Proxy(route) => Cow::Owned(route.asks.attributes()),
-            _ => Cow::Borrowed(&head.parsed.attributes),
+    pub fn of(parsed: &Parsed<'_>) -> Self {
+        let (attributes, cluster) = match &parsed.route {
+            Route::Proxy(route) => (Cow::Owned(route.asks.attributes()), Some(route.cluster.clone())),
+            _ => (Cow::Borrowed(&parsed.attributes), None),
         };
         let (verb, resource) = match &*attributes {
             Attributes::Resource(resource) => (Cow::Borrowed(resource.verb.as_str()), written(resource)),
             Attributes::NonResource { path, verb } => (verb.clone(), path.to_string()),
         };
-        Self { user: None, cluster: head.cluster().cloned(), verb, resource: short(&resource).to_owned() }
+        Self { user: None, cluster, verb, resource: short(&resource).to_owned() }
+    }
+
+    /// The cluster that the request names.
+    pub fn cluster(&self) -> Option<&ClusterName> {
+        self.cluster.as_ref()
     }
 
     /// The user that acts: under impersonation the impersonated one, as in the hub's own log.
@@ -84,7 +88,7 @@ impl AccessLine {
             cluster = self.cluster.as_ref().map_or("", ClusterName::as_str),
             verb = short(&self.verb),
             resource = self.resource,
-            code = failed.code.as_u16(),
+            code = failed.code,
             side = failed.side.as_str(),
             seconds = took.as_secs_f64(),
             error = failed.text,
@@ -100,7 +104,7 @@ impl AccessLine {
             user: failed.user.map_or("", |user| short(&user.name)).to_owned(),
             verb: short(&self.verb).to_owned(),
             resource: self.resource,
-            code: failed.code.as_u16(),
+            code: failed.code,
             side: failed.side.as_str().to_owned(),
             took_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             text: failed.text.to_owned(),

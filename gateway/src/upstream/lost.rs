@@ -22,6 +22,15 @@ pub enum Lost {
     Ours(Cow<'static, str>),
 }
 
+// === impl Truncated ===
+
+impl Truncated {
+    /// The gateway gave up the exchange, because the upload of the request broke off.
+    pub fn is_given_up(&self) -> bool {
+        matches!(&self.0, Lost::Http2(error) if error.is_reset() && !error.is_remote() && !error.is_library())
+    }
+}
+
 // === impl Lost ===
 
 impl From<&'static str> for Lost {

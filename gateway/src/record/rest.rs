@@ -1,0 +1,56 @@
+//! What the log needs about a response that is cut off after its head was sent.
+
+use std::sync::Arc;
+
+use api::route::{self, RawRequest, Served};
+use auth::User;
+use http::Method;
+
+use super::access::AccessLine;
+use crate::holding::Account;
+use crate::needs::RequestNeeds;
+use crate::request::Line;
+
+/// Kept while a response is sent. The request's path is a copy, because its own buffer may be much
+/// larger; the request's account counts the path anyway.
+pub struct Rest {
+    pub gateway: Arc<RequestNeeds>,
+    account: Account,
+    method: Method,
+    target: Box<str>,
+    served: Served,
+}
+
+// === impl Rest ===
+
+impl Rest {
+    /// `line` is the request's own, and `served` is what its port serves.
+    pub fn of(gateway: &Arc<RequestNeeds>, line: &Line, served: Served, account: &Account) -> Self {
+        let (method, target) = (line.method().clone(), line.target().into());
+        Self { gateway: Arc::clone(gateway), account: account.clone(), method, target, served }
+    }
+
+    /// Whether the request had to give way for the bytes that it held.
+    pub fn gave_way(&self) -> bool {
+        self.account.is_ended()
+    }
+
+    /// Whether its cluster, if it names one, is registered: the gateway itself ends the streams of a
+    /// deleted one.
+    pub fn is_for_a_registered_cluster(&self) -> bool {
+        self.line().cluster().is_none_or(|name| self.gateway.clusters.metrics(name).is_some())
+    }
+
+    pub fn user(&self) -> Option<&User> {
+        self.account.holder().user()
+    }
+
+    pub fn line(&self) -> AccessLine {
+        let (path, query) = match self.target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (&*self.target, None),
+        };
+        let asked = RawRequest { method: &self.method, path, query, upgrade: None, served: self.served };
+        AccessLine::of(&route::parse(asked))
+    }
+}
