@@ -198,6 +198,9 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
     for city in ["berlin", LINKED, LOST] {
         browser.resize(WIDE)?;
         browser.open(&format!("{url}clusters/{city}"), "document.querySelectorAll('.hops .took').length > 1")?;
+        if city != "berlin" {
+            browser.until("document.getElementById('facts').textContent.includes('Links')")?;
+        }
         if city == LOST {
             browser.until("document.querySelector('#failures td time') && document.querySelector('.chart .all').getAttribute('d').includes('L')")?;
             picture(browser, "failing", Window { height: 860, ..WIDE })?;

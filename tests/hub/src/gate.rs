@@ -2,7 +2,7 @@
 //! gateway finds everything at once, as if it had not been scheduled for a moment. It counts
 //! connections. Several gateways take turns, and those that do not accept are skipped.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -45,8 +45,13 @@ impl Gate {
 
     /// Relays to `targets` in turn.
     pub fn start_among(targets: Vec<SocketAddr>) -> Result<Self> {
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), targets)
+    }
+
+    /// The same at another address of this machine.
+    pub fn start_at(own: IpAddr, targets: Vec<SocketAddr>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).context("no port for the gate")?;
+        let listener = runtime.block_on(TcpListener::bind((own, 0))).context("no port for the gate")?;
         let (address, shut) = (listener.local_addr()?, watch::Sender::new(false));
         let (open, accepted) = (shut.subscribe(), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&accepted);

@@ -219,6 +219,11 @@ impl Tunnelled {
         running.0.iter().map(Agent::admin_address).chain([self.admin]).collect()
     }
 
+    /// The tunnel-server's metrics address.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// The metric `name` of the tunnel-server: the sum over all its series whose labels contain
     /// `labels`.
     pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {

@@ -112,6 +112,9 @@ fn settled(address: &Address) -> Result<()> {
 fn inspected(testbed: &Testbed, address: &Address, city: &str) -> Result<()> {
     let mut events = address.events(&format!("clusters/{city}/events"))?;
     let mut parts = Parts::default();
+    if [LINKED, LOST].contains(&city) {
+        parts.until(&mut events, "facts", |facts| facts.contains("<dt>Links</dt>"))?;
+    }
     if city == LOST {
         parts.until(&mut events, "way", |way| way.contains("not reached"))?;
         parts.until(&mut events, "failures", |failures| failures.contains("<td>"))?;
