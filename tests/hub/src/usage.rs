@@ -1,6 +1,8 @@
 //! What pods and nodes use, told as a metrics server tells it.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use k8s_openapi::jiff::Timestamp;
@@ -11,9 +13,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::control_plane::ApiServer;
 use crate::kubectl::Kubectl;
+use crate::wait;
 
 const API: &str = "/apis/metrics.k8s.io/v1beta1";
 const SERVICE: &str = "metrics";
+/// Time for an API server to find out what this one serves.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A metrics server. Ended on drop.
 pub struct Usage {
@@ -51,6 +56,12 @@ impl Usage {
         for object in [service, api] {
             registered.kubectl.apply(&object.to_string())?;
         }
+        // helm asks what is served.
+        wait::until("the API of metrics", LIMIT, || {
+            let known = registered.kubectl.ok("api-versions")?;
+            ensure!(known.lines().any(|known| known == version), "{known}");
+            Ok(())
+        })?;
         Ok(Self { _registered: registered, server, namespace: namespace.to_owned(), _runtime: runtime })
     }
 

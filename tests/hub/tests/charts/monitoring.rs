@@ -44,17 +44,20 @@ fn alerts(helm: &Helm, _: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Values that need the kinds of the Prometheus operator.
-const WANTED: [(Chart, &str); 3] = [
-    (Chart::Gateway, "metrics.serviceMonitor.enabled"),
-    (Chart::Gateway, "metrics.prometheusRule.enabled"),
-    (Chart::Agent, "metrics.podMonitor.enabled"),
+/// The kinds of the Prometheus operator.
+const OPERATOR: &str = "monitoring.coreos.com/v1";
+/// Values, and the API that each needs.
+const WANTED: [(Chart, &str, &str); 4] = [
+    (Chart::Gateway, "metrics.serviceMonitor.enabled", OPERATOR),
+    (Chart::Gateway, "metrics.prometheusRule.enabled", OPERATOR),
+    (Chart::Gateway, "autoscaling.enabled", "metrics.k8s.io/v1beta1"),
+    (Chart::Agent, "metrics.podMonitor.enabled", OPERATOR),
 ];
 const AGENT: &str = "cluster=berlin,servers={hub.example.test:8091},credential.existingSecret=mine,";
 
 /// helm gets its API versions here: none, as without a hub, or all of a hub's.
 fn named(helm: &Helm, _: PathBuf) -> Result<()> {
-    for (chart, value) in WANTED {
+    for (chart, value, api) in WANTED {
         let before = if chart == Chart::Agent { AGENT } else { "" };
         let render = |apis: &[&str]| {
             let apis = apis.iter().map(|api| format!("--api-versions={api}"));
@@ -62,10 +65,11 @@ fn named(helm: &Helm, _: PathBuf) -> Result<()> {
             helm.with(chart).template("door", "vela-system", &words)
         };
         render(&[]).with_context(|| format!("{value}, without a hub"))?;
-        render(&["apiregistration.k8s.io/v1", "monitoring.coreos.com/v1"]).context(value)?;
+        render(&["apiregistration.k8s.io/v1", api]).context(value)?;
         let refused = render(&["apiregistration.k8s.io/v1"]).err().with_context(|| format!("{value} is accepted"))?;
         let told = format!("{refused:#}");
-        ensure!(told.contains(value) && told.contains("has no API monitoring.coreos.com/v1. Install"), "{told}");
+        ensure!(told.contains(value) && told.contains(&format!("has no API {api}")), "{told}");
+        ensure!(told.contains(". Install "), "{told}");
     }
     Ok(())
 }

@@ -45,11 +45,14 @@ fn run(planes: &Planes) -> Result<()> {
 fn scaled(planes: &Planes) -> Result<()> {
     let kubectl = planes.hub.server.kubectl();
     let release = Installed { planes, namespace: NAMESPACE };
-    let values = format!("--set=autoscaling.enabled=true,resources.requests.cpu={REQUESTED}");
-    release.helm("install", &[values])?;
+    let values = [format!("--set=autoscaling.enabled=true,resources.requests.cpu={REQUESTED}")];
+    let refused = release.helm("install", &values).err().context("installed without a metrics server")?;
+    ensure!(format!("{refused:#}").contains("this hub has no API metrics.k8s.io/v1beta1"), "{refused:#}");
+    kubectl.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string())?;
+    let usage = Usage::start(&planes.hub.server, NAMESPACE)?;
+    release.helm("install", &values)?;
     let replicas = || kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o jsonpath={{.spec.replicas}}"));
     run(planes)?;
-    let usage = Usage::start(&planes.hub.server, NAMESPACE)?;
     let used = |cpu| usage.tell(RELEASE, &PODS.map(|pod| (pod, cpu)));
     used("80m");
     let autoscaler = planes.start_autoscaler()?;
@@ -60,7 +63,7 @@ fn scaled(planes: &Planes) -> Result<()> {
             kubectl.ok(&format!("describe hpa -n {NAMESPACE}")).unwrap_or_else(|error| error.to_string())
         })?;
     }
-    drop((autoscaler, usage));
+    drop(autoscaler);
     let upgrade = |set: &str| release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={set}")]);
     upgrade("autoscaling.enabled=true")?;
     ensure!(replicas()? == "5", "an upgrade left {} of 5 gateways", replicas()?);
