@@ -1,4 +1,5 @@
-//! The Dockerfile builds nothing from files that its context lacks.
+//! The Dockerfile's build stage: it builds nothing from files that its context lacks, and calls
+//! cargo for what there is.
 //!
 //! `.dockerignore` hides pages and charts, and no docker runs here that would notice a source that
 //! includes one of them. Cargo's build records list the sources of each program.
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::program::Program;
+use harness::program::{Profile, Program};
 use serde_json::Value;
 
 /// The program that the Dockerfile runs, besides the programs which that one builds.
@@ -110,12 +111,81 @@ fn matches(pattern: &[&str], path: &[&str]) -> bool {
     }
 }
 
+fn text(file: &str) -> String {
+    fs::read_to_string(workspace().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The programs that have an image.
+fn programs() -> impl Iterator<Item = &'static str> {
+    Program::TRAINED.into_iter().chain([Program::Controllers]).map(Program::binary)
+}
+
+/// Cargo reads the manifests of all members, and misses every target that one of them names.
+#[test]
+fn cargo_finds_in_the_context_what_it_reads() {
+    let (root, hidden) = (workspace(), text(".dockerignore"));
+    let metadata = metadata(&root);
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    let of_packages = packages.flat_map(|package| {
+        let targets = package["targets"].as_array().expect("targets").iter().map(|target| &target["src_path"]);
+        targets.chain([&package["manifest_path"]]).map(|path| PathBuf::from(path.as_str().expect("a path")))
+    });
+    let own = ["Cargo.toml", "Cargo.lock", ".cargo/config.toml"].map(|file| root.join(file));
+    let needed: Vec<_> = of_packages.chain(own).collect();
+    assert!(needed.len() > 50, "only {} files", needed.len());
+    for path in needed {
+        let file = path.strip_prefix(&root).expect("within the workspace").to_str().expect("a name");
+        assert!(path.exists() && !is_hidden(&hidden, file), "cargo needs {file}, which docker's context lacks");
+    }
+}
+
+#[test]
+fn the_build_stage_calls_cargo_for_what_there_is() {
+    let (dockerfile, manifest) = (text("Dockerfile"), text("Cargo.toml"));
+    let metadata = metadata(&workspace());
+    let (_, call) = dockerfile.split_once("cargo run ").expect("it builds with cargo");
+    let mut words = call.split_whitespace().take_while(|word| *word != "--");
+    let (mut package, mut profile) = (None, "dev");
+    while let Some(word) = words.next() {
+        match word {
+            "--locked" => {}
+            "--release" => profile = "release",
+            "--package" => package = words.next(),
+            other => panic!("not known here: {other}"),
+        }
+    }
+    let package = package.expect("a package");
+    let mut packages = metadata["packages"].as_array().expect("packages").iter();
+    let package = packages.find(|one| one["name"] == package).unwrap_or_else(|| panic!("no package {package}"));
+    let kinds = package["targets"].as_array().expect("targets").iter().map(|target| &target["kind"][0]);
+    assert_eq!(kinds.filter(|kind| **kind == "bin").count(), 1, "which of its programs?");
+    for profile in [profile, Profile::Shipped.name()] {
+        assert!(manifest.contains(&format!("\n[profile.{profile}]\n")), "no profile {profile}");
+    }
+    let rust = package["rust_version"].as_str().expect("a version");
+    assert!(dockerfile.contains(&format!("\nFROM rust:{rust}-")), "not the Rust {rust} that cargo requires");
+}
+
+#[test]
+fn every_image_copies_what_the_build_stage_makes() {
+    let dockerfile = text("Dockerfile");
+    let mut copies: Vec<_> = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY ")).collect();
+    copies.sort_unstable();
+    let images = programs().map(|program| format!("--from=build /image/{program} /"));
+    let mut expected: Vec<_> = images.chain([". .".to_owned()]).collect();
+    expected.sort_unstable();
+    assert_eq!(copies, expected);
+    for program in programs() {
+        assert!(dockerfile.contains(&format!("\nFROM scratch AS {program}\n")), "no stage of {program}");
+    }
+}
+
 #[test]
 fn programs_are_built_of_what_the_context_has() {
     let root = workspace();
     let hidden = fs::read_to_string(root.join(".dockerignore")).expect("a .dockerignore");
     let metadata = metadata(&root);
-    let programs = Program::TRAINED.into_iter().chain([Program::Controllers]).map(Program::binary).chain([DIST]);
+    let programs = programs().chain([DIST]);
     let (mut read, mut missing) = (BTreeSet::new(), BTreeSet::new());
     let libraries: BTreeSet<_> = programs.flat_map(|program| crates(&metadata, program)).collect();
     for library in libraries {
