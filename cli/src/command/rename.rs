@@ -44,7 +44,10 @@ impl Rename {
         if secret.labels().get(ENDPOINT_TYPE_LABEL).map(String::as_str) == Some(ENDPOINT_TYPE_CLUSTER_PROXY) {
             return Err(Trouble::usage(
                 "a cluster behind the tunnel has the name that its agents link",
-                format!("`kubectl clusters join {new} --tunnel`, then `kubectl clusters detach {old}`"),
+                format!(
+                    "`kubectl clusters detach {old}`, then `kubectl clusters join {new} --tunnel`: agents of both names \
+                     cannot be in one namespace"
+                ),
             ));
         }
         match registrations.find(&new).await? {

@@ -385,10 +385,24 @@ impl Walk<'_> {
     fn detach(&mut self) -> Result<()> {
         let member = self.member();
         ended(&self.program, &format!("detach berlin-1 {member} --yes"), 0)?;
+        let refused = ended(&self.program, "rename oslo oslo-1", 2)?.stderr;
+        let remedy = "remedy: `kubectl clusters detach oslo`, then `kubectl clusters join oslo-1 --tunnel`";
+        ensure!(refused.contains(remedy), "{refused}");
         let gone = ended(&self.program, &format!("detach oslo {member} --yes"), 0)?;
         self.screens.compare("detach oslo --member-context oslo-admin --yes", &gone)?;
         let agents = "the agent's Deployment, PodDisruptionBudget, ServiceAccount and Secret";
         ensure!(gone.stderr.contains(&format!("{agents} {NAMESPACE}/tunnel-agent\n")), "{gone:?}");
+        self.left()?;
+        // By the remedy: no object of the old name is in the way.
+        let join = format!("join oslo-1 --tunnel --rights view {} {} --wait 1s", self.line(), self.server());
+        let unlinked = ended(&self.program, &join, 1)?.stderr;
+        ensure!(unlinked.contains("oslo-1 is registered, but"), "{unlinked}");
+        ended(&self.program, &format!("detach oslo-1 {member} --yes"), 0)?;
+        self.left()
+    }
+
+    /// Waits until nothing of the clusters is left.
+    fn left(&self) -> Result<()> {
         let hub = self.testbed.hub.server.kubectl();
         wait::until_true("hub and member to be as they were", LIMIT, || {
             let left = self.admin.ok("get namespaces,clusterrolebindings,deployments -A -o name")?;
