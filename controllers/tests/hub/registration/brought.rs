@@ -28,7 +28,6 @@ pub fn works(testbed: &Testbed) -> Result<()> {
     // Runs the same source in the namespace of this testbed's gateway.
     let flags = ["--enable=ocm", &format!("--ocm-credential={ACCOUNT}"), "--leader-elect=false"];
     let _writing = Running::start(testbed, SECRET_NAMESPACE, &flags)?;
-    testbed.member.create_admin(ACCOUNT)?;
     testbed.member.server.create_namespace(NAME)?;
     testbed.member.run_pod(NAME, "talker", "before\n")?;
     let token_of_caller = testbed.hub.create_user("brought-caller", &[NAME], &["*"])?;
@@ -36,7 +35,9 @@ pub fn works(testbed: &Testbed) -> Result<()> {
     let caller = testbed.kubectl_as(Route::Hub, NAME, "brought-caller", credential)?;
     let place = Place { testbed, name: NAME, caller: &caller, token: &token_of_caller };
 
-    let mut member = Member::prepare(testbed, NAME, PLACE)?;
+    let of_chart =
+        format!(",register.credential.serviceAccount={ACCOUNT},register.credential.clusterRole=cluster-admin");
+    let mut member = Member::prepare(testbed, NAME, PLACE, &of_chart)?;
     member.options = member.options.clone().flag(&format!("--credential-service-account=default/{ACCOUNT}"));
     let agent = member.options.start()?;
     member.two_yeses()?;

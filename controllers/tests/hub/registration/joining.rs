@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::placement::quantity::Quantity;
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::helm::{self, Chart, Helm, account_kubeconfig};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
@@ -22,6 +23,8 @@ use crate::fixture::{SOON, apply};
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
+/// Namespace of the agent on the member.
+const NAMESPACE: &str = "default";
 const DELIVERY: &str = "cluster.core.oam.dev/delivery";
 /// Time from a denial to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -37,9 +40,29 @@ pub struct Member<'a> {
     state: PathBuf,
 }
 
+/// A kubeconfig of the member for an agent that the chart installs with these values, too: with the
+/// rights that the chart grants, and no others.
+fn installed(testbed: &Testbed, cluster: &str, values: &str) -> Result<PathBuf> {
+    let (member, release) = (&testbed.member.server, format!("{cluster}-tunnel-agent"));
+    let admin = member.kubectl();
+    let helm = Helm::prepare(&testbed.directory(&format!("{cluster}-helm"))?, &admin.kubeconfig)?.with(Chart::Agent);
+    let set = format!(
+        "--set=cluster={cluster},servers={{hub.example.com:8091}},register.enabled=true,register.bootstrapSecret=a{values}"
+    );
+    let objects = helm.template(&release, NAMESPACE, &[set])?;
+    member.apply(&helm::rights(&objects, NAMESPACE))?;
+    let account = format!("system:serviceaccount:{NAMESPACE}:{release}");
+    for right in ["list nodes", "update secrets/hub-kubeconfig-secret"] {
+        // The server authorizes by what its informers have seen.
+        let may = || admin.ok(&format!("auth can-i {right} -n {NAMESPACE} --as={account}"));
+        wait::until("the chart's rights", SOON, may).with_context(|| right.to_owned())?;
+    }
+    account_kubeconfig(member, NAMESPACE, &release)
+}
+
 pub fn joins(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::with_ports(testbed, PLACE, "")?;
-    let member = Member::prepare(testbed, NAME, PLACE)?;
+    let member = Member::prepare(testbed, NAME, PLACE, "")?;
     let options = member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret");
     let options = options.flag(&format!("--member-api-url={}", testbed.member.server.url()));
     let member = Member { options, ..member };
@@ -62,8 +85,9 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
 // === impl Member ===
 
 impl<'a> Member<'a> {
-    /// Prepares the agent of cluster `name`, with a bootstrap kubeconfig of a user in `place`.
-    pub fn prepare(testbed: &'a Testbed, name: &'static str, place: &str) -> Result<Self> {
+    /// Prepares the agent of cluster `name`, with a bootstrap kubeconfig of a user in `place`, and
+    /// the rights that its chart grants with `values`.
+    pub fn prepare(testbed: &'a Testbed, name: &'static str, place: &str, values: &str) -> Result<Self> {
         // The account that `start_server` creates.
         testbed.hub.allow_following(&format!("{name}-reviewer"))?;
         let mut flags = testbed.tunnel.frontend_flags(testbed.tunnel.frontend_address());
@@ -72,7 +96,7 @@ impl<'a> Member<'a> {
         let directory = testbed.directory(name)?;
         let bootstrap = super::klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
         let state = directory.join("state");
-        let kubeconfig = testbed.member.server.kubectl().kubeconfig;
+        let kubeconfig = installed(testbed, name, values)?;
         let credential = AgentCredential::Joining(Joining { bootstrap, state_dir: state.clone(), kubeconfig });
         let authority = testbed.tunnel.serving_authority_file();
         let api_server = testbed.member.server.address();

@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 
 use self::rights::controllers_verbs;
 use crate::fixture::{Fixture, rendering};
-use crate::matrix::{self, ELSEWHERE, EXTRA};
+use crate::matrix::{self, BRINGS, ELSEWHERE, EXTRA};
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
@@ -111,7 +111,7 @@ fn karmadas_verbs(case: &str, role: &Value) -> Result<Value> {
 }
 
 fn least_rights(objects: &Objects<'_>) -> Result<()> {
-    if objects.chart == Chart::Agent && objects.case == "agent that joins" {
+    if joins(objects) {
         return rights_to_join(objects);
     }
     if objects.chart == Chart::Agent {
@@ -193,7 +193,13 @@ fn nothing_here(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The rights of an agent that joins: one Secret on the member, and reading nodes.
+/// Whether they are of an agent that joins by itself.
+fn joins(objects: &Objects<'_>) -> bool {
+    objects.chart == Chart::Agent && objects.case.starts_with("agent that joins")
+}
+
+/// The rights of an agent that joins: one Secret on the member, reading nodes, and tokens of the
+/// account whose credential it brings.
 fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
     let rules = |kind: &'static str| -> Vec<Value> {
         objects.of(kind).flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
@@ -201,7 +207,21 @@ fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
     let secret = |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["secrets"], "verbs": verbs});
     let mut own = secret(&["get", "update"]);
     own["resourceNames"] = json!(["hub-kubeconfig-secret"]);
-    ensure!(rules("Role") == [own, secret(&["create"])]);
+    let of = |resource: &str, name: &str, verb: &str| {
+        let (resources, names, verbs) = ([resource], [name], [verb]);
+        json!({"apiGroups": [""], "resources": resources, "resourceNames": names, "verbs": verbs})
+    };
+    let mut expected = vec![own, secret(&["create"])];
+    if objects.case == BRINGS {
+        expected.push(of("serviceaccounts", "cluster-gateway", "get"));
+        expected.push(of("serviceaccounts/token", "cluster-gateway", "create"));
+        expected.push(of("configmaps", "kube-root-ca.crt", "get"));
+        let views = |binding: &Value| {
+            binding["roleRef"]["name"] == "view" && binding["subjects"][0]["name"] == "cluster-gateway"
+        };
+        ensure!(objects.of("ClusterRoleBinding").filter(|binding| views(binding)).count() == 1, "its own rights");
+    }
+    ensure!(rules("Role") == expected, "{:?}", rules("Role"));
     let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]});
     ensure!(rules("ClusterRole") == [nodes]);
     let workload = &objects.workloads()?[0]["spec"];
@@ -229,7 +249,7 @@ fn container(objects: &Objects<'_>) -> Result<()> {
         // If each pod uses a port of its node, there may be no node with room for one more.
         let (surge, unavailable) = if pod["hostNetwork"] == true { (0, 1) } else { (1, 0) };
         // An agent that joins writes a Secret, so there must never be two.
-        let joins = objects.case == "agent that joins";
+        let joins = joins(objects);
         let rolling = json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
         let strategy = &deployment["spec"]["strategy"];
         ensure!(*strategy == if joins { json!({"type": "Recreate"}) } else { rolling }, "{strategy}");

@@ -13,6 +13,9 @@ pub(crate) const EXTRA: &str = "--log-level=warn";
 /// The case whose hub is another API server than the one of the installation.
 pub(crate) const ELSEWHERE: &str = "beside a Karmada elsewhere with policies";
 
+/// The case whose agent also brings the member's credential.
+pub(crate) const BRINGS: &str = "agent that joins and brings a credential";
+
 /// One set of values.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -195,6 +198,11 @@ fn agent() -> Vec<Case> {
                 &json!({"register": {"enabled": true, "bootstrapSecret": "mine", "memberAPIURL": "https://berlin.example.test"},
                 "serverCA": {"secretKey": "server-ca.crt"}}),
             ),
+        ),
+        (
+            BRINGS,
+            with(&json!({"register": {"enabled": true, "bootstrapSecret": "mine",
+                "credential": {"serviceAccount": "cluster-gateway", "clusterRole": "view"}}})),
         ),
         ("agent and much", much),
     ];
