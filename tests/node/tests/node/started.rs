@@ -106,7 +106,7 @@ pub(crate) fn part(page: &str, from: &str, to: &str, language: &str) -> Result<V
 }
 
 fn remove(testbed: &Testbed, operator: &Operator<'_>, [hub, member]: &[Inventory; 2]) -> Result<()> {
-    for line in part(PAGE, "## 7.", "## Next", "sh")? {
+    for line in part(PAGE, "Then remove `berlin` and the gateway.", "## Next", "sh")? {
         operator.run(&line)?;
     }
     let left = operator.run("kubectl config get-contexts -o name")?;

@@ -18,6 +18,7 @@ use crate::started::part;
 
 const README: &str = include_str!("../../../../README.md");
 const TUNNEL: &str = include_str!("../../../../docs/tunnel.md");
+const STARTED: &str = include_str!("../../../../docs/getting-started.md");
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time limit where a kubelet waits before it restarts a pod's program.
@@ -315,10 +316,14 @@ impl Walk<'_> {
     /// Checks that nothing is left of the clusters: the hub has the same objects as after its
     /// installation, and the members the same as before.
     fn detach(&self, installed: &Inventory, [member, direct]: &[Inventory; 2]) -> Result<()> {
-        for cluster in ["berlin", "oslo"] {
-            let told = self.operator.ended(&format!("detach {cluster} --member-context {cluster} --yes"), 0)?;
-            ensure!(told.stdout.contains(&format!("cluster {cluster} detached")), "{told:?}");
-        }
+        let told = self.operator.ended("detach berlin --member-context berlin --yes", 0)?;
+        ensure!(told.stdout.contains("cluster berlin detached"), "{told:?}");
+        // As getting started says, with the pod that it starts.
+        self.operator.run(&format!("kubectl --context oslo run cart --image={PAUSE}"))?;
+        let remove =
+            part(STARTED, "If you joined `oslo`, remove it first", "Then remove `berlin` and the gateway.", "sh")?;
+        let told = self.operator.run(&remove.join("\n"))?;
+        ensure!(told.contains("cluster oslo detached"), "{told}");
         let listed = self.operator.run("kubectl clusters list -o name")?;
         ensure!(listed.is_empty(), "{listed}");
         member.wait_restored(&self.testbed.member, |_| false)?;
