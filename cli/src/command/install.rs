@@ -94,8 +94,8 @@ impl Install {
     }
 
     async fn print(&self, options: &Options, chart: &str) -> Result<ExitCode> {
-        if !self.is_image_said(options, chart).await? {
-            output::say("warning: these manifests name an image that is not published: --set image.repository=…");
+        if let Some(key) = self.unset_image(options, chart).await? {
+            output::say(&format!("warning: these manifests name an image that is not published: --set {key}=…"));
         }
         let mut words = self.words(options, chart);
         words.extend(version(options).await);

@@ -161,6 +161,12 @@ fn imageless(testbed: &Testbed) -> Result<()> {
         let told = ended(&program, &line, 2)?;
         ensure!(told.stdout.is_empty() && told.stderr.contains("--set image.repository=REGISTRY/"), "{told:?}");
     }
+    for (on, key) in [("tunnel.server", "tunnel.server.image"), ("controllers", "controllers.image")] {
+        let line = format!("{none} --set image.repository=r/x,{on}.enabled=true");
+        let told = ended(&program, &line, 2)?;
+        let remedy = format!("--set {key}.repository=REGISTRY/");
+        ensure!(told.stdout.is_empty() && told.stderr.contains(&remedy), "{told:?}");
+    }
     let printed = ended(&program, &format!("{none} --print"), 0)?.stderr;
     ensure!(printed.contains("an image that is not published: --set image.repository="), "{printed}");
     // An earlier run set the image; and helm prints long notes.
