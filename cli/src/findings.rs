@@ -105,7 +105,9 @@ pub fn api_service(service: &APIService, now: i64) -> Vec<Finding> {
 
 fn unavailable(reason: &str) -> &'static str {
     match reason {
-        "ServiceNotFound" => "the Service is gone: `helm upgrade` the chart, or correct spec.service of the APIService",
+        "ServiceNotFound" => {
+            "the Service is gone: `kubectl clusters install` again, or correct spec.service of the APIService"
+        }
         "MissingEndpoints" | "EndpointsNotFound" => "no replica of the gateway is ready: see its pods and their log",
         "FailedDiscoveryCheck" => {
             "the hub's API servers cannot reach the gateway, or do not trust its certificate: see caBundle, the gateway's log, and hostNetwork in the chart's values"
@@ -154,6 +156,10 @@ pub fn has_container(deployment: &Deployment, names: &[&str]) -> bool {
     pod.is_some_and(|pod| pod.containers.iter().any(|container| names.contains(&container.name.as_str())))
 }
 
+/// The program contains the newer chart.
+const UPGRADE: &str =
+    "`kubectl clusters install` again, or `helm upgrade` the chart; or use the program of that version";
+
 /// Warns of a Deployment that is older than this program. Its version label comes from the chart
 /// that installed it.
 pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
@@ -164,7 +170,7 @@ pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
     };
     let older = parts(told)? < parts(own)?;
     let what = format!("Deployment {} is of version {told}, older than this program ({own})", deployment.name_any());
-    older.then(|| Finding::warning(what, "`helm upgrade` the chart, or use the program of that version"))
+    older.then(|| Finding::warning(what, UPGRADE))
 }
 
 /// Findings about a cluster. `insecure`: its certificate is not verified.

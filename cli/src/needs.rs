@@ -69,7 +69,7 @@ pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding 
     if who == "you" {
         Finding::warning(what, "ask the hub's administrator, if you need it")
     } else {
-        Finding::bad(what, "`helm upgrade` the chart: it grants this")
+        Finding::bad(what, "`kubectl clusters install` again, or `helm upgrade` the chart: it grants this")
     }
 }
 

@@ -76,6 +76,7 @@ impl Install {
         let words = self.words(options, &chart.place);
         let text = self.helm.output(&words, "", self.wait + helm::LIMIT, &options.interrupted).await?;
         output::print(without_notes(&text))?;
+        cautions(&text).flat_map(str::lines).for_each(output::say);
         output::say(&format!("The chart's notes: `helm get notes {} -n {}`.", self.release, self.namespace));
         available(&session, self.wait).await?;
         output::say("The hub reaches the gateway. Next: `kubectl clusters check`, then `kubectl clusters join`.");
@@ -140,6 +141,13 @@ fn without_notes(text: &str) -> &str {
     text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }
 
+/// The paragraphs of the notes that warn of something.
+fn cautions(text: &str) -> impl Iterator<Item = &str> {
+    let notes = text.split_once("\nNOTES:").map_or("", |(_, notes)| notes);
+    let warns = |part: &&str| part.starts_with("WARNING: ") || part.starts_with("NOTE: ");
+    notes.split("\n\n").map(str::trim).filter(warns)
+}
+
 /// Waits, for at most `span`, until the hub reaches the gateway: its pods are ready a moment
 /// before.
 async fn available(session: &Session, span: Duration) -> Result<()> {
@@ -174,5 +182,12 @@ mod tests {
     fn what_helm_did_is_told_and_the_notes_are_not() {
         let told = "NAME: x\nSTATUS: deployed\n";
         assert_eq!([without_notes(told), without_notes(&format!("{told}NOTES:\nuse it\n"))], [told; 2]);
+    }
+
+    #[test]
+    fn what_the_notes_warn_of_is_told() {
+        let told = "STATUS: deployed\nNOTES:\nuse it\n\nWARNING: one place\nfor all.\n\n    a command\n\nNOTE: two\n";
+        assert_eq!(cautions(told).collect::<Vec<_>>(), ["WARNING: one place\nfor all.", "NOTE: two"]);
+        assert_eq!(cautions("WARNING: none of the notes\n").count(), 0);
     }
 }

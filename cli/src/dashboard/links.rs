@@ -5,6 +5,7 @@
 
 use api::cluster_name::ClusterName;
 use bytes::Bytes;
+use fleet::{Failure, Kind};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -63,9 +64,19 @@ pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> 
     }
     match last {
         Some(failure) if found.iter().all(|one| one.count == Count::Unanswered) => {
-            Err(Trouble::failed(trouble::cause(&failure), may))
+            Err(Trouble::failed(trouble::cause(&failure), remedy(&failure, may)))
         }
         _ => Ok(found),
+    }
+}
+
+/// `may` names the rights that a person needs.
+fn remedy(failure: &Failure, may: String) -> String {
+    match failure.kind {
+        Kind::Answered(403) | Kind::Plain(403) => may,
+        _ => "see the tunnel-servers' pods; with networkPolicy.enabled, the chart's networkPolicy.metrics must name \
+              the hub's API servers"
+            .to_owned(),
     }
 }
 
@@ -108,6 +119,15 @@ mod tests {
         let many = |others: u64| format!("{FAMILY}{{cluster=\"oslo\"}} 2\n{FAMILY}{{cluster=\"other\"}} {others}\n");
         assert_eq!([count(&many(7), "oslo"), count(&many(7), "berlin")], [Count::Of(2), Count::Together]);
         assert_eq!(count(&many(0), "berlin"), Count::Of(0));
+    }
+
+    #[test]
+    fn only_a_refusal_is_a_matter_of_rights() {
+        let of = |kind| remedy(&Failure { kind, ..Failure::own("no") }, "the right".to_owned());
+        assert_eq!(of(Kind::Answered(403)), "the right");
+        for kind in [Kind::Answered(503), Kind::Plain(502), Kind::Late] {
+            assert!(of(kind).contains("networkPolicy.metrics"));
+        }
     }
 
     #[test]

@@ -131,11 +131,11 @@ const OF_ITS_RUIN: [&str; 13] = [
     "✗ the tunnel-servers' certificate for gateways has expired",
     "✗ the CA by which tunnel-servers know gateways has expired",
     "✗ the gateway may not list secrets in",
-    "✗ the tunnel-servers may not create tokenreviews.authentication.k8s.io\n    remedy: `helm upgrade` the chart",
+    "✗ the tunnel-servers may not create tokenreviews.authentication.k8s.io\n    remedy: `kubectl clusters install` again, or `helm upgrade` the chart",
     "✗ the tunnel-servers may not create subjectaccessreviews.authorization.k8s.io",
     "✗ Deployment controllers: 0 of 2 replicas are ready\n    remedy: see `kubectl -n ",
     "‼ Deployment controllers is of version 0.0.1, older than this program",
-    "remedy: `helm upgrade` the chart",
+    "remedy: `kubectl clusters install` again, or `helm upgrade` the chart",
 ];
 
 /// Checks what a chart installs: Deployments behind the Service, and for the tunnel.
@@ -216,7 +216,11 @@ fn aged(testbed: &Testbed) -> Result<()> {
     let line = format!("join visby {joining} --rights view --account-namespace cli-visby");
     let told = ended(&program, &line, 0)?.stderr;
     let warned = "warning: Deployment gateway is of version 0.0.1, older than this program";
-    ensure!(told.starts_with(warned) && told.contains("\nremedy: `helm upgrade` the chart"), "{told}");
+    ensure!(
+        told.starts_with(warned)
+            && told.contains("\nremedy: `kubectl clusters install` again, or `helm upgrade` the chart"),
+        "{told}"
+    );
     ended(&program, &format!("detach visby {} --yes", member(testbed)), 0).map(drop)
 }
 
