@@ -1,12 +1,17 @@
 //! Getting started, followed unchanged by a new user: from an empty hub to a member's pods through
 //! it.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use node_tests::image::PAUSE;
 use node_tests::inventory::Inventory;
 use node_tests::operator::{Operator, section};
 use node_tests::testbed::Testbed;
+use tokio::time::Instant;
 
+/// The time that the page promises without the builds.
+const PROMISED: Duration = Duration::from_mins(15);
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 const INSTALL: &str = include_str!("../../../../docs/install.md");
 
@@ -14,6 +19,7 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
     let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
     let operator = Operator::new(testbed, &[("berlin", &testbed.member)])?;
     let mark = testbed.audit.mark()?;
+    let began = Instant::now();
     for line in part(PAGE, "## 2.", "## 3.", "sh")? {
         let told = operator.run(&line)?;
         ensure!(!told.contains('✗'), "{line}: {told}");
@@ -37,6 +43,7 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
         ensure!(!line.contains("get pods") || told.contains("cart"), "{line}: {told}");
     }
     nothing_refused(testbed, &operator, mark)?;
+    ensure!(began.elapsed() < PROMISED, "it took {:?}", began.elapsed());
     remove(testbed, &operator, &before)
 }
 
