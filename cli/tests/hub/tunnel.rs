@@ -110,6 +110,13 @@ impl Walk<'_> {
         ensure!(unlinked.contains("oslo is registered") && unlinked.contains("tunnel-agent"), "{unlinked}");
         let printed = ended(&self.program, &format!("{command} {line} --print"), 1)?.stdout;
         ensure!(printed.contains("kind: Deployment") && printed.contains("--cluster=oslo"), "{printed}");
+        let file = self.testbed.directory("cli-agent-values")?.join("values.yaml");
+        std::fs::write(&file, "cluster: another\nimagePullSecrets: [{name: pull}]\n")?;
+        let own = format!("--agent-values {} --agent-set proxy.url=http://proxy:3128", file.display());
+        let printed = ended(&self.program, &format!("{command} {line} --print {own}"), 1)?.stdout;
+        for part in ["--cluster=oslo", "imagePullSecrets:\n", "name: pull\n", "--proxy-url=http://proxy:3128"] {
+            ensure!(printed.contains(part), "{part}: {printed}");
+        }
         self.join_by_another_chart(&format!("{command} {line} --print"))
     }
 

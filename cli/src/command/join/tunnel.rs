@@ -43,6 +43,12 @@ pub struct Tunnel {
     /// else the chart's]
     #[arg(long, value_name = "IMAGE", requires = "tunnel")]
     agent_image: Option<String>,
+    /// A value of the agent's chart, such as proxy.url; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", requires = "tunnel")]
+    agent_set: Vec<String>,
+    /// A file of values of the agent's chart; may be given more than once
+    #[arg(long, value_name = "FILE", requires = "tunnel")]
+    agent_values: Vec<String>,
     /// Print the agent's manifests instead of applying them; its Secret is still applied
     #[arg(long, requires = "tunnel")]
     pub print: bool,
@@ -131,9 +137,13 @@ impl Tunnel {
         version: &str,
     ) -> Result<Vec<Value>> {
         let chart = charts::AGENT.or(self.agent_chart.as_deref())?;
-        let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--values", "-"];
         // helm contacts no cluster while it renders, and assumes a version of its own.
-        let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
+        let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--kube-version", version];
+        let mut words: Vec<_> = words.map(str::to_owned).to_vec();
+        // Ours come after a person's files: they name the cluster and its Secret.
+        let files = self.agent_values.iter().map(String::as_str).chain(["-"]);
+        words.extend(files.map(|file| format!("--values={file}")));
+        words.extend(self.agent_set.iter().map(|value| format!("--set={value}")));
         let image = match &self.agent_image {
             Some(image) => Some(image.clone()),
             None => servers::agents_image(session, &namespace::of_gateway(session).await?).await,
