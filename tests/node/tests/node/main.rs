@@ -8,6 +8,7 @@ mod agent;
 mod controllers;
 mod fixture;
 mod host_network;
+mod joined;
 mod life;
 mod pods;
 mod policy;
@@ -49,8 +50,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// The tests, in this order. All but the first four and the one with IPv6 alone use the README's
-/// installation, which the first of them makes and the last one removes.
+/// The tests, in this order. All but the first four, the one with IPv6 alone and the last use the
+/// README's installation, which the first of them makes and the last of them removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
@@ -81,6 +82,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         ),
         trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
+        test(fixture, "joined::an agent that joins by itself, word for word", joined::followed),
     ]
 }
 
