@@ -91,6 +91,11 @@ fn shown(testbed: &Testbed) -> Result<()> {
     ensure!(piped.contains("✓ hub") && !piped.contains("\x1b["), "{piped:?}");
     let seen = at_terminal(&program, &format!("get namespaces {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("1/1 clusters asked") && seen.contains("\r\x1b[K"), "{seen:?}");
+    for (line, words) in [("exec-each", "1/1 clusters done"), ("check", "1/1 clusters checked")] {
+        let command = if line == "check" { "" } else { " -- true" };
+        let seen = at_terminal(&program, &format!("{line} {CLUSTER}{command}"), "")?.stdout;
+        ensure!(seen.contains(words) && seen.contains("\r\x1b[K"), "{line}: {seen:?}");
+    }
     // Results go where they are redirected to. Progress stays on the terminal.
     let file = testbed.launcher().file("cli-namespaces.out");
     let command = format!("{} get namespaces {CLUSTER} >{}", program.binary.display(), file.display());
