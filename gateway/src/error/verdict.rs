@@ -21,7 +21,7 @@ use crate::upstream::{ConnectError, SendError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub side: Side,
-    /// [`Level::WARN`] unless the caller caused it: the operator is to see what the gateway's limits
+    /// [`Level::WARN`] unless the caller caused it. The operator also sees what the gateway's limits
     /// refuse.
     pub level: Level,
     /// In seconds. Only for failures before anything was sent to a member, because client-go

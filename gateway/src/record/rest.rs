@@ -35,8 +35,8 @@ impl Rest {
         self.account.is_ended()
     }
 
-    /// Whether its cluster, if it names one, is registered: the gateway itself ends the streams of a
-    /// deleted one.
+    /// Whether its cluster, if it names one, is registered: the gateway itself ends the streams of
+    /// a deleted one.
     pub fn is_for_a_registered_cluster(&self) -> bool {
         self.line().cluster().is_none_or(|name| self.gateway.clusters.metrics(name).is_some())
     }

@@ -21,7 +21,7 @@ struct Image {
     name: &'static str,
 }
 
-const IMAGES: [Image; 3] = [
+static IMAGES: [Image; 3] = [
     Image { of: "gateway", enabled: None, repository: "image.repository", name: "cluster-gateway" },
     Image {
         of: "tunnel-server",
