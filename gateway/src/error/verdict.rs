@@ -21,8 +21,8 @@ use crate::upstream::{ConnectError, SendError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub side: Side,
-    /// [`Level::WARN`] unless the caller caused it. The operator also sees what the gateway's limits
-    /// refuse.
+    /// [`Level::WARN`] unless the caller caused it. What the gateway's limits refuse is for the
+    /// operator, too.
     pub level: Level,
     /// In seconds. Only for failures before anything was sent to a member, because client-go
     /// repeats any request.
