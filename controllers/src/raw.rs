@@ -16,7 +16,9 @@ use kube::Resource;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::{DynamicResourceScope, ObjectMeta, TypeMeta};
 use kube::runtime::watcher::{self, Event};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
+use register::ocm::delivery::DELIVERY_ANNOTATION;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -44,6 +46,8 @@ pub const CONTENTS: &str = "contents";
 /// objects is there at once.
 const HEAVIEST_METADATA: usize = 4 * HEAVIEST_FIELD;
 const HEAVIEST_FIELD: usize = 512 << 10;
+/// Bytes of a setting, as JSON.
+const SETTING: usize = 256;
 
 /// An object as it came, its metadata aside. Without its managed fields, where those are too deep.
 #[derive(Debug, Clone)]
@@ -253,6 +257,14 @@ struct Metadata {
     left_out: Option<&'static str>,
 }
 
+/// What is read of annotations that are too heavy. The others are skipped in the text.
+#[derive(Deserialize)]
+struct Settings<'t> {
+    /// Works stop where it is missing, so it must not depend on the annotations beside it.
+    #[serde(borrow, rename = "cluster.core.oam.dev/delivery")]
+    delivery: Option<&'t RawValue>,
+}
+
 /// Managed fields are as deep as what they are of, and nothing else of metadata is.
 fn read_metadata<E: Error>(text: &str) -> Result<Metadata, E> {
     if weight(text.as_bytes()) <= HEAVIEST_METADATA
@@ -262,6 +274,7 @@ fn read_metadata<E: Error>(text: &str) -> Result<Metadata, E> {
     }
     let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(E::custom)?;
     fields.remove(MANAGED_FIELDS);
+    let annotations = fields.get(ANNOTATIONS).copied();
     let is_heavy = |field: &RawValue| weight(field.get().as_bytes()) > HEAVIEST_FIELD;
     let mut left_out = None;
     for name in UNBOUNDED {
@@ -271,7 +284,17 @@ fn read_metadata<E: Error>(text: &str) -> Result<Metadata, E> {
         }
     }
     let rest = serde_json::to_string(&fields).map_err(E::custom)?;
-    Ok(Metadata { known: serde_json::from_str(&rest).map_err(E::custom)?, left_out })
+    let mut known: ObjectMeta = serde_json::from_str(&rest).map_err(E::custom)?;
+    if left_out == Some(ANNOTATIONS) {
+        known.annotations = annotations.and_then(|text| settings(text.get()));
+    }
+    Ok(Metadata { known, left_out })
+}
+
+fn settings(annotations: &str) -> Option<BTreeMap<String, String>> {
+    let Settings { delivery } = serde_json::from_str(annotations).ok()?;
+    let value = delivery.filter(|value| value.get().len() <= SETTING)?;
+    Some(BTreeMap::from([(DELIVERY_ANNOTATION.to_owned(), serde_json::from_str(value.get()).ok()?)]))
 }
 
 #[cfg(test)]
@@ -390,6 +413,25 @@ mod tests {
         }
         let good = &found[2];
         assert_eq!((large::excess(good), good.metadata.labels.as_ref().unwrap()["a"].as_str()), (None, "b"));
+    }
+
+    /// How a cluster is delivered to is read, wherever it stands among the others, and no other is.
+    #[test]
+    fn of_annotations_that_are_too_heavy_the_setting_is_read() {
+        let others = (0..30_000).map(|number| format!(r#""{number}":"""#)).collect::<Vec<_>>().join(",");
+        let read = |setting: &str| {
+            let text = format!(r#"{{"annotations": {{{others}, {setting} "z": ""}}}}"#);
+            let Metadata { known, left_out } = read_metadata::<serde_json::Error>(&text).unwrap();
+            assert_eq!(left_out, Some(ANNOTATIONS));
+            known.annotations
+        };
+        let setting = |value: &str| format!(r#""{DELIVERY_ANNOTATION}": {value},"#);
+        let known = BTreeMap::from([(DELIVERY_ANNOTATION.to_owned(), "push".to_owned())]);
+        assert_eq!(read(&setting(r#""push""#)), Some(known));
+        for absent in [String::new(), setting(&format!(r#""{}""#, "p".repeat(SETTING))), setting("null"), setting("[]")]
+        {
+            assert_eq!(read(&absent), None, "{absent}");
+        }
     }
 
     #[tokio::test]

@@ -105,7 +105,7 @@ pub async fn answers(part: &Part) {
 fn put(part: &Part, cluster: &Meta) {
     let name = cluster.name_any();
     part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());
-    let mode = mode_of(cluster, || part.clusters.mode(&name));
+    let mode = mode_of(cluster);
     set(part, &name, mode);
     // The hub's object of a cluster that did not answer has changed: the cluster may be back.
     if mode.is_some()
@@ -117,11 +117,8 @@ fn put(part: &Part, cluster: &Meta) {
     }
 }
 
-/// The mode that a cluster says. One whose annotations were too heavy to be read says nothing new.
-fn mode_of(cluster: &Meta, known: impl FnOnce() -> Option<Mode>) -> Option<Mode> {
-    if cluster.left_out == Some(raw::ANNOTATIONS) {
-        return known();
-    }
+/// The mode that a cluster says. It is read even of annotations that are too heavy.
+fn mode_of(cluster: &Meta) -> Option<Mode> {
     Mode::read(cluster.annotations().get(DELIVERY_ANNOTATION).map(String::as_str))
 }
 
@@ -144,15 +141,19 @@ fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
 mod tests {
     use super::*;
 
+    /// A replica that starts then must know it too.
     #[test]
     fn a_cluster_whose_annotations_are_too_heavy_keeps_its_mode() {
-        let read = |more: &str| -> Meta {
-            let text = format!(r#"{{"metadata": {{"name": "c", "annotations": {{{more}"a": ""}}}}}}"#);
-            serde_json::from_str(&text).unwrap()
+        let read = |setting: &str, others: usize| -> Meta {
+            let others = (0..others).map(|number| format!(r#""{number}": "","#)).collect::<Vec<_>>().concat();
+            let setting = format!(r#""{DELIVERY_ANNOTATION}": "{setting}""#);
+            serde_json::from_str(&format!(r#"{{"metadata": {{"name": "c", "annotations": {{{others}{setting}}}}}}}"#))
+                .unwrap()
         };
-        let heavy = (0..30_000).map(|number| format!(r#""{number}": "","#)).collect::<Vec<_>>().concat();
-        for (more, mode) in [(heavy.as_str(), Some(Mode::Push)), ("", None)] {
-            assert_eq!(mode_of(&read(more), || Some(Mode::Push)), mode);
+        for others in [0, 30_000] {
+            assert_eq!(read("push", others).left_out, (others > 0).then_some(raw::ANNOTATIONS));
+            assert_eq!(mode_of(&read("push", others)), Some(Mode::Push));
+            assert_eq!(mode_of(&read("no", others)), None);
         }
     }
 }
