@@ -59,23 +59,18 @@ impl Walk {
         Ok(())
     }
 
+    /// Calls itself for each level of an expression, so what needs much stack is in functions of
+    /// its own.
     fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Items<'j> {
         self.charge(1)?;
         match expression {
             Expr::Identity => Ok(vec![input.clone()]),
             Expr::Recurse => {
                 let mut found = Vec::new();
-                self.recurse(input, &mut found)?;
-                Ok(found)
+                self.recurse(input, &mut found).map(|()| found)
             }
             Expr::Access(of, access, is_optional) => self.accessed(of, access, *is_optional, input),
-            Expr::Pipe(first, second) => {
-                let mut found = Vec::new();
-                for item in self.items(first, input)? {
-                    found.extend(self.items(second, &item)?);
-                }
-                Ok(found)
-            }
+            Expr::Pipe(first, second) => self.piped(first, second, input),
             Expr::Comma(first, second) => {
                 let mut found = self.items(first, input)?;
                 found.extend(self.items(second, input)?);
@@ -86,26 +81,40 @@ impl Walk {
                 Ok(found.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()).collect())
             }
             Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Cow::Borrowed(value) }]),
-            Expr::Compare(mark, left, right) => {
-                let (left, right) = (self.one(left, input)?, self.one(right, input)?);
-                self.charge(weight(&left.value) + weight(&right.value))?;
-                Ok(vec![Item::made(compare(mark, &left.value, &right.value)?.into())])
-            }
-            Expr::Both(is_and, left, right) => {
-                let first = is_true(&self.one(left, input)?.value);
-                let is_decided = first != *is_and;
-                let result = if is_decided { first } else { is_true(&self.one(right, input)?.value) };
-                Ok(vec![Item::made(result.into())])
-            }
-            Expr::Call(name, argument) => {
-                let argument = argument.as_ref().map(|argument| self.one(argument, input)).transpose()?;
-                let texts = [Some(&*input.value), argument.as_ref().map(|one| &*one.value)];
-                for text in texts.into_iter().flatten().filter(|value| value.is_string()) {
-                    self.charge(weight(text))?;
-                }
-                call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
-            }
+            Expr::Compare(mark, left, right) => self.compared(mark, left, right, input),
+            Expr::Both(is_and, left, right) => self.both(*is_and, left, right, input),
+            Expr::Call(name, argument) => self.called(name, argument.as_deref(), input),
         }
+    }
+
+    fn piped<'j>(&mut self, first: &'j Expr, second: &'j Expr, input: &Item<'j>) -> Items<'j> {
+        let mut found = Vec::new();
+        for item in self.items(first, input)? {
+            found.extend(self.items(second, &item)?);
+        }
+        Ok(found)
+    }
+
+    fn compared<'j>(&mut self, mark: &str, left: &'j Expr, right: &'j Expr, input: &Item<'j>) -> Items<'j> {
+        let (left, right) = (self.one(left, input)?, self.one(right, input)?);
+        self.charge(weight(&left.value) + weight(&right.value))?;
+        Ok(vec![Item::made(compare(mark, &left.value, &right.value)?.into())])
+    }
+
+    fn both<'j>(&mut self, is_and: bool, left: &'j Expr, right: &'j Expr, input: &Item<'j>) -> Items<'j> {
+        let first = is_true(&self.one(left, input)?.value);
+        let is_decided = first != is_and;
+        let result = if is_decided { first } else { is_true(&self.one(right, input)?.value) };
+        Ok(vec![Item::made(result.into())])
+    }
+
+    fn called<'j>(&mut self, name: &str, argument: Option<&'j Expr>, input: &Item<'j>) -> Items<'j> {
+        let argument = argument.map(|argument| self.one(argument, input)).transpose()?;
+        let texts = [Some(&*input.value), argument.as_ref().map(|one| &*one.value)];
+        for text in texts.into_iter().flatten().filter(|value| value.is_string()) {
+            self.charge(weight(text))?;
+        }
+        call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
     }
 
     fn accessed<'j>(&mut self, of: &'j Expr, access: &'j Access, is_optional: bool, input: &Item<'j>) -> Items<'j> {

@@ -1,5 +1,7 @@
 //! Parses text into an expression.
 
+use std::ops::Range;
+
 use serde_json::Value as Json;
 
 use super::{JqError, NESTING};
@@ -29,7 +31,9 @@ pub enum Access {
     Each,
 }
 
-const COMPARISONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
+/// Operators, the loosest first. Those of a row bind alike.
+const OPERATORS: [&[&str]; 5] = [&["|"], &[","], &["or"], &["and"], &["==", "!=", "<=", ">=", "<", ">"]];
+const COMPARISONS: usize = OPERATORS.len() - 1;
 /// Functions without an argument, and with one.
 const PLAIN: [&str; 3] = ["not", "type", "length"];
 const WITH_ONE: [&str; 3] = ["startswith", "endswith", "has"];
@@ -43,12 +47,19 @@ type Read<T> = Result<T, JqError>;
 
 pub fn read(text: &str) -> Read<Expr> {
     let mut parser = Parser { rest: text, depth: 0 };
-    let expression = parser.pipe()?;
+    let expression = parser.expression()?;
     if parser.rest.is_empty() { Ok(expression) } else { parser.unexpected() }
 }
 
-fn boxed(a: Expr, b: Expr) -> (Box<Expr>, Box<Expr>) {
-    (Box::new(a), Box::new(b))
+fn join(mark: &'static str, left: Expr, right: Expr) -> Expr {
+    let (left, right) = (Box::new(left), Box::new(right));
+    match mark {
+        "|" => Expr::Pipe(left, right),
+        "," => Expr::Comma(left, right),
+        "or" => Expr::Both(false, left, right),
+        "and" => Expr::Both(true, left, right),
+        _ => Expr::Compare(mark, left, right),
+    }
 }
 
 // === impl Parser ===
@@ -84,52 +95,36 @@ impl Parser<'_> {
         after.is_some()
     }
 
-    fn pipe(&mut self) -> Read<Expr> {
+    fn expression(&mut self) -> Read<Expr> {
         self.deeper()?;
-        let mut left = self.comma()?;
-        while self.takes("|") {
-            self.deeper()?;
-            let (a, b) = boxed(left, self.comma()?);
-            left = Expr::Pipe(a, b);
+        self.joined(0)
+    }
+
+    /// Terms, and what operators of the row `loosest` or a tighter one join. One function for all
+    /// of them: brackets nest, and each level takes the stack of every function between.
+    fn joined(&mut self, loosest: usize) -> Read<Expr> {
+        let mut left = self.term()?;
+        let mut rows = loosest..OPERATORS.len();
+        while let Some((row, mark)) = self.operator(rows.clone()) {
+            if row == COMPARISONS {
+                // A comparison is compared with nothing.
+                rows.end = COMPARISONS;
+            } else {
+                self.deeper()?;
+            }
+            left = join(mark, left, self.joined(row + 1)?);
         }
         Ok(left)
     }
 
-    fn comma(&mut self) -> Read<Expr> {
-        let mut left = self.or()?;
-        while self.takes(",") {
-            self.deeper()?;
-            let (a, b) = boxed(left, self.or()?);
-            left = Expr::Comma(a, b);
-        }
-        Ok(left)
-    }
-
-    fn or(&mut self) -> Read<Expr> {
-        let mut left = self.and()?;
-        while self.takes_word("or") {
-            self.deeper()?;
-            let (a, b) = boxed(left, self.and()?);
-            left = Expr::Both(false, a, b);
-        }
-        Ok(left)
-    }
-
-    fn and(&mut self) -> Read<Expr> {
-        let mut left = self.comparison()?;
-        while self.takes_word("and") {
-            self.deeper()?;
-            let (a, b) = boxed(left, self.comparison()?);
-            left = Expr::Both(true, a, b);
-        }
-        Ok(left)
-    }
-
-    fn comparison(&mut self) -> Read<Expr> {
-        let left = self.term()?;
-        let Some(mark) = COMPARISONS.into_iter().find(|mark| self.takes(mark)) else { return Ok(left) };
-        let (a, b) = boxed(left, self.term()?);
-        Ok(Expr::Compare(mark, a, b))
+    /// Takes an operator of one of these rows.
+    fn operator(&mut self, rows: Range<usize>) -> Option<(usize, &'static str)> {
+        let mut rows = OPERATORS.into_iter().enumerate().take(rows.end).skip(rows.start);
+        rows.find_map(|(row, marks)| {
+            let is_next =
+                |mark: &&str| if mark.starts_with(is_of_name) { self.takes_word(mark) } else { self.takes(mark) };
+            marks.iter().copied().find(is_next).map(|mark| (row, mark))
+        })
     }
 
     fn term(&mut self) -> Read<Expr> {
@@ -154,10 +149,8 @@ impl Parser<'_> {
         if self.takes("..") {
             return Ok(Expr::Recurse);
         }
-        if self.takes("(") {
-            let inside = self.pipe()?;
-            self.expect(")")?;
-            return Ok(inside);
+        if self.rest.starts_with('(') {
+            return self.inside();
         }
         if let Some(after) = self.rest.strip_prefix('.') {
             self.rest = after;
@@ -165,21 +158,23 @@ impl Parser<'_> {
             return if is_named { self.name(Expr::Identity) } else { Ok(Expr::Identity) };
         }
         if self.takes_word("select") {
-            self.expect("(")?;
-            let inside = self.pipe()?;
-            self.expect(")")?;
-            return Ok(Expr::Select(Box::new(inside)));
+            return self.inside().map(|inside| Expr::Select(Box::new(inside)));
         }
         if let Some(name) = PLAIN.into_iter().find(|name| self.takes_word(name)) {
             return Ok(Expr::Call(name, None));
         }
         if let Some(name) = WITH_ONE.into_iter().find(|name| self.takes_word(name)) {
-            self.expect("(")?;
-            let inside = self.pipe()?;
-            self.expect(")")?;
-            return Ok(Expr::Call(name, Some(Box::new(inside))));
+            return self.inside().map(|inside| Expr::Call(name, Some(Box::new(inside))));
         }
         self.literal().map(Expr::Literal)
+    }
+
+    /// What is in brackets.
+    fn inside(&mut self) -> Read<Expr> {
+        self.expect("(")?;
+        let inside = self.expression()?;
+        self.expect(")")?;
+        Ok(inside)
     }
 
     fn literal(&mut self) -> Read<Json> {

@@ -103,6 +103,62 @@ fn nothing_is_endless() {
     assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
 }
 
+/// A thread of the controllers has twice as much.
+const STACK: usize = 1024 * 1024;
+/// Most levels of an object that `serde_json` reads.
+const LEVELS: usize = 127;
+
+/// Expressions, each as deep as it may be and beyond, over an object as deep as it may be.
+#[test]
+fn what_is_deep_needs_little_stack() {
+    const NESTED: [(&str, &str); 9] = [
+        ("(", ")"),
+        ("select(", ")"),
+        ("has(", ")"),
+        ("(. == ", ")"),
+        (".. | ", ""),
+        (".,", ""),
+        (".a and ", ""),
+        (".a == 1 or ", ""),
+        (".a?", ""),
+    ];
+    let object = (1..LEVELS).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
+    assert!(serde_json::from_str::<Json>(&object.to_string()).is_ok());
+    let run = move || {
+        for (begin, end) in NESTED {
+            let mut deepest = 0;
+            for levels in (8..=NESTING).step_by(8) {
+                for inner in [".a", "select(. == .)", ".."] {
+                    let text = format!("{}{inner}{}", begin.repeat(levels), end.repeat(levels));
+                    let _ = delete(&mut object.clone(), &text);
+                    deepest = deepest.max(if check(&text).is_ok() { levels } else { 0 });
+                }
+            }
+            assert!(deepest >= NESTING / 4, "{begin}: {deepest}");
+        }
+    };
+    std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap().join().unwrap();
+}
+
+/// What binds tighter is joined first, and comparisons are not compared.
+#[test]
+fn operators_bind_as_in_jq() {
+    let expressions = [
+        (".a, .b | .c", "(.a, .b) | .c"),
+        (".a or .b and .c", ".a or (.b and .c)"),
+        (".a and .b or .c and .d", "(.a and .b) or (.c and .d)"),
+        (".a == 1 and .b < 2 or .c", "((.a == 1) and (.b < 2)) or .c"),
+        (".a | .b == 1, .c", ".a | ((.b == 1), .c)"),
+        (".a or .b | .c or .d", "(.a or .b) | (.c or .d)"),
+    ];
+    for (text, same) in expressions {
+        assert_eq!(read(text), read(same), "{text}");
+    }
+    for text in [".a == .b == .c", ".a < .b and .c < .d < .e", ".a or", "and .a", ".a orb"] {
+        assert!(matches!(check(text), Err(JqError::Syntax(_))), "{text}");
+    }
+}
+
 /// Keys are borrowed from the object: a long one is copied only where a path with it is returned.
 #[test]
 fn long_keys_are_shared_and_charged_where_they_are_copied() {
