@@ -106,9 +106,11 @@ pub fn slices(testbed: &Testbed) -> Result<()> {
     place.place("many", &json!({"numberOfClusters": 90}))?;
     sizes(&[90])?;
     wait::until("Events", SOON, || {
-        let notes = place.wait_event("many", "DecisionDelete")?;
-        let expected = "Decision many-decision-3 is deleted with placement many in namespace placement-slices";
-        ensure!(notes.contains(expected), "{notes}");
+        for (reason, told) in [("DecisionDelete", "3 is deleted"), ("DecisionUpdate", "1 is updated")] {
+            let notes = place.wait_event("many", reason)?;
+            let expected = format!("Decision many-decision-{told} with placement many in namespace placement-slices");
+            ensure!(notes.contains(&expected), "{notes}");
+        }
         Ok(())
     })?;
     place.delete(&format!("managedclusters -l {GROUP}/clusterset=slices --wait=false"))?;

@@ -1,7 +1,7 @@
 //! A leader dies in the middle of its works, and another finishes them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
@@ -194,17 +194,29 @@ fn connections(process: &Process) -> Result<BTreeSet<SocketAddr>> {
     let id = process.program_id()?;
     let output = Command::new("ls").arg("-l").arg(format!("/proc/{id}/fd")).output()?;
     let files = String::from_utf8_lossy(&output.stdout).into_owned();
-    let table = std::fs::read_to_string(format!("/proc/{id}/net/tcp"))?;
     let mut found = BTreeSet::new();
-    for line in table.lines().skip(1) {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (remote, state, inode) = (fields[2], fields[3], fields[9]);
-        // Only established connections: listening sockets have no remote address.
-        if state == "01" && files.contains(&format!("socket:[{inode}]")) {
-            let (address, port) = remote.split_once(':').context("an address and a port")?;
-            let address = u32::from_str_radix(address, 16)?.to_le_bytes();
-            found.insert(SocketAddr::from((address, u16::from_str_radix(port, 16)?)));
+    for table in ["tcp", "tcp6"] {
+        // A system without IPv6 has no such table.
+        let Ok(table) = std::fs::read_to_string(format!("/proc/{id}/net/{table}")) else { continue };
+        for line in table.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (remote, state, inode) = (fields[2], fields[3], fields[9]);
+            // Only established connections: listening sockets have no remote address.
+            if state == "01" && files.contains(&format!("socket:[{inode}]")) {
+                let (address, port) = remote.split_once(':').context("an address and a port")?;
+                found.insert(SocketAddr::from((ip(address)?, u16::from_str_radix(port, 16)?)));
+            }
         }
     }
     Ok(found)
+}
+
+/// An address as the kernel writes it: words of 32 bits, each with its lowest byte first.
+fn ip(text: &str) -> Result<IpAddr> {
+    let word = |at: usize| Ok(u32::from_str_radix(text.get(8 * at..8 * at + 8).context("a word")?, 16)?.to_le_bytes());
+    if text.len() == 8 {
+        return Ok(word(0)?.into());
+    }
+    let words = (0..4).map(word).collect::<Result<Vec<_>>>()?.concat();
+    Ok(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok().context("four words")?).to_canonical())
 }
