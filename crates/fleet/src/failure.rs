@@ -19,6 +19,8 @@ use net::words::{self, causes, tame};
 
 /// Longest text kept of an error that is not a Status, and of a reason, in bytes.
 const LONGEST: usize = 1024;
+/// The reason of a cause (`CauseTypeFieldManagerConflict` of k8s.io/apimachinery).
+const FIELDS: &str = "FieldManagerConflict";
 /// The reason of [`Failure::unselectable`].
 const UNSELECTABLE: &str = "Unselectable";
 /// Longest message, and longest cause, in bytes: a member chooses them, and clients keep one per
@@ -48,6 +50,8 @@ pub struct Failure {
     /// When the same request may be sent again: nothing of it has reached a member. `None`: clients
     /// must not repeat it on their own, unless it only reads.
     pub retry_after: Option<Duration>,
+    /// Others own fields that server-side apply would take.
+    pub is_of_fields: bool,
 }
 
 /// How a request failed.
@@ -113,6 +117,7 @@ impl Failure {
             side: hop.as_ref().map(|(side, _)| *side).or(refused.then_some(Side::Caller)),
             cause: hop.map(|(_, said)| tame(cut(&said, LONGEST_MESSAGE))).unwrap_or_default(),
             retry_after: details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0).map(seconds),
+            is_of_fields: details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == FIELDS)),
             reason: tame(cut(&status.reason, LONGEST)),
             ..Self::new(Kind::Answered(status.code), status.message)
         }
@@ -122,7 +127,7 @@ impl Failure {
         let (reason, cause) = (String::new(), String::new());
         // Our own messages too: errors of parsers quote their input.
         let message = tame(cut(message.as_ref(), LONGEST_MESSAGE));
-        Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
+        Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None, is_of_fields: false }
     }
 
     /// The same failure, for `cluster`.

@@ -21,8 +21,10 @@ use crate::metrics::{Act, Delivery, Ended};
 
 /// Attempts of one pass, if another client writes in between.
 const TRIES: usize = 3;
-/// Wait after these attempts.
+/// Wait after these attempts, and the number of passes in a row before it becomes longer: what
+/// looks like another client may be a webhook or a quota.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
+const CONFLICTS: u32 = 3;
 /// Wait until a missing definition may exist.
 const COMES: Duration = Duration::from_secs(5);
 /// Attempts with a missing definition in a row before they become rare.
@@ -111,7 +113,8 @@ enum Stop {
     Conflict(String),
     /// The object stays as it is for now.
     Later(Duration),
-    Again,
+    /// The object is another one than was read; the member's words.
+    Again(String),
     Member(MemberError),
 }
 
@@ -139,11 +142,12 @@ pub async fn settle(
     let is_owned = is_owned(&identity, setting.spec.delete_option.as_ref(), &strategy);
     let (is_read, undone_by) = (AtomicBool::new(false), Mutex::default());
     let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied, is_read, undone_by };
+    let mut said = String::new();
     for _ in 0..TRIES {
         let mut observed = None;
         match look.once(&mut observed).await {
             Ok(remembered) => return Ok(look.outcome(Ok(()), observed, remembered)),
-            Err(Stop::Again) => {}
+            Err(Stop::Again(why)) => said = why,
             Err(Stop::Later(wait)) => {
                 let remembered = Remembered { again: Some(Instant::now() + wait), ..before };
                 return Ok(look.outcome(Ok(()), observed, remembered));
@@ -159,8 +163,13 @@ pub async fn settle(
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
-    let why = Failed::Other("another client writes the object at the same time".to_owned());
-    Ok(look.outcome_failed(why, Side::Member.as_str(), Some(AFTER_CONFLICT), None))
+    let why = Failed::Other(format!("another client writes the object at the same time: {said}"));
+    Ok(look.outcome_failed(why, Side::Member.as_str(), Some(raced(before.failures)), None))
+}
+
+/// Wait before the next attempt after conflicts.
+fn raced(failures: u32) -> Duration {
+    failures.checked_sub(CONFLICTS).map_or(AFTER_CONFLICT, |more| REFUSED.wait(more))
 }
 
 fn faulty(fault: &Fault, before: Remembered) -> Outcome {
@@ -322,7 +331,7 @@ impl Look<'_> {
             Action::PatchOwners(change) => self.counted(Act::Patch, member.merge(at.get(), &change).await).map(Some),
             Action::Apply { object, manager, force } => {
                 let answer = member.apply(at.get(), &object, &manager, force).await;
-                let conflict = answer.as_ref().err().filter(|error| error.is_conflict()).map(ToString::to_string);
+                let conflict = answer.as_ref().err().filter(|error| error.is_of_fields()).map(ToString::to_string);
                 let answer = match (self.counted(Act::Apply, answer), conflict) {
                     (Err(_), Some(why)) => return Err(Stop::Conflict(why)),
                     (answer, _) => answer?,
@@ -346,7 +355,7 @@ impl Look<'_> {
             Err(_) => Ended::Failed,
         };
         self.setting.metrics.acted(act, ended);
-        if is_raced { Err(Stop::Again) } else { Ok(answer?) }
+        answer.map_err(|error| if is_raced { Stop::Again(error.to_string()) } else { error.into() })
     }
 
     /// The outcome of a member's refusal.
@@ -448,6 +457,12 @@ mod tests {
     fn owners_that_somebody_changes_back_are_a_contest_too() {
         assert!(is_change(&Action::PatchOwners(Json::Null)) && is_change(&Action::Create(Json::Null)));
         assert!(!is_change(&Action::Nothing) && !is_repair(&Action::PatchOwners(Json::Null)));
+    }
+
+    #[test]
+    fn what_always_conflicts_is_tried_less_and_less_often() {
+        assert_eq!((raced(0), raced(CONFLICTS - 1)), (AFTER_CONFLICT, AFTER_CONFLICT));
+        assert!(raced(CONFLICTS + 10) >= Duration::from_mins(2));
     }
 
     #[test]

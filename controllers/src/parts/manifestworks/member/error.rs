@@ -99,6 +99,11 @@ impl MemberError {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(409))
     }
 
+    /// Others own fields that server-side apply would take. Quotas and webhooks answer 409, too.
+    pub fn is_of_fields(&self) -> bool {
+        matches!(self, Self::Refused(failure) if failure.is_of_fields && self.is_conflict())
+    }
+
     /// A test of a JSON patch failed (`applyJSPatch` in `pkg/endpoints/handlers/patch.go` of
     /// k8s.io/apiserver answers 422).
     pub fn is_unprocessable(&self) -> bool {
@@ -134,7 +139,10 @@ mod tests {
         };
         assert!(matches!(status(403, "Forbidden", &ours), MemberError::Closed(_)));
         assert!(status(403, "Forbidden", &none).is_forbidden() && status(404, "NotFound", &none).is_missing());
-        assert!(status(409, "Conflict", &none).is_conflict());
+        let raced = status(409, "Conflict", &none);
+        assert!(raced.is_conflict() && !raced.is_of_fields());
+        let fields = json!({"causes": [{"reason": "FieldManagerConflict", "field": ".data.a"}]});
+        assert!(status(409, "Conflict", &fields).is_of_fields());
         assert!(matches!(status(500, "InternalError", &none), MemberError::Refused(_)), "a webhook, say");
         for away in [
             status(404, "NotFound", &ours),

@@ -31,6 +31,8 @@ struct State {
     meddling: Option<Meddling>,
     /// A change by another client before each write.
     restless: Option<Restless>,
+    /// The answer to each write instead.
+    refusal: Option<Value>,
     writes: Vec<Method>,
 }
 
@@ -111,6 +113,9 @@ impl State {
                 self.change(|object| object.iter_mut().for_each(|object| restless(writes, object)));
                 self.restless = Some(restless);
             }
+        }
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| method != Method::GET) {
+            return (409, refusal.to_string());
         }
         let Some(there) = self.object.clone() else {
             if method != Method::POST {
@@ -296,4 +301,33 @@ async fn two_works_that_want_different_things_are_told_of_each_other() {
     let outcome = rounds(&one, "Update", 5, by("kubectl")).await;
     assert_eq!(outcome.contested_by, Some(By::Manager("kubectl".to_owned())));
     assert_eq!(outcome.note, None, "the other work wants the same");
+}
+
+/// A quota that others use at the same time, or a webhook, answers 409, too. Nothing would wake a
+/// work whose object was not made.
+#[tokio::test(start_paused = true)]
+async fn only_others_fields_are_a_conflict_that_waits_for_a_change() {
+    let refusal = |causes: Value| {
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict",
+            "message": "no, it said", "details": {"name": "a", "kind": "things", "causes": causes}})
+    };
+    for strategy in ["ServerSideApply", "Update"] {
+        let one = One::default();
+        one.0.lock().refusal = Some(refusal(json!([])));
+        let mut outcome = settled(&one.target(), strategy, Remembered::default()).await;
+        let told = format!("{:?}", outcome.result);
+        assert!(told.contains("another client") && told.contains("no, it said"), "{told}");
+        assert_eq!((one.writes().len(), outcome.is_conflict), (3, false), "{strategy}");
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            waits.push(outcome.remembered.again.unwrap() - Instant::now());
+            tokio::time::advance(waits[waits.len() - 1]).await;
+            outcome = settled(&one.target(), strategy, outcome.remembered).await;
+        }
+        assert!(waits[0] == Duration::from_secs(1) && waits[7] > Duration::from_secs(30), "{waits:?}");
+    }
+    let one = One::with(Some(thing("theirs", &[owner()])));
+    one.0.lock().refusal = Some(refusal(json!([{"reason": "FieldManagerConflict", "field": ".spec.a"}])));
+    let outcome = settled(&one.target(), "ServerSideApply", Remembered::default()).await;
+    assert_eq!((one.writes().len(), outcome.is_conflict, outcome.remembered.again), (1, true, None));
 }
