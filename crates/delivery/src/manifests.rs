@@ -106,6 +106,14 @@ pub fn ranked(manifests: &[Manifest]) -> Vec<(u16, Vec<&Manifest>)> {
     groups.map(|group| (group.first().map_or(0, |one| one.rank()), group.to_vec())).collect()
 }
 
+/// The manifests of a rank in two parts, of which the second are bindings of roles: whether an
+/// executor may bind a role is determined by that role's rules, so it must exist before.
+pub fn bindings_last(rank: Vec<&Manifest>) -> [Vec<&Manifest>; 2] {
+    let is_binding = |one: &&Manifest| matches!(&*one.kind, "RoleBinding" | "ClusterRoleBinding");
+    let (bindings, others) = rank.into_iter().partition(is_binding);
+    [others, bindings]
+}
+
 // === impl Manifest ===
 
 impl Manifest {

@@ -216,8 +216,8 @@ impl Pass<'_> {
         let mut done = Done { manifests, outcomes: std::mem::take(&mut begun.outcomes) };
         done.outcomes.resize_with(manifests.len(), || None);
         let evaluator = Arc::new(Mutex::new(Evaluator::default()));
-        for (_, rank) in manifests::ranked(manifests) {
-            let chosen = self.choose(rank, (&index, &listed), memory, &done);
+        for some in manifests::ranked(manifests).into_iter().flat_map(|(_, rank)| self.steps(rank)) {
+            let chosen = self.choose(some, (&index, &listed), memory, &done);
             let looks: Vec<_> = chosen
                 .into_iter()
                 .map(|(manifest, before, told)| {
@@ -242,6 +242,11 @@ impl Pass<'_> {
             }
         }
         (done, None)
+    }
+
+    /// What of a rank is processed together.
+    fn steps<'m>(&self, rank: Vec<&'m Manifest>) -> [Vec<&'m Manifest>; 2] {
+        if self.executor.is_some() { manifests::bindings_last(rank) } else { [rank, Vec::new()] }
     }
 
     /// The manifests to process now, with the state of their objects, and whether they were

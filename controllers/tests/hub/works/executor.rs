@@ -24,7 +24,8 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
         cluster,
         "deployer",
         &json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
-        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "update", "patch", "get", "delete"]}]),
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"],
+            "verbs": ["create", "update", "patch", "get", "delete"]}]),
     )?;
     let executor = json!({"executor": {"subject": {"type": "ServiceAccount",
         "serviceAccount": {"namespace": cluster, "name": "deployer"}}}});
@@ -64,7 +65,12 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    right_comes_later(testbed, &place, cluster, [secret, role("other", "secrets")], &executor)?;
+    // The role that it binds comes with the same work.
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "other", "namespace": cluster},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "other"},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": cluster}]});
+    right_comes_later(testbed, &place, cluster, [secret, binding, role("other", "secrets")], &executor)?;
     place.end(&["limited", "reading", "granted"])
 }
 
@@ -73,7 +79,7 @@ fn right_comes_later(
     testbed: &Testbed,
     place: &Place<'_>,
     cluster: &str,
-    [mut other, role]: [Value; 2],
+    [mut other, binding, role]: [Value; 3],
     executor: &Value,
 ) -> Result<()> {
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
@@ -84,9 +90,11 @@ fn right_comes_later(
     wait::until_true("the right", SOON, || place.member().may_user(&user, &[], &what))?;
     let granted = Instant::now();
     other["metadata"]["name"] = "other".into();
-    place.work("granted", &[other, role], executor)?;
+    place.work("granted", &[other, binding, role], executor)?;
     place.wait_applied("granted")?;
-    ensure!(!place.object("secret", "other")?.is_null() && !place.object("role", "other")?.is_null());
+    for kind in ["secret", "role", "rolebinding"] {
+        ensure!(!place.object(kind, "other")?.is_null(), "{kind}");
+    }
     wait::until("what was refused to be applied", GRANTED.saturating_sub(granted.elapsed()), || {
         let limited = place.read("limited")?;
         let applied = condition(&limited["status"], "Applied");

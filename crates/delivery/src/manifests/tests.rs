@@ -51,6 +51,15 @@ fn a_bad_one_is_an_entry_with_its_error() {
 }
 
 #[test]
+fn roles_come_before_what_binds_them() {
+    let kinds = ["RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole"];
+    let read = read(&kinds.map(|kind| object(kind, "a")), resource);
+    let [others, bindings] = bindings_last(ranked(&read).remove(0).1);
+    let ordinals = |some: &[&Manifest]| some.iter().map(|one| one.ordinal).collect::<Vec<_>>();
+    assert_eq!((ordinals(&others), ordinals(&bindings)), (vec![1, 3], vec![0, 2]));
+}
+
+#[test]
 fn the_second_of_two_is_a_duplicate_whatever_its_version() {
     let mut other = object("ConfigMap", "a");
     other["apiVersion"] = json!("v2");
