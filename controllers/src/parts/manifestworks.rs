@@ -435,7 +435,10 @@ impl Part {
 
 /// Gathers the objects to check. Returns whether that is all of them.
 fn owes(work: &Work, target: &Target, memory: &mut Memory) -> bool {
-    memory.owed.extend(target.sights.take_changed(work.name()));
+    let changed = target.sights.take_changed(work.name());
+    // A kind that was missing may have come, and is not served at once.
+    changed.iter().filter(|one| one.resource.is_empty()).for_each(|one| memory.objects.begin_again(one));
+    memory.owed.extend(changed);
     let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
     // Followers that have begun meanwhile have reported the changes.
     let is_blind = is_resync && !memory.is_seen(&target.sights);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use delivery::identity::{Identity, Tracked};
-use delivery::manifests::Manifest;
+use delivery::manifests::{Fault, Manifest};
 
 use super::begun::Kept;
 
@@ -26,6 +26,13 @@ impl Done<'_> {
             uid: String::new(),
         };
         wanted.map(tracked).collect()
+    }
+
+    /// The objects whose kind the member lacks, and may get.
+    pub fn lacking(&self) -> HashSet<Identity> {
+        let is_lacking =
+            |manifest: &&Manifest| matches!(manifest.object, Err(Fault::UnknownKind(_))) && !manifest.group.is_empty();
+        self.manifests.iter().filter(is_lacking).map(Manifest::identity).collect()
     }
 
     /// The objects to list if a pass did not end: none is removed from the list.

@@ -55,6 +55,13 @@ impl Objects {
         }
     }
 
+    /// An object may succeed now: it is tried as if it had not failed.
+    pub fn begin_again(&mut self, identity: &Identity) {
+        if let Some(one) = self.troubled.get_mut(identity) {
+            one.failures = 0;
+        }
+    }
+
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.calm.len() + self.troubled.len()

@@ -421,7 +421,12 @@ impl Pass<'_> {
         }
         sights.retain(name, |identity| all.contains(identity));
         memory.objects.retain(&all);
-        sights.follow(name, &scopes, &self.part.route(self.target));
+        let lacking = done.lacking();
+        let definitions = (!lacking.is_empty()).then(Scope::definitions);
+        sights.awaits(name, lacking);
+        let followed: HashSet<Scope> = scopes.iter().cloned().chain(definitions).collect();
+        sights.follow(name, &followed, &self.part.route(self.target));
+        // The definitions are not among them: without a sight of them, the kind is looked for.
         memory.scopes = scopes;
     }
 

@@ -1,6 +1,7 @@
 //! The observed objects of a member: which works each object belongs to, and the version at which
 //! it was last processed. An object with another version is processed again.
 
+mod awaited;
 mod follow;
 mod lists;
 
@@ -55,6 +56,8 @@ struct Seen {
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
     /// By work; with the version of each changed object.
     changed: HashMap<String, HashMap<Identity, Version>>,
+    /// By work: objects whose kind is missing.
+    awaited: HashMap<String, HashSet<Identity>>,
     /// Works without state of their objects, because there is no room for it.
     unwatched: HashSet<String>,
     followed: HashMap<Scope, Followed>,
@@ -221,6 +224,7 @@ impl Sights {
         self.retain(work, |_| false);
         let mut seen = self.0.lock();
         seen.changed.remove(work);
+        seen.awaited.remove(work);
         seen.unwatched.remove(work);
         seen.followed.retain(|_, followed| {
             followed.works.remove(work);

@@ -137,6 +137,7 @@ impl Follow {
         }
         let mut objects = HashMap::new();
         let take = |name: &str, version: &str| {
+            self.defined(name);
             if let Some(identity) = self.tracked(name) {
                 objects.insert(identity, Some(version.to_owned()).filter(|version| !version.is_empty()));
             }
@@ -165,6 +166,9 @@ impl Follow {
     }
 
     fn saw(&self, change: Change, name: &str, at: &str) {
+        if change == Change::There {
+            self.defined(name);
+        }
         let (Some(sights), Some(identity)) = (self.sights.upgrade(), self.tracked(name)) else { return };
         let version = (change == Change::There).then(|| at.to_owned());
         let woken = sights.lock().saw(&identity, &version, Some(at));
@@ -178,6 +182,13 @@ impl Follow {
             self.route.answered.push("", &self.route.cluster);
         }
         self.wake(woken);
+    }
+
+    /// Wakes the works that lacked a kind, if the object is a definition.
+    fn defined(&self, name: &str) {
+        let sights = self.sights.upgrade().filter(|_| self.scope.is_of_definitions());
+        let woken = sights.map(|sights| sights.lock().defined(name));
+        self.wake(woken.unwrap_or_default());
     }
 
     fn wake(&self, works: Vec<String>) {

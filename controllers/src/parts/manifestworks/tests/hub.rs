@@ -15,7 +15,10 @@ use tower::service_fn;
 
 use crate::parts::manifestworks::work::FINALIZER;
 
-const GROUPS: [(&str, &str, &str, bool); 4] = [
+/// The group that the member lacks at first.
+const LATE: &str = "late.io";
+const GROUPS: [(&str, &str, &str, bool); 5] = [
+    (LATE, "lates", "Late", false),
     ("", "configmaps", "ConfigMap", true),
     ("batch", "jobs", "Job", true),
     ("work.open-cluster-management.io", "manifestworks", "ManifestWork", true),
@@ -36,6 +39,8 @@ struct State {
     /// The answer to reviews.
     is_allowed: bool,
     is_ended: bool,
+    /// A group that the member does not have.
+    lacks: Option<&'static str>,
     /// It does not answer requests for the work alone.
     is_unread: bool,
     /// Bytes of a status, beyond which it is refused.
@@ -112,6 +117,11 @@ impl Hub {
         self.0.lock().objects.remove(path).expect("an object");
     }
 
+    /// The member gets the group that it lacks.
+    pub fn defines_late(&self) {
+        self.0.lock().lacks = None;
+    }
+
     /// Sets the member's answer to reviews.
     pub fn allows(&self, is_allowed: bool) {
         self.0.lock().is_allowed = is_allowed;
@@ -139,6 +149,7 @@ impl Default for State {
             objects,
             is_allowed: true,
             is_ended: false,
+            lacks: Some(LATE),
             is_unread: false,
             largest: usize::MAX,
             writes,
@@ -177,7 +188,7 @@ impl State {
         let path = path.split_once("/proxy").map_or(path, |(_, of_member)| of_member);
         let names: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match names[..] {
-            ["apis"] => (200, json!({"kind": "APIGroupList", "groups": groups()})),
+            ["apis"] => (200, json!({"kind": "APIGroupList", "groups": self.groups()})),
             ["api", "v1"] => (200, resources("")),
             ["apis", group, "v1"] => (200, resources(group)),
             [.., "namespaces", "kube-system"] => (200, json!({"metadata": {"name": "kube-system", "uid": "u"}})),
@@ -238,6 +249,11 @@ impl State {
         if self.is_unread { (500, why) } else { (200, self.work.clone()) }
     }
 
+    fn groups(&self) -> Vec<Value> {
+        let has = |group: &str| !group.is_empty() && self.lacks != Some(group);
+        GROUPS.iter().filter(|one| has(one.0)).map(|one| of_group(one.0)).collect()
+    }
+
     fn list(&self, is_metadata: bool, work: &Value) -> Value {
         let (items, version) = if self.is_ended { (&[][..], "20") } else { (std::slice::from_ref(work), "10") };
         listed(is_metadata, "ManifestWork", items, version)
@@ -266,10 +282,6 @@ fn missing() -> (u16, Value) {
     let why = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
         "message": "not found", "details": {"name": "x", "kind": "y"}});
     (404, why)
-}
-
-fn groups() -> Vec<Value> {
-    GROUPS.iter().filter(|one| !one.0.is_empty()).map(|one| of_group(one.0)).collect()
 }
 
 fn of_group(group: &str) -> Value {

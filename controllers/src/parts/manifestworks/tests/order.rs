@@ -57,3 +57,30 @@ async fn a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself()
     let told = hub.told()["status"]["resourceStatus"]["manifests"][0].clone();
     assert_eq!(said(&told, "Applied"), "True/AppliedManifestComplete");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_comes_late_is_used_within_ten_seconds() {
+    let hub = Hub::default();
+    hub.edit(|work| {
+        let late = json!({"apiVersion": "late.io/v1", "kind": "Late", "metadata": {"name": "l"}});
+        work["spec"]["workload"]["manifests"] = json!([late, map()]);
+    });
+    let (part, mut writer) = part(&hub);
+    for event in [Event::Init, Event::InitApply(told(&hub.told())), Event::InitDone] {
+        writer.apply_watcher_event(&event);
+    }
+    part.wakes.push("c1", "w");
+    let part = Arc::new(part);
+    let mut queue = Box::pin(work(Arc::clone(&part)));
+    // By then, it is looked for every few minutes.
+    assert!(timeout(Duration::from_mins(30), &mut queue).await.is_err(), "it never ends");
+    assert!(!hub.object("/api/v1/namespaces/c1/configmaps/m").is_null());
+    let target = part.target("c1").unwrap();
+    let defined = || target.sights.defined("lates.late.io").iter().for_each(|work| part.wakes.push("c1", work));
+    // The definition is there before its kind is served.
+    defined();
+    assert!(timeout(A_WHILE, &mut queue).await.is_err());
+    hub.defines_late();
+    assert!(timeout(Duration::from_secs(9), &mut queue).await.is_err());
+    assert!(!hub.object("/apis/late.io/v1/lates/l").is_null(), "{:?}", hub.told()["status"]);
+}

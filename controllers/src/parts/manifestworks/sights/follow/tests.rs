@@ -161,3 +161,35 @@ async fn nobody_is_left_alone_for_long() {
     let asked = turned_away(true, Duration::from_hours(24), LONGEST * 5 / 2).await;
     assert!(asked.last().is_some_and(|last| *last >= LONGEST * 2), "{asked:?}");
 }
+
+/// One that a list has, and one that comes later.
+#[tokio::test(start_paused = true)]
+async fn definitions_wake_the_works_that_lack_their_kinds() {
+    let metadata = |name: &str| {
+        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"name": name, "resourceVersion": "6"}})
+    };
+    let answer = move |request: Request<Body>| async move {
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            let event = format!("{}\n", json!({"type": "ADDED", "object": metadata("things.b.io")}));
+            return Ok::<_, tower::BoxError>(Response::new(Body::from(event.into_bytes())));
+        }
+        Ok(response(
+            200,
+            &json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"resourceVersion": "5"}, "items": [metadata("things.a.io")]}),
+        ))
+    };
+    let sights = Arc::<Mutex<Seen>>::default();
+    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    for group in ["a.io", "b.io", "c.io"] {
+        let lacking = Identity { group: group.to_owned(), ..Identity::default() };
+        sights.lock().awaited.insert(group.to_owned(), [lacking].into());
+    }
+    let one = Follow { scope: Scope::definitions(), ..following("", &route, &sights) };
+    let wakes = route.wakes.clone();
+    assert!(timeout(Duration::from_secs(5), follow(one)).await.is_err(), "it never ends");
+    let woken = [wakes.next().await, wakes.next().await].map(|(_, work)| work);
+    assert!(woken.contains(&"a.io".to_owned()) && woken.contains(&"b.io".to_owned()), "{woken:?}");
+    assert_eq!(wakes.waiting(), 0, "the third is woken, too");
+}
