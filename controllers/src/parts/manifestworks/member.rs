@@ -138,6 +138,12 @@ impl Member {
         self.write_as_manager(Method::PUT, &at.object(), (JSON, object)).await
     }
 
+    /// What the member would make of a replacement: nothing is stored.
+    pub async fn try_replace(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
+        let path = format!("{}?fieldManager={MANAGER}&dryRun=All", at.object());
+        self.send(Method::PUT, path, Some((JSON, object)), Use::Read).await
+    }
+
     /// A JSON merge patch.
     pub async fn merge(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
         self.write_as_manager(Method::PATCH, &at.object(), (MERGE, change)).await

@@ -85,6 +85,8 @@ pub struct Setting<'a> {
     pub spec: &'a ManifestWorkSpec,
     pub owner: &'a Owner,
     pub executor: Option<&'a Executor>,
+    /// Whether there is room to remember what is seen of objects.
+    pub is_kept: bool,
     pub metrics: &'a Delivery,
 }
 
@@ -273,7 +275,10 @@ impl Look<'_> {
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
         let (object, owner) = (self.object, self.setting.owner);
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
-        let action = plan(&wanted, found.as_ref());
+        let action = match (plan(&wanted, found.as_ref()), found.as_ref()) {
+            (Action::Nothing, Some(observed)) => self.unseen(&wanted, observed, &at).await?,
+            (action, _) => action,
+        };
         let by = (is_change(&action) && self.was_applied).then(|| By::of(found.as_ref(), owner));
         self.undone_by.lock().clone_from(&by);
         self.check_contest(&action)?;
@@ -295,6 +300,23 @@ impl Look<'_> {
             remembered.seen = found.as_ref().filter(|_| self.is_all_compared()).map(|answer| seen(self.object, answer));
         }
         Ok(remembered)
+    }
+
+    /// The repair of an object that this process has not seen yet, and that has more than its
+    /// manifest: the member says what of that it fills in itself, without a write.
+    async fn unseen(&self, wanted: &Wanted<'_>, observed: &Json, at: &AtOwned) -> Result<Action, Stop> {
+        if !self.setting.is_kept || wanted.known != Known::Applied || self.strategy != Strategy::Update {
+            return Ok(Action::Nothing);
+        }
+        let replacement = plan(&Wanted { known: Known::Nothing, ..*wanted }, Some(observed));
+        let Action::Replace(object) = replacement else { return Ok(Action::Nothing) };
+        match self.setting.target.member.try_replace(at.get(), &object).await {
+            Ok(answer) if seen(self.object, &answer) == seen(self.object, observed) => Ok(Action::Nothing),
+            Ok(_) => Ok(Action::Replace(object)),
+            // Because of immutable fields, or of a webhook that cannot try, for example.
+            Err(MemberError::Refused(_) | MemberError::Late(_)) => Ok(Action::Nothing),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether all that the object has besides the manifest is the member's doing: no fields are

@@ -206,6 +206,7 @@ impl Pass<'_> {
             spec: self.spec,
             owner,
             executor: self.executor,
+            is_kept: !memory.is_unwatched(),
             metrics: &self.part.metrics.delivery,
         };
         let index = Index::new(&self.work.status.resource_status.manifests);

@@ -8,7 +8,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Place, config_map, strategy};
+use super::{Place, condition, config_map, strategy};
 use crate::fixture::{SOON, event};
 
 /// A change by hand, as by a person with kubectl.
@@ -150,7 +150,7 @@ pub fn contested(testbed: &Testbed) -> Result<()> {
 
 pub fn filled(testbed: &Testbed) -> Result<()> {
     let cluster = "works-filled";
-    let place = Place::start(testbed, cluster)?;
+    let mut place = Place::start(testbed, cluster)?;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": cluster},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
     place.work("filled", std::slice::from_ref(&service), &json!({}))?;
@@ -173,5 +173,21 @@ pub fn filled(testbed: &Testbed) -> Result<()> {
     ensure!(touched["metadata"]["uid"] == after["metadata"]["uid"]);
     let updates = place.running.metric("cluster_gateway_delivery_actions_total", "action=\"update\"")?;
     ensure!((updates - 1.0).abs() < 0.1, "{updates} updates for one change");
+    wait::until("that it is told", SOON, || {
+        let work = place.read("filled")?;
+        let told = condition(&work["status"], "Applied")["observedGeneration"].clone();
+        ensure!(told == work["metadata"]["generation"], "{work}");
+        Ok(())
+    })?;
+    // What is added while nobody looks is removed, and what the member filled in stays.
+    place.running.stop()?;
+    let added = json!({"spec": {"publishNotReadyAddresses": true}});
+    place.member().patch(&format!("service web -n {cluster}"), &added)?;
+    place.running.restart_stopped()?;
+    wait::until("that it is as it was", SOON, || {
+        let found = place.object("service", "web")?;
+        ensure!(found["spec"] == after["spec"], "{found}");
+        Ok(())
+    })?;
     place.end(&["filled"])
 }

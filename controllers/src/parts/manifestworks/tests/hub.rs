@@ -173,6 +173,9 @@ impl State {
         if of_member == Some(REVIEWS) {
             return Some((201, json!({"status": {"allowed": self.is_allowed}})));
         }
+        if request.uri.query().is_some_and(|query| query.contains("dryRun=All")) {
+            return Some(of_member.map_or_else(missing, |path| self.try_object(path, &body)));
+        }
         if method != Method::GET {
             self.writes.push(format!("{method} {path}"));
             return Some(match of_member {
@@ -236,6 +239,13 @@ impl State {
         };
         written["metadata"]["resourceVersion"] = version;
         (200, written.clone())
+    }
+
+    /// The answer to a write that stores nothing.
+    fn try_object(&self, path: &str, body: &Value) -> (u16, Value) {
+        let Some(mut object) = self.objects.get(path).cloned() else { return missing() };
+        merge(&mut object, body);
+        (200, object)
     }
 
     fn next(&mut self) -> Value {

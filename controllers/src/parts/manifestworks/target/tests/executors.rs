@@ -39,7 +39,7 @@ async fn what_an_executor_may_not_do_yet_is_done_a_minute_later_if_it_may_then()
     let (target, owner, spec) = (granting(&may), owner(), ManifestWorkSpec::default());
     let executor = Executor { namespace: "n".into(), name: "e".into() };
     let (executor, metrics) = (Some(&executor), &target.member.metrics);
-    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor, metrics };
+    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor, is_kept: true, metrics };
     let all = config_map();
     let refused = settle(setting, &all[0], Remembered::default(), false).await.unwrap();
     let told = format!("{:?}", refused.result);
@@ -59,7 +59,7 @@ async fn what_is_complete_is_read_for_nobody_who_may_not_see_it() {
     let (target, owner, spec) = (granting(&may), owner(), ManifestWorkSpec::default());
     let executor = Executor { namespace: "n".into(), name: "e".into() };
     let (executor, metrics) = (Some(&executor), &target.member.metrics);
-    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor, metrics };
+    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor, is_kept: true, metrics };
     let all = config_map();
     let refused = read(setting, &all[0], Remembered::default()).await.unwrap();
     let told = format!("{:?}", refused.availability);

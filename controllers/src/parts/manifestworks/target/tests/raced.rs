@@ -33,6 +33,8 @@ struct State {
     restless: Option<Restless>,
     /// The answer to each write instead.
     refusal: Option<Value>,
+    /// It fills in a field.
+    fills: bool,
     writes: Vec<Method>,
 }
 
@@ -53,7 +55,14 @@ impl One {
                 let (parts, body) = request.into_parts();
                 let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
                 let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                let (code, answer) = one.0.lock().answer(&parts.method, (parts.uri.path(), kind), body);
+                let is_dry = parts.uri.query().is_some_and(|query| query.contains("dryRun=All"));
+                let mut state = one.0.lock();
+                let (code, answer) = if is_dry && parts.method == Method::PUT {
+                    state.tried(body)
+                } else {
+                    state.answer(&parts.method, (parts.uri.path(), kind), body)
+                };
+                drop(state);
                 Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(answer.into_bytes()))?)
             }
         };
@@ -135,7 +144,10 @@ impl State {
                 self.change(|object| *object = None);
                 return (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}).to_string());
             }
-            Method::PUT => self.change(|object| *object = Some(body)),
+            Method::PUT => {
+                let filled = self.filled(body);
+                self.change(|object| *object = Some(filled));
+            }
             _ if kind.contains("json-patch") => {
                 if !self.patch(there, &body) {
                     return (422, json!({"kind": "Status", "code": 422, "message": "test failed"}).to_string());
@@ -149,6 +161,19 @@ impl State {
             }),
         }
         (200, self.object.clone().unwrap_or_default().to_string())
+    }
+
+    /// The answer to a PUT that stores nothing.
+    fn tried(&self, body: Value) -> (u16, String) {
+        let refused = self.refusal.as_ref().map(|refusal| (409, refusal.to_string()));
+        refused.unwrap_or_else(|| (200, self.filled(body).to_string()))
+    }
+
+    fn filled(&self, mut object: Value) -> Value {
+        if self.fills {
+            object["spec"]["filled"] = true.into();
+        }
+        object
     }
 
     /// Executes the tests and removals of a JSON patch. Returns whether all tests hold.
@@ -194,7 +219,7 @@ async fn settled(target: &Target, strategy: &str, before: Remembered) -> Outcome
         "updateStrategy": {"type": strategy}});
     let spec: ManifestWorkSpec = serde_json::from_value(json!({"manifestConfigs": [config]})).unwrap();
     let (owner, metrics) = (owner(), &target.member.metrics);
-    let setting = Setting { target, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
+    let setting = Setting { target, work: "w", spec: &spec, owner: &owner, executor: None, is_kept: true, metrics };
     let resource = Resource { name: "things".into(), is_namespaced: false };
     let all = manifests::read(&[thing("ours", &[])], |_, _, _| Lookup::Found(resource.clone()));
     settle(setting, &all[0], before, true).await.unwrap()
@@ -330,4 +355,31 @@ async fn only_others_fields_are_a_conflict_that_waits_for_a_change() {
     one.0.lock().refusal = Some(refusal(json!([{"reason": "FieldManagerConflict", "field": ".spec.a"}])));
     let outcome = settled(&one.target(), "ServerSideApply", Remembered::default()).await;
     assert_eq!((one.writes().len(), outcome.is_conflict, outcome.remembered.again), (1, true, None));
+}
+
+/// A replica that begins has seen none of them.
+#[tokio::test(start_paused = true)]
+async fn what_was_added_while_nobody_looked_is_repaired_and_what_the_member_fills_in_stays() {
+    let with = |added: bool| {
+        let mut found = thing("ours", &[owner()]);
+        found["spec"]["filled"] = true.into();
+        if added {
+            found["spec"]["added"] = "x".into();
+        }
+        let one = One::with(Some(found));
+        one.0.lock().fills = true;
+        one
+    };
+    let one = with(false);
+    let outcome = settled(&one.target(), "Update", Remembered::default()).await;
+    assert!(outcome.result.is_ok() && outcome.remembered.seen.is_some() && one.writes().is_empty(), "{outcome:?}");
+    let one = with(true);
+    let outcome = settled(&one.target(), "Update", Remembered::default()).await;
+    assert!(outcome.result.is_ok(), "{outcome:?}");
+    assert_eq!((one.writes(), &one.object()["spec"]), (vec![Method::PUT], &json!({"a": "ours", "filled": true})));
+    // A member that cannot try it says nothing of the object.
+    let one = with(true);
+    one.0.lock().refusal = Some(json!({"kind": "Status", "code": 409, "message": "no dry run"}));
+    let outcome = settled(&one.target(), "Update", Remembered::default()).await;
+    assert!(outcome.result.is_ok() && one.writes().is_empty() && one.object()["spec"]["added"] == "x", "{outcome:?}");
 }

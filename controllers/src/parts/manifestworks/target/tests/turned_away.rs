@@ -19,7 +19,8 @@ const OVERLOADED: &str = "Too many requests, please try again later.";
 async fn settled(answers: &'static [(&'static str, u16, &'static str)]) -> Result<Outcome, MemberError> {
     let (target, owner, spec) = (target(answers), owner(), ManifestWorkSpec::default());
     let metrics = &target.member.metrics;
-    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
+    let setting =
+        Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor: None, is_kept: true, metrics };
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
     let resource = Resource { name: "configmaps".into(), is_namespaced: true };
     let all = manifests::read(&[map], |_, _, _| Lookup::Found(resource.clone()));
