@@ -12,7 +12,7 @@ mod spec;
 mod status;
 
 pub use self::aggregate::{
-    aggregate, default_progressing, has_progressing_rule, is_made, prune, set_default_progressing,
+    aggregate, default_progressing, has_progressing_rule, is_made, prune, prune_others, set_default_progressing,
     take_default_progressing,
 };
 pub use self::applied::{

@@ -10,7 +10,7 @@ use delivery::rules::{self, Evaluator};
 use delivery::work::{
     Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkSpec,
     ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, has_progressing_rule, merged,
-    options, prune, set_default_progressing, take_default_progressing,
+    options, prune, prune_others, set_default_progressing, take_default_progressing,
 };
 use parking_lot::Mutex;
 use serde_json::Value as Json;
@@ -169,6 +169,8 @@ impl Telling {
                 condition::set(&mut manifest.conditions, one, now);
             }
             prune(&mut manifest.conditions, self.generation);
+        } else {
+            prune_others(&mut manifest.conditions, options(&entry.identity, &self.configs).condition_rules);
         }
         manifest
     }
@@ -220,6 +222,34 @@ mod tests {
     fn told(reason: &str) -> ManifestWorkStatus {
         let one = Condition::new(kind::PROGRESSING, Status::False, reason, "").at(1);
         ManifestWorkStatus { conditions: vec![one], ..ManifestWorkStatus::default() }
+    }
+
+    #[test]
+    fn of_a_missing_object_only_conditions_of_its_rules_stay() {
+        let meta = ResourceMeta { resource: "configmaps".into(), name: "a".into(), ..ResourceMeta::default() };
+        let identity = Identity { resource: "configmaps".into(), name: "a".into(), ..Identity::default() };
+        let known = |kind: &str| Condition::new(kind, Status::True, "ConditionRuleEvaluated", "").at(1);
+        let conditions = vec![known("Kept"), known("Gone")];
+        let mut before = ManifestWorkStatus { conditions: conditions.clone(), ..ManifestWorkStatus::default() };
+        before.resource_status.manifests =
+            vec![ManifestCondition { resource_meta: meta.clone(), conditions, ..Default::default() }];
+        let config = serde_json::json!({"resourceIdentifier": {"resource": "configmaps", "name": "a"},
+            "conditionRules": [{"condition": "Kept", "type": "CEL", "celExpressions": ["true"]}]});
+        let news = News { result: Ok(()), availability: Availability::NotFound, said: None, note: None };
+        let telling = Telling {
+            before,
+            generation: 2,
+            configs: vec![serde_json::from_value(config).unwrap()],
+            entries: vec![Entry { meta, identity, news: Some(news) }],
+            stays: None,
+            is_of_set: false,
+            needs_rules: false,
+            is_complete: false,
+        };
+        let told = telling.status(OffsetDateTime::UNIX_EPOCH);
+        for conditions in [&told.conditions, &told.resource_status.manifests[0].conditions] {
+            assert!(condition::find(conditions, "Kept").is_some() && condition::find(conditions, "Gone").is_none());
+        }
     }
 
     #[test]

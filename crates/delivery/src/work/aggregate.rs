@@ -45,6 +45,12 @@ pub fn prune(conditions: &mut Vec<Condition>, generation: i64) {
     conditions.retain(|one| !is_by_rule(one) || one.observed_generation == generation);
 }
 
+/// Removes conditions that rules made and that none of `rules` makes: for an object on which these
+/// cannot be evaluated.
+pub fn prune_others(conditions: &mut Vec<Condition>, rules: &[ConditionRule]) {
+    conditions.retain(|one| !is_by_rule(one) || rules.iter().any(|rule| rule.condition == one.kind));
+}
+
 /// `Progressing` of a `ReplicaSet`'s work without a rule for it: True until its objects are applied
 /// and available. Upstream has none then, and its rollouts wait for ever.
 pub fn default_progressing(conditions: &[Condition], generation: i64) -> Condition {
