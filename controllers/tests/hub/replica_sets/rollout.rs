@@ -122,7 +122,25 @@ pub fn per_group(testbed: &Testbed) -> Result<()> {
     ensure!(summary.as_str().is_some_and(|text| text.starts_with("2 (")), "{summary}");
     place.report_done("app", &clusters)?;
     place.wait_condition("app", "PlacementRolledOut: True/Complete")?;
+    by_index(&place, &clusters)?;
     place.end()
+}
+
+/// Without mandatory groups: one after the other by index, each within its own `maxFailures`.
+fn by_index(place: &Place<'_>, clusters: &[&str]) -> Result<()> {
+    let strategy = |most: u8| {
+        json!([{"name": "p", "rolloutStrategy": {"type": "ProgressivePerGroup",
+            "progressivePerGroup": {"maxFailures": most}}}])
+    };
+    place.set("plain", "1", &strategy(0))?;
+    place.wait_works("plain", &clusters[..2])?;
+    place.report("plain", clusters[0], &[("Applied", "True"), ("Progressing", "True"), ("Degraded", "True")])?;
+    place.report_done("plain", &clusters[1..2])?;
+    wait::until_true("that it stops", SOON, || Ok(place.metric(SETS, "stopped")? > 0.5))?;
+    wait::until_true("that it is counted", SOON, || Ok(place.read("plain")?["status"]["summary"]["available"] == 1))?;
+    ensure!(place.works("plain")?.len() == 2, "the next group begins in spite of a failure");
+    place.set("plain", "1", &strategy(1))?;
+    place.wait_works("plain", clusters).map(drop)
 }
 
 /// What upstream's agent reports of a work without rules.
