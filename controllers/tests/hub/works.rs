@@ -10,6 +10,7 @@ mod ended;
 mod executor;
 mod feedback;
 mod fences;
+mod granted;
 mod ignoring;
 mod leaders;
 mod rights;
@@ -85,6 +86,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: a leader is killed amid a hundred, and another ends them", leaders::killed),
         test(fixture, "works: a leader stops, and another goes on at once", leaders::stopped),
         test(fixture, "rights: manifestworks with what the chart grants, of which nothing stands idle", rights::used),
+        test(fixture, "works: a member grants what the page lists, and no more", granted::least),
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
         test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
