@@ -9,6 +9,16 @@ fn map() -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "c1"}})
 }
 
+/// A part that has listed the hub's work, which waits for its turn.
+fn waiting(hub: &Hub) -> (Part, Writer<DynamicObject>) {
+    let (part, mut writer) = part(hub);
+    for event in [Event::Init, Event::InitApply(told(&hub.told())), Event::InitDone] {
+        writer.apply_watcher_event(&event);
+    }
+    part.wakes.push("c1", "w");
+    (part, writer)
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_on_before_anything_is_on_the_member() {
     let hub = Hub::default();
@@ -37,11 +47,7 @@ async fn a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself()
         work["spec"] = json!({"workload": {"manifests": [map()]},
             "executor": {"subject": {"type": "ServiceAccount", "serviceAccount": account}}});
     });
-    let (part, mut writer) = part(&hub);
-    for event in [Event::Init, Event::InitApply(told(&hub.told())), Event::InitDone] {
-        writer.apply_watcher_event(&event);
-    }
-    part.wakes.push("c1", "w");
+    let (part, _writer) = waiting(&hub);
     let mut queue = Box::pin(work(Arc::new(part)));
     assert!(timeout(A_WHILE, &mut queue).await.is_err(), "it never ends");
     let told = hub.told()["status"]["resourceStatus"]["manifests"][0].clone();
@@ -65,11 +71,7 @@ async fn a_kind_that_comes_late_is_used_within_ten_seconds() {
         let late = json!({"apiVersion": "late.io/v1", "kind": "Late", "metadata": {"name": "l"}});
         work["spec"]["workload"]["manifests"] = json!([late, map()]);
     });
-    let (part, mut writer) = part(&hub);
-    for event in [Event::Init, Event::InitApply(told(&hub.told())), Event::InitDone] {
-        writer.apply_watcher_event(&event);
-    }
-    part.wakes.push("c1", "w");
+    let (part, _writer) = waiting(&hub);
     let part = Arc::new(part);
     let mut queue = Box::pin(work(Arc::clone(&part)));
     // By then, it is looked for every few minutes.
