@@ -52,7 +52,8 @@ pub enum Action {
     /// `PUT`, with the version that was seen: after a conflict, plan again.
     Replace(Json),
     /// `PATCH` by server-side apply. It does not have the owner reference: [`Owner::patch`] of the
-    /// answer says whether that is missing. After a conflict, stop until something changes.
+    /// answer says whether that is missing. If it conflicts with others' fields, stop until
+    /// something changes.
     Apply {
         object: Json,
         manager: String,

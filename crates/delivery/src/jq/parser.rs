@@ -121,9 +121,9 @@ impl Parser<'_> {
     fn operator(&mut self, rows: Range<usize>) -> Option<(usize, &'static str)> {
         let mut rows = OPERATORS.into_iter().enumerate().take(rows.end).skip(rows.start);
         rows.find_map(|(row, marks)| {
-            let is_next =
+            let take =
                 |mark: &&str| if mark.starts_with(is_of_name) { self.takes_word(mark) } else { self.takes(mark) };
-            marks.iter().copied().find(is_next).map(|mark| (row, mark))
+            marks.iter().copied().find(take).map(|mark| (row, mark))
         })
     }
 
