@@ -213,7 +213,9 @@ fn connections(process: &Process) -> Result<BTreeSet<SocketAddr>> {
 
 /// An address as the kernel writes it: words of 32 bits, each with its lowest byte first.
 fn ip(text: &str) -> Result<IpAddr> {
-    let word = |at: usize| Ok(u32::from_str_radix(text.get(8 * at..8 * at + 8).context("a word")?, 16)?.to_le_bytes());
+    let word = |at: usize| -> Result<[u8; 4]> {
+        Ok(u32::from_str_radix(text.get(8 * at..8 * at + 8).context("a word")?, 16)?.to_le_bytes())
+    };
     if text.len() == 8 {
         return Ok(word(0)?.into());
     }
