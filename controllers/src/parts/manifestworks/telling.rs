@@ -229,7 +229,7 @@ mod tests {
         let meta = ResourceMeta { resource: "configmaps".into(), name: "a".into(), ..ResourceMeta::default() };
         let identity = Identity { resource: "configmaps".into(), name: "a".into(), ..Identity::default() };
         let known = |kind: &str| Condition::new(kind, Status::True, "ConditionRuleEvaluated", "").at(1);
-        let conditions = vec![known("Kept"), known("Gone")];
+        let conditions = vec![known("Kept"), known("Gone"), known(kind::COMPLETE)];
         let mut before = ManifestWorkStatus { conditions: conditions.clone(), ..ManifestWorkStatus::default() };
         before.resource_status.manifests =
             vec![ManifestCondition { resource_meta: meta.clone(), conditions, ..Default::default() }];
@@ -248,7 +248,9 @@ mod tests {
         };
         let told = telling.status(OffsetDateTime::UNIX_EPOCH);
         for conditions in [&told.conditions, &told.resource_status.manifests[0].conditions] {
-            assert!(condition::find(conditions, "Kept").is_some() && condition::find(conditions, "Gone").is_none());
+            let known: Vec<&str> = conditions.iter().map(|one| one.kind.as_str()).collect();
+            assert!(known.contains(&"Kept") && known.contains(&kind::COMPLETE), "{known:?}");
+            assert!(!known.contains(&"Gone"), "{known:?}");
         }
     }
 

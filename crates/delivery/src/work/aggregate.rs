@@ -46,9 +46,10 @@ pub fn prune(conditions: &mut Vec<Condition>, generation: i64) {
 }
 
 /// Removes conditions that rules made and that none of `rules` makes: for an object on which these
-/// cannot be evaluated.
+/// cannot be evaluated. `Complete` stays: a job that is gone would run again.
 pub fn prune_others(conditions: &mut Vec<Condition>, rules: &[ConditionRule]) {
-    conditions.retain(|one| !is_by_rule(one) || rules.iter().any(|rule| rule.condition == one.kind));
+    let is_made = |kind: &str| kind == kind::COMPLETE || rules.iter().any(|rule| rule.condition == kind);
+    conditions.retain(|one| !is_by_rule(one) || is_made(&one.kind));
 }
 
 /// `Progressing` of a `ReplicaSet`'s work without a rule for it: True until its objects are applied
