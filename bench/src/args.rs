@@ -106,11 +106,28 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_documentation_has_every_subcommand_and_no_other() {
+    fn section() -> String {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance.md");
         let page = fs::read_to_string(page).expect("docs/performance.md");
-        let section = page.split("\n## ").find(|section| section.starts_with("Running it\n")).expect("the section");
+        let found = page.split("\n## ").find(|section| section.starts_with("Running it\n")).expect("the section");
+        found.to_owned()
+    }
+
+    #[test]
+    fn the_documentation_has_every_program_of_others() {
+        let (section, command) = (section(), Args::command());
+        let of_others = command.get_arguments().filter(|argument| argument.get_env().is_some());
+        let flags: Vec<String> =
+            of_others.filter_map(|argument| Some(format!("`--{}`", argument.get_long()?))).collect();
+        assert!(flags.contains(&"`--ocm-placement`".to_owned()), "{flags:?}");
+        for flag in flags {
+            assert!(section.contains(&flag), "{flag}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_every_subcommand_and_no_other() {
+        let section = section();
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("-- "));
         let documented: BTreeSet<&str> = rows.filter_map(|(_, rest)| rest.split([' ', '`']).next()).collect();
         let command = Args::command();

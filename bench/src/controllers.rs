@@ -13,13 +13,18 @@ use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
+/// What [`Process`] sets for programs written in Go, and a measured one is to do without: its
+/// authors did not.
+const UNSET: [&str; 4] = ["-u", "GOGC", "-u", "GOMEMLIMIT"];
 /// Limit for the program to answer.
 const START: Duration = Duration::from_secs(30);
 
 /// Ended on drop.
 pub struct Controllers {
     process: Process,
+    /// Where they answer: ours for everybody, Open Cluster Management's by TLS, with a credential.
     admin: SocketAddr,
+    is_ours: bool,
     /// Its processes, for their usage.
     pub tree: Tree,
 }
@@ -58,15 +63,50 @@ impl Controllers {
         arguments.extend_from_slice(more);
         let process = Process::start("controllers", &program, arguments, testbed.directory())?;
         let tree = Tree::new([process.id()]);
-        let mut controllers = Self { process, admin, tree };
+        let mut controllers = Self { process, admin, is_ours: true, tree };
         controllers.wait_ready()?;
         Ok(controllers)
+    }
+
+    /// Open Cluster Management's, `program` called `name`, as the hub's administrator and the only
+    /// replica, with more flags. They are stopped until [`Controllers::start_again`].
+    pub fn of_ocm(
+        testbed: &Testbed,
+        side: &HubSide,
+        (name, program): (&str, &Path),
+        namespace: &str,
+        more: &[String],
+    ) -> Result<Self> {
+        let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
+        let mut arguments = UNSET.map(str::to_owned).to_vec();
+        arguments.extend([
+            program.display().to_string(),
+            "controller".to_owned(),
+            format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
+            format!("--namespace={namespace}"),
+            format!("--listen={admin}"),
+            "--disable-leader-election".to_owned(),
+        ]);
+        arguments.extend_from_slice(more);
+        let process = Process::start(name, Path::new("env"), arguments, testbed.directory())?;
+        let tree = Tree::new([process.id()]);
+        let mut controllers = Self { process, admin, is_ours: false, tree };
+        controllers.stop()?;
+        Ok(controllers)
+    }
+
+    pub fn is_ours(&self) -> bool {
+        self.is_ours
     }
 
     fn wait_ready(&mut self) -> Result<()> {
         wait::until("the controllers to answer", START, || {
             self.process.check()?;
-            http::plain(self.admin, "/metrics").map(drop)
+            if self.is_ours {
+                return http::plain(self.admin, "/metrics").map(drop);
+            }
+            drop(TcpStream::connect(self.admin)?);
+            Ok(())
         })
     }
 

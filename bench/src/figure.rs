@@ -24,6 +24,8 @@ pub const NGINX: Target = "nginx";
 pub const HAPROXY: Target = "haproxy";
 /// Karmada's aggregated API server.
 pub const KARMADA: Target = "karmada";
+/// Open Cluster Management's controllers.
+pub const OCM: Target = "ocm";
 /// A hub's API server without anybody in front of it or beside it.
 pub const HUB: Target = "hub alone";
 /// konnectivity's tunnel, entered by HTTP CONNECT.
@@ -34,7 +36,7 @@ pub const ANP_GRPC: Target = "anp grpc";
 pub const RELAY: Target = "tls relay";
 
 /// All that are not ours, without the direct way. Variants begin with the name: `nginx, 2 workers`.
-const PEERS: [Target; 8] = [BASELINE, GO, NGINX, HAPROXY, KARMADA, ANP_HTTP, ANP_GRPC, RELAY];
+const PEERS: [Target; 9] = [BASELINE, GO, NGINX, HAPROXY, KARMADA, OCM, ANP_HTTP, ANP_GRPC, RELAY];
 
 /// Whether `target` is another project's, or an earlier build.
 pub fn is_peer(target: &str) -> bool {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
 use harness::program::Given;
+
+use crate::tool::Absent;
 
 /// Programs that no package manager brings; without them their targets are skipped.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -19,6 +22,12 @@ pub struct Programs {
     /// konnectivity's proxy-agent
     #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_AGENT")]
     pub anp_agent: Option<PathBuf>,
+    /// Open Cluster Management's scheduler
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_OCM_PLACEMENT")]
+    pub ocm_placement: Option<PathBuf>,
+    /// Open Cluster Management's registration controllers
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_OCM_REGISTRATION")]
+    pub ocm_registration: Option<PathBuf>,
     /// Ours.
     #[command(flatten)]
     pub ours: Given,
@@ -28,4 +37,12 @@ pub struct Programs {
     /// An earlier gateway, as another target
     #[arg(long, global = true, value_name = "PATH")]
     pub baseline: Option<PathBuf>,
+}
+
+/// The program at `path`, absolute.
+/// # Errors
+/// [`Absent`], naming the `program` and its `flag`, if it was not given.
+pub fn program(path: Option<&PathBuf>, program: &str, flag: &str) -> Result<PathBuf> {
+    let path = path.ok_or_else(|| Absent::new(program, flag))?;
+    path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
 }

@@ -18,15 +18,17 @@ use kit::pki::{Authority, Leaf, PemFiles};
 
 pub use self::dialects::{OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
+use crate::given;
 use crate::route::{Destination, Route};
 use crate::testbed::Testbed;
-use crate::tool::Absent;
 use harness::program::Program;
 
 /// [`OURS`], [`NGINX`] and [`HAPROXY`] have one thread (or worker) each; these have two.
 pub const OURS_2: Target = "ours, 2 threads";
 pub const NGINX_2: Target = "nginx, 2 workers";
 pub const HAPROXY_2: Target = "haproxy, 2 threads";
+/// How an absent program of a target is called: the target is named beside it.
+const BINARY: &str = "its binary";
 
 /// How gateways of the hub know the destination, and their further flags.
 #[derive(Clone, Copy, Default)]
@@ -96,10 +98,16 @@ pub fn start_registered(
         OURS_CALLER | OURS_KARMADA | OURS_KCP | OURS_USER_SERVER => {
             dialects::start(testbed, &plan, &testbed.program(Program::Gateway)?, target)?
         }
-        BASELINE => gateway::ours(testbed, &plan, &given(testbed.given.baseline.as_ref(), "--baseline")?, &[])?,
-        GO => gateway::go(testbed, &plan, &given(testbed.given.go_gateway.as_ref(), "--go-gateway")?)?,
+        BASELINE => {
+            let program = given::program(testbed.given.baseline.as_ref(), BINARY, "--baseline")?;
+            gateway::ours(testbed, &plan, &program, &[])?
+        }
+        GO => {
+            let program = given::program(testbed.given.go_gateway.as_ref(), BINARY, "--go-gateway")?;
+            gateway::go(testbed, &plan, &program)?
+        }
         KARMADA => {
-            let program = given(testbed.given.karmada.as_ref(), "--karmada")?;
+            let program = given::program(testbed.given.karmada.as_ref(), BINARY, "--karmada")?;
             karmada::start(&*testbed.hub()?, &plan, &program)?
         }
         _ => bail!("nobody knows how to start {target}"),
@@ -118,9 +126,4 @@ struct Access {
     address: Option<SocketAddr>,
     prefix: String,
     headers: Vec<String>,
-}
-
-fn given(path: Option<&PathBuf>, flag: &str) -> Result<PathBuf> {
-    let path = path.ok_or_else(|| Absent::new("its binary", flag))?;
-    path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
 }

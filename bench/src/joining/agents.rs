@@ -21,7 +21,8 @@ use crate::hub_objects::{self, MANY};
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 /// Pause between two looks at the requests.
 const PAUSE: Duration = Duration::from_millis(100);
-const LIMIT: Duration = Duration::from_mins(5);
+/// Open Cluster Management's controllers hold themselves back to 50 requests a second.
+const LIMIT: Duration = Duration::from_mins(30);
 /// Lease of a cluster that joins: it is not renewed afterwards.
 const LEASE_SECONDS: u32 = 3600;
 

@@ -17,6 +17,8 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// For rights and Leases to be there: the first to wait may be the last of thousands.
 const LIMIT: Duration = Duration::from_mins(30);
 const PAUSE: Duration = Duration::from_millis(250);
+/// Tries of a report while the controllers write the same status.
+const TRIES: usize = 5;
 
 pub fn collection() -> String {
     format!("/apis/{GROUP}/v1/managedclusters")
@@ -87,6 +89,17 @@ pub async fn greet(
     time: OffsetDateTime,
 ) -> Result<()> {
     renew(caller, connection, cluster, time).await.context("its Lease")?;
+    for _ in 1..TRIES {
+        match report(caller, connection, cluster).await {
+            Err(refusal) if format!("{refusal:#}").contains("409 Conflict") => {}
+            done => return done,
+        }
+    }
+    report(caller, connection, cluster).await
+}
+
+/// Says that the cluster is available.
+async fn report(caller: &Caller, connection: &SendRequest<Bytes>, cluster: &str) -> Result<()> {
     let object = get(caller, connection, &path(cluster)).await.context("its ManagedCluster")?;
     let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|condition| condition["type"] != AVAILABLE);

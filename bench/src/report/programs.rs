@@ -34,6 +34,8 @@ pub fn versions(given: &Programs) -> Vec<Version> {
         ("Karmada's aggregated API server", &given.karmada),
         ("konnectivity's proxy-server", &given.anp_server),
         ("konnectivity's proxy-agent", &given.anp_agent),
+        ("Open Cluster Management's scheduler", &given.ocm_placement),
+        ("Open Cluster Management's registration controllers", &given.ocm_registration),
     ];
     versions.extend(peers.map(|(name, path)| version(name, path.as_deref().map(go_version))));
     let ours = [

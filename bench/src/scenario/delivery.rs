@@ -60,7 +60,8 @@ pub const ABOUT: About = About {
              status) are a figure of their own. CPU is that of the controllers unless it says \
              otherwise. KiB per object are beside the works that are kept \
              (`cluster_gateway_delivery_kept_bytes`), and beside what the controllers take while there is no cluster \
-             to deliver to.",
+             to deliver to. Open Cluster Management's work agent has no row: it is a process in each cluster, and \
+             a thousand of them do not fit on one machine.",
     figures: &[
         START_S,
         START_CPU,

@@ -13,7 +13,8 @@ use super::About;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::controllers::Controllers;
-use crate::figure::{Bound, Figure, Goal, HUB, OURS, Sample};
+use crate::figure::{Bound, Figure, Goal, HUB, OCM, OURS, Sample};
+use crate::given;
 use crate::hub_objects;
 use crate::joining::agents::Agents;
 use crate::joining::beats::Beats;
@@ -43,7 +44,12 @@ pub const ABOUT: About = About {
              says Unknown. Then 500 agents ask at once to join, by the bootstrap account of \
              `--ocm-auto-approve-users`: each makes its ManagedCluster and its request, and with its certificate \
              renews its Lease and says that it is available. CPU is that of the controllers. `hub alone` is the hub \
-             that signs 500 requests, which the bench approves.",
+             that signs 500 requests, which the bench approves. With `--ocm-registration`, Open Cluster Management's \
+             registration controllers get the same clusters, as the hub's administrator, whom the policies let \
+             accept; with ManagedClusterAutoApproval, the same bootstrap account, and their own limit of 50 \
+             requests a second for each client. The two take turns on one hub: each is started for its measurement, \
+             which begins when they make fewer than five requests a second, or after twenty minutes, and is \
+             stopped after it.",
     figures: &[REST_CORES, RESIDENT, REST_REQUESTS, REST_WRITES, LATE_P50, LATE_P99, APPROVED, JOIN_S, JOIN_CPU],
     goals: &[
         Goal::value(REST_CORES.key, OURS).must(Bound::AtMost(0.02)),
@@ -72,14 +78,18 @@ struct Size {
 
 struct Joining {
     controllers: Controllers,
+    /// They run only while they are measured, because others accept clusters at other times.
+    takes_turns: bool,
     agents: Rc<Agents>,
     size: Size,
     /// Gives each round names of its own.
     round: usize,
+    /// How the names of the clusters that join begin, unlike those of other targets.
+    crowd: &'static str,
     smoke: bool,
     runtime: Runtime,
-    _beats: Beats,
-    _side: Rc<HubSide>,
+    beats: Rc<Beats>,
+    side: Rc<HubSide>,
 }
 
 /// The hub, on which somebody else approves.
@@ -100,7 +110,8 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     let joining = Joining::start(testbed, size)?;
     let (agents, smoke) = (Rc::clone(&joining.agents), testbed.smoke);
     let signing = Signing { agents, count: size.joining, round: 0, smoke, runtime: watch::runtime()? };
-    Ok(vec![Contender::ready(OURS, joining), Contender::ready(HUB, signing)])
+    let of_ocm = joining.of_ocm(testbed);
+    Ok(vec![Contender::ready(OURS, joining), Contender::new(OCM, of_ocm), Contender::ready(HUB, signing)])
 }
 
 // === impl Size ===
@@ -134,13 +145,39 @@ impl Joining {
         let (kubeconfig, part) = (&accounts.controllers, "ocm-registration");
         let controllers = Controllers::start_as(testbed, kubeconfig, NAMESPACE, part, &flags)?;
         let names = (0..size.clusters).map(|number| size.name(number)).collect();
-        let beats = Beats::start(hub.clone(), names, LEASE)?;
+        let beats = Rc::new(Beats::start(hub.clone(), names, LEASE)?);
         let agents = Rc::new(Agents { address, authority, hub, bootstrap });
-        let smoke = testbed.smoke;
-        let mut joining =
-            Self { controllers, agents, size, round: 0, smoke, runtime, _beats: beats, _side: Rc::clone(&side) };
+        let (smoke, takes_turns) = (testbed.smoke, testbed.given.ocm_registration.is_some());
+        let (round, crowd) = (0, "joining");
+        let mut joining = Self { controllers, takes_turns, agents, size, round, crowd, smoke, runtime, beats, side };
         joining.accept().context("they are not accepted")?;
+        if takes_turns {
+            joining.controllers.stop()?;
+        }
         Ok(joining)
+    }
+
+    /// Open Cluster Management's controllers on the same hub, with the same clusters and agents.
+    fn of_ocm(&self, testbed: &Testbed) -> Result<Self> {
+        let program = testbed.given.ocm_registration.as_ref();
+        let program = given::program(program, "its registration controllers", "--ocm-registration")?;
+        let flags = [
+            "--feature-gates=ManagedClusterAutoApproval=true".to_owned(),
+            format!("--auto-approved-csr-users={}", ground::user()),
+        ];
+        let called = ("ocm-registration", program.as_path());
+        Ok(Self {
+            controllers: Controllers::of_ocm(testbed, &self.side, called, NAMESPACE, &flags)?,
+            takes_turns: true,
+            agents: Rc::clone(&self.agents),
+            size: self.size,
+            round: 0,
+            crowd: "joining-ocm",
+            smoke: self.smoke,
+            runtime: watch::runtime()?,
+            beats: Rc::clone(&self.beats),
+            side: Rc::clone(&self.side),
+        })
     }
 
     /// Accepts all clusters, until their agents could renew their Leases.
@@ -165,9 +202,16 @@ impl Load for Joining {
             return Ok(Sample::new());
         }
         self.round += 1;
+        if self.takes_turns {
+            self.controllers.start_again()?;
+            self.subside()?;
+        }
         let mut sample = self.rest(if self.smoke { time } else { 12 * time })?;
         sample.extend(self.fall_silent()?);
         sample.extend(self.join()?);
+        if self.takes_turns {
+            self.controllers.stop()?;
+        }
         Ok(sample)
     }
 }

@@ -1,5 +1,8 @@
 //! Placements on a real hub: which run when one cluster changes, and how soon an edit is decided.
 
+mod objects;
+
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +10,21 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;
-use hub_tests::{tools, wait};
+use hub_tests::tools;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
+use self::objects::choosing;
 use super::About;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::controllers::Controllers;
-use crate::figure::{Bound, Figure, Goal, OURS, Sample};
+use crate::figure::{Bound, Figure, Goal, OCM, OURS, Sample};
+use crate::given;
 use crate::hub_objects;
 use crate::latency::percentiles;
+use crate::metrics::Asked;
 use crate::testbed::{HubSide, Testbed};
 
 const FLIP_CPU: Figure = Figure::new("flip_cpu_ms", "CPU ms per flip", 2);
@@ -37,7 +43,12 @@ pub const ABOUT: About = About {
              CPU time and runs until the last decisions and statuses are written, divided by the flips. Each of the \
              ten runs twice, once more on what it wrote itself. Then the Placement of 1,000 clusters is edited again \
              and again so that its ten decisions name the other 1,000: from sending the edit until a list of the \
-             decisions has them all, and all writes of decisions and status, divided by the edits.",
+             decisions has them all, and all writes of decisions and status, divided by the edits. The hub counts \
+             the writes. A change has had its effect when nothing was written for half a second in which the program \
+             used less than 10 ms of CPU. With `--ocm-placement`, Open Cluster Management's scheduler gets the same \
+             objects, with its own limit of 50 requests a second; the two take turns on one hub. Each is started for \
+             its measurement, which begins when it has followed a first flip and come to rest, and is stopped after \
+             it. A change whose decisions do not come within two minutes fails its target.",
     figures: &[FLIP_CPU, FLIP_RUNS, EDIT_P50, EDIT_P99, EDIT_WRITES, RESIDENT],
     goals: &[
         Goal::value(FLIP_CPU.key, OURS).must(Bound::AtMost(20.0)),
@@ -52,8 +63,6 @@ const GROUP: &str = "cluster.open-cluster-management.io";
 const KINDS: [&str; 4] =
     ["cluster/v1/0000_00", "cluster/v1alpha1/0000_05", "cluster/v1beta1/0000_0", "cluster/v1beta2/0000_0"];
 const RUNS: &str = "cluster_gateway_placement_schedule_duration_seconds_count";
-const WRITES: &str = "cluster_gateway_placement_writes_total";
-const DECISIONS: &str = "cluster_gateway_placement_decisions";
 /// Namespaces, and the sets that are bound there.
 const FEW: &str = "bench-few";
 const MANY: &str = "bench-many";
@@ -61,12 +70,14 @@ const EDITED: &str = "bench-edited";
 /// Placements that see the cluster that changes, and clusters that they see.
 const SEEING: usize = 10;
 const SEEN: usize = 20;
-/// Limit for everything to be decided at first.
-const FIRST: Duration = Duration::from_mins(3);
+/// Limit for everything to be decided at first: upstream's takes tens of milliseconds for each.
+const FIRST: Duration = Duration::from_mins(10);
 /// For the effects of a change.
-const LIMIT: Duration = Duration::from_secs(30);
-/// Time without a run or a write after which it is done.
+const LIMIT: Duration = Duration::from_mins(2);
+/// Time without a write after which it is done, unless the program still works.
 const REST: Duration = Duration::from_millis(500);
+/// CPU time within [`REST`] that is no work.
+const IDLE: Duration = Duration::from_millis(10);
 /// Pause between two looks at the decisions.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -79,82 +90,182 @@ struct Size {
     others: usize,
 }
 
-struct Placements {
-    controllers: Controllers,
+/// The objects on the hub, which all targets change.
+struct Ground {
     hub: Caller,
     size: Size,
     /// Whether the cluster that changes is chosen, and whether the second half is.
-    is_on: bool,
-    is_second: bool,
+    is_on: Cell<bool>,
+    is_second: Cell<bool>,
     runtime: Runtime,
-    _side: Rc<HubSide>,
+    side: Rc<HubSide>,
+}
+
+struct Placements {
+    controllers: Controllers,
+    ground: Rc<Ground>,
+    /// They run only while they are measured, because others decide at other times.
+    takes_turns: bool,
 }
 
 pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     let size = if testbed.smoke { Size { chosen: 50, others: 20 } } else { Size { chosen: 1000, others: 990 } };
     let side = testbed.hub()?;
-    Ok(vec![Contender::new(OURS, Placements::start(testbed, side, size))])
+    let ground = Rc::new(Ground::lay(side, size)?);
+    let ours = Placements::start(testbed, &ground);
+    Ok(vec![Contender::new(OURS, ours), Contender::new(OCM, Placements::of_ocm(testbed, ground))])
+}
+
+// === impl Ground ===
+
+impl Ground {
+    fn lay(side: Rc<HubSide>, size: Size) -> Result<Self> {
+        let server = &side.hub.server;
+        side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
+        side.hub.apply(&objects::ground())?;
+        let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let clusters = 2 * size.chosen + SEEN;
+        let make = move |number: usize| Ok(objects::cluster(number, size));
+        runtime.block_on(hub_objects::create(&hub, clusters, Arc::new(make)))?;
+        let placements = SEEING + size.others + 1;
+        runtime.block_on(hub_objects::create(&hub, placements, Arc::new(|number| Ok(objects::placement(number)))))?;
+        Ok(Self { hub, size, is_on: Cell::new(true), is_second: Cell::new(false), runtime, side })
+    }
+
+    /// Choices in all decisions together.
+    fn chosen(&self) -> usize {
+        SEEING * (SEEN / 2 - usize::from(!self.is_on.get())) + self.size.others + self.size.chosen
+    }
+
+    /// Writes of decisions and statuses on the hub.
+    fn writes(&self) -> Result<f64> {
+        self.runtime.block_on(async {
+            let connection = self.hub.connect().await?;
+            let text = self.hub.ask(&connection, self.hub.get("/metrics")?).await?;
+            Ok(Asked::of(&String::from_utf8_lossy(&text), is_of_a_scheduler).writes)
+        })
+    }
+
+    /// Lets the cluster enter or leave, and returns the time until all ten decisions say so.
+    fn flip(&self, limit: Duration) -> Result<Duration> {
+        self.is_on.set(!self.is_on.get());
+        let state = if self.is_on.get() { "on" } else { "off" };
+        let path = format!("/apis/{GROUP}/v1/managedclusters/few-00000");
+        let chosen = SEEING * (SEEN / 2 - usize::from(!self.is_on.get()));
+        let change = json!({"metadata": {"labels": {"state": state}}});
+        let is_done = |text: &str| count(text, "few-") == chosen;
+        self.runtime.block_on(changed(&self.hub, (&path, &change), FEW, limit, is_done))
+    }
+
+    /// Has the other half chosen, and returns the time until all decisions say so.
+    fn edit(&self) -> Result<Duration> {
+        self.is_second.set(!self.is_second.get());
+        let halves = if self.is_second.get() { ["b-", "a-"] } else { ["a-", "b-"] };
+        let path = format!("/apis/{GROUP}/v1beta1/namespaces/{EDITED}/placements/{EDITED}");
+        let change = json!({"spec": choosing("half", &halves[0][..1])});
+        let is_done = |text: &str| count(text, halves[0]) == self.size.chosen && count(text, halves[1]) == 0;
+        self.runtime.block_on(changed(&self.hub, (&path, &change), EDITED, LIMIT, is_done))
+    }
+
+    /// Waits until everything is decided.
+    fn wait_decided(&self) -> Result<()> {
+        let begin = Instant::now();
+        self.runtime.block_on(async {
+            let connection = self.hub.connect().await?;
+            let list = format!("/apis/{GROUP}/v1beta1/placementdecisions");
+            loop {
+                let text = self.hub.ask(&connection, self.hub.get(&list)?).await?;
+                let (now, all) = (count(&String::from_utf8_lossy(&text), ""), self.chosen());
+                if now >= all {
+                    return Ok(());
+                }
+                ensure!(begin.elapsed() < FIRST, "{now} of {all} are decided");
+                sleep(REST).await;
+            }
+        })
+    }
 }
 
 // === impl Placements ===
 
 impl Placements {
-    fn start(testbed: &Testbed, side: Rc<HubSide>, size: Size) -> Result<Self> {
-        let server = &side.hub.server;
-        side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
-        side.hub.apply(&ground())?;
-        let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let clusters = 2 * size.chosen + SEEN;
-        runtime.block_on(hub_objects::create(&hub, clusters, Arc::new(move |number| Ok(cluster(number, size)))))?;
-        let placements = SEEING + size.others + 1;
-        runtime.block_on(hub_objects::create(&hub, placements, Arc::new(|number| Ok(placement(number)))))?;
-        let mut controllers = Controllers::start(testbed, &side, "placement", &[])?;
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let decided = (SEEING * SEEN / 2 + size.others + size.chosen) as f64;
-        wait::until("all to be decided", FIRST, || {
-            let now = controllers.metric(DECISIONS)?;
-            ensure!(now >= decided, "{now} of {decided}");
-            Ok(())
-        })?;
-        controllers.settled(RUNS, 2 * REST, FIRST)?;
-        Ok(Self { controllers, hub, size, is_on: true, is_second: false, runtime, _side: side })
+    fn start(testbed: &Testbed, ground: &Rc<Ground>) -> Result<Self> {
+        let controllers = Controllers::start(testbed, &ground.side, "placement", &[])?;
+        let takes_turns = testbed.given.ocm_placement.is_some();
+        let mut placements = Self { controllers, ground: Rc::clone(ground), takes_turns };
+        placements.ground.wait_decided()?;
+        placements.settle(FIRST)?;
+        placements.end()?;
+        Ok(placements)
+    }
+
+    fn of_ocm(testbed: &Testbed, ground: Rc<Ground>) -> Result<Self> {
+        let program = given::program(testbed.given.ocm_placement.as_ref(), "its scheduler", "--ocm-placement")?;
+        let controllers = Controllers::of_ocm(testbed, &ground.side, ("ocm-placement", &program), MANY, &[])?;
+        Ok(Self { controllers, ground, takes_turns: true })
+    }
+
+    /// Starts them for a measurement. A flip that is followed shows that they decide: their start
+    /// need not write anything.
+    fn begin(&mut self) -> Result<()> {
+        if self.takes_turns {
+            self.controllers.start_again()?;
+            self.ground.flip(FIRST)?;
+            self.settle(FIRST)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.takes_turns { self.controllers.stop() } else { Ok(()) }
+    }
+
+    /// Waits until they neither write nor work.
+    fn settle(&self, limit: Duration) -> Result<()> {
+        let (begin, mut writes) = (Instant::now(), self.ground.writes()?);
+        loop {
+            let used = self.controllers.tree.usage()?;
+            self.ground.runtime.block_on(async { sleep(REST).await });
+            let (cpu, now) = (self.controllers.tree.cpu_since(used)?, self.ground.writes()?);
+            if cpu < IDLE && (now - writes).abs() < 0.5 {
+                return Ok(());
+            }
+            ensure!(begin.elapsed() < limit, "they do not come to rest: {cpu:?} and {} writes", now - writes);
+            writes = now;
+        }
+    }
+
+    /// Runs of ours; upstream's are counted nowhere.
+    fn runs(&mut self) -> Result<Option<f64>> {
+        self.controllers.is_ours().then(|| self.controllers.metric(RUNS)).transpose()
     }
 
     /// CPU milliseconds and runs of each flip.
-    fn flip(&mut self, time: Duration) -> Result<(f64, f64)> {
-        let (runs, before, begin, mut flips) =
-            (self.controllers.metric(RUNS)?, self.controllers.tree.usage()?, Instant::now(), 0);
+    fn flip(&mut self, time: Duration) -> Result<Sample> {
+        let (runs, before, begin, mut flips) = (self.runs()?, self.controllers.tree.usage()?, Instant::now(), 0);
         while begin.elapsed() < time {
-            self.is_on = !self.is_on;
-            let state = if self.is_on { "on" } else { "off" };
-            let path = format!("/apis/{GROUP}/v1/managedclusters/few-00000");
-            let chosen = SEEING * (SEEN / 2 - usize::from(!self.is_on));
-            let change = json!({"metadata": {"labels": {"state": state}}});
-            self.runtime.block_on(changed(&self.hub, &path, &change, FEW, |text| count(text, "few-") == chosen))?;
+            self.ground.flip(LIMIT)?;
             flips += 1;
         }
-        self.controllers.settled(WRITES, REST, LIMIT)?;
+        self.settle(LIMIT)?;
         let cpu = self.controllers.tree.cpu_since(before)?.as_secs_f64() * 1e3;
-        let runs = self.controllers.metric(RUNS)? - runs;
-        Ok((cpu / f64::from(flips), runs / f64::from(flips)))
+        let mut sample = Sample::from([(FLIP_CPU.key, cpu / f64::from(flips))]);
+        if let (Some(before), Some(now)) = (runs, self.runs()?) {
+            sample.insert(FLIP_RUNS.key, (now - before) / f64::from(flips));
+        }
+        Ok(sample)
     }
 
     /// Time of each edit, and the writes of one.
-    fn edit(&mut self, time: Duration) -> Result<(Vec<Duration>, f64)> {
-        let (writes, begin, mut taken) = (self.controllers.metric(WRITES)?, Instant::now(), Vec::new());
+    fn edit(&self, time: Duration) -> Result<(Vec<Duration>, f64)> {
+        let (writes, begin, mut taken) = (self.ground.writes()?, Instant::now(), Vec::new());
         while begin.elapsed() < time {
-            self.is_second = !self.is_second;
-            let halves = if self.is_second { ["b-", "a-"] } else { ["a-", "b-"] };
-            let path = format!("/apis/{GROUP}/v1beta1/namespaces/{EDITED}/placements/{EDITED}");
-            let change = json!({"spec": choosing("half", &halves[0][..1])});
-            let chosen = self.size.chosen;
-            let is_done = |text: &str| count(text, halves[0]) == chosen && count(text, halves[1]) == 0;
-            taken.push(self.runtime.block_on(changed(&self.hub, &path, &change, EDITED, is_done))?);
+            taken.push(self.ground.edit()?);
             // Each edit is written to its end; otherwise, the next would save writes.
-            self.controllers.settled(WRITES, REST, LIMIT)?;
+            self.settle(LIMIT)?;
         }
-        let writes = self.controllers.metric(WRITES)? - writes;
+        let writes = self.ground.writes()? - writes;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let edits = taken.len() as f64;
         Ok((taken, writes / edits))
@@ -163,30 +274,36 @@ impl Placements {
 
 impl Load for Placements {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let (cpu, runs) = self.flip(time)?;
+        self.begin()?;
+        let mut sample = self.flip(time)?;
         let (taken, writes) = self.edit(2 * time)?;
         let (p50, p99) = percentiles(taken)?;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let resident = self.controllers.tree.usage()?.resident as f64;
-        Ok([
-            (FLIP_CPU.key, cpu),
-            (FLIP_RUNS.key, runs),
+        self.end()?;
+        sample.extend([
             (EDIT_P50.key, p50 / 1e3),
             (EDIT_P99.key, p99 / 1e3),
             (EDIT_WRITES.key, writes),
             (RESIDENT.key, resident / 1e6),
-        ]
-        .into())
+        ]);
+        Ok(sample)
     }
+}
+
+/// Whether a request with these labels writes what a scheduler writes: not what the bench does.
+fn is_of_a_scheduler(labels: &str) -> bool {
+    labels.contains("resource=\"placementdecisions\"")
+        || (labels.contains("resource=\"placements\"") && labels.contains("subresource=\"status\""))
 }
 
 /// Changes an object, and polls the decisions of `namespace` until `is_done`: returns the time from
 /// sending the change.
 async fn changed(
     hub: &Caller,
-    path: &str,
-    change: &Value,
+    (path, change): (&str, &Value),
     namespace: &str,
+    limit: Duration,
     is_done: impl Fn(&str) -> bool,
 ) -> Result<Duration> {
     let connection: SendRequest<Bytes> = hub.connect().await?;
@@ -199,7 +316,7 @@ async fn changed(
         if is_done(&String::from_utf8_lossy(&text)) {
             return Ok(begin.elapsed());
         }
-        ensure!(begin.elapsed() < LIMIT, "the decisions of {namespace} do not follow");
+        ensure!(begin.elapsed() < limit, "the decisions of {namespace} do not follow");
         sleep(PAUSE).await;
     }
 }
@@ -209,52 +326,22 @@ fn count(decisions: &str, beginning: &str) -> usize {
     decisions.matches(&format!("\"clusterName\":\"{beginning}")).count()
 }
 
-/// Namespaces, sets and bindings.
-fn ground() -> Vec<Value> {
-    let set = |name: &str| {
-        json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSet", "metadata": {"name": name},
-            "spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}})
-    };
-    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let binding = |(namespace, set): (&str, &str)| {
-        json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSetBinding",
-            "metadata": {"name": set, "namespace": namespace}, "spec": {"clusterSet": set}})
-    };
-    let mut objects: Vec<Value> = [FEW, MANY, EDITED].map(namespace).into();
-    objects.extend([FEW, MANY].map(set));
-    objects.extend([(FEW, FEW), (MANY, MANY), (EDITED, MANY)].map(binding));
-    objects
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The first are the few.
-fn cluster(number: usize, size: Size) -> (String, Value) {
-    let (name, set, half) = match number.checked_sub(SEEN) {
-        None => (format!("few-{number:05}"), FEW, ""),
-        Some(at) if at < size.chosen => (format!("a-{at:05}"), MANY, "a"),
-        Some(at) => (format!("b-{:05}", at - size.chosen), MANY, "b"),
-    };
-    let state = if number.is_multiple_of(2) { "on" } else { "off" };
-    let labels = json!({format!("{GROUP}/clusterset"): set, "half": half, "state": state});
-    let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManagedCluster",
-        "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false}});
-    (format!("/apis/{GROUP}/v1/managedclusters"), object)
-}
-
-/// The first are the seeing, then comes the one that is edited.
-fn placement(number: usize) -> (String, Value) {
-    let (namespace, name, spec) = match number {
-        ..SEEING => (FEW, format!("few-{number}"), choosing("state", "on")),
-        SEEING => (EDITED, EDITED.to_owned(), choosing("half", "a")),
-        _ => (MANY, format!("many-{number}"), json!({"numberOfClusters": 1})),
-    };
-    let object = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "Placement",
-        "metadata": {"name": name, "namespace": namespace}, "spec": spec});
-    (format!("/apis/{GROUP}/v1beta1/namespaces/{namespace}/placements"), object)
-}
-
-/// A selector of all clusters with this label.
-fn choosing(label: &str, value: &str) -> Value {
-    let mut labels = serde_json::Map::new();
-    labels.insert(label.to_owned(), value.into());
-    json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": labels}}}]})
+    #[test]
+    fn writes_of_decisions_and_statuses_count_and_edits_of_placements_do_not() {
+        let series = |resource: &str, subresource: &str, verb: &str, count: u32| {
+            let labels = format!("resource=\"{resource}\",subresource=\"{subresource}\",verb=\"{verb}\"");
+            format!("apiserver_request_total{{{labels}}} {count}\n")
+        };
+        let text = [
+            series("placementdecisions", "", "PATCH", 10),
+            series("placements", "status", "PATCH", 1),
+            series("placements", "", "PATCH", 70),
+            series("placementdecisions", "", "LIST", 500),
+        ];
+        assert!((Asked::of(&text.concat(), is_of_a_scheduler).writes - 11.0).abs() < 0.1);
+    }
 }

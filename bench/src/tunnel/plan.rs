@@ -1,6 +1,6 @@
 //! The tunnels of a run, and how to start one of them, as often as wanted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
@@ -11,6 +11,7 @@ use super::files::Files;
 use super::programs::{Door, HAPROXY_DESCRIPTORS, Programs, descriptors};
 use crate::contender::{Contender, Load};
 use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
+use crate::given;
 use crate::testbed::Testbed;
 use crate::tool::{self, Absent};
 use harness::program::Program;
@@ -57,17 +58,13 @@ fn baseline(testbed: &Testbed) -> Option<(PathBuf, PathBuf)> {
 }
 
 fn programs(testbed: &Testbed, target: Target) -> Result<Programs> {
-    let given = |path: &Option<PathBuf>, program: &str, flag: &str| -> Result<PathBuf> {
-        let path: &Path = path.as_deref().ok_or_else(|| Absent::new(program, flag))?;
-        path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
-    };
     let ours = |door| -> Result<Programs> {
         let (server, agent) = (testbed.program(Program::TunnelServer)?, testbed.program(Program::TunnelAgent)?);
         Ok(Programs::Ours { server, agent, door })
     };
     let konnectivity = |grpc| -> Result<Programs> {
-        let server = given(&testbed.given.anp_server, "konnectivity's proxy-server", "--anp-server")?;
-        let agent = given(&testbed.given.anp_agent, "konnectivity's proxy-agent", "--anp-agent")?;
+        let server = given::program(testbed.given.anp_server.as_ref(), "konnectivity's proxy-server", "--anp-server")?;
+        let agent = given::program(testbed.given.anp_agent.as_ref(), "konnectivity's proxy-agent", "--anp-agent")?;
         Ok(Programs::Konnectivity { server, agent, grpc })
     };
     match target {

@@ -25,6 +25,11 @@ use crate::watch::memory;
 const REST: Duration = Duration::from_secs(3);
 /// The same in a trial run.
 const REST_TRIED: Duration = Duration::from_millis(500);
+/// Time in which controllers that were just started make fewer requests a second than [`LITTLE`]:
+/// their first pass is over. After [`PATIENCE`], this counts as what they do at rest.
+const SUBSIDED: Duration = Duration::from_secs(15);
+const LITTLE: f64 = 5.0;
+const PATIENCE: Duration = Duration::from_mins(20);
 const LOOK: Duration = Duration::from_millis(250);
 /// Limit for every step.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -72,6 +77,23 @@ impl Joining {
         })
     }
 
+    /// Waits until the controllers, which were just started, make few requests, or for
+    /// [`PATIENCE`].
+    pub fn subside(&self) -> Result<()> {
+        let (begin, time) = (Instant::now(), if self.smoke { REST_TRIED } else { SUBSIDED });
+        self.runtime.block_on(async {
+            let mut last = self.asked().await?.requests;
+            loop {
+                sleep(time).await;
+                let now = self.asked().await?.requests;
+                if now - last < LITTLE * time.as_secs_f64() || begin.elapsed() > PATIENCE {
+                    return Ok(());
+                }
+                last = now;
+            }
+        })
+    }
+
     /// Each agent reports its cluster as available, as soon as it can.
     pub async fn begin_all(&self) -> Result<()> {
         let (next, all) = (Arc::new(AtomicUsize::new(0)), self.size.clusters + self.size.silent);
@@ -98,7 +120,10 @@ impl Joining {
 
     /// Nothing happens but renewals.
     pub fn rest(&mut self, time: Duration) -> Result<Sample> {
-        self.quiet()?;
+        // Upstream's may write for ever; it was waited for already.
+        if self.controllers.is_ours() {
+            self.quiet()?;
+        }
         let (before, used, begin) =
             (self.runtime.block_on(self.asked())?, self.controllers.tree.usage()?, Instant::now());
         self.runtime.block_on(async { sleep(time).await });
@@ -132,9 +157,9 @@ impl Joining {
     }
 
     pub fn join(&self) -> Result<Sample> {
-        let (count, round) = (self.size.joining, self.round);
+        let (count, crowd) = (self.size.joining, format!("{}-{}", self.crowd, self.round));
         let used = self.controllers.tree.usage()?;
-        let took = self.runtime.block_on(self.agents.join(&format!("joining-{round}"), count))?;
+        let took = self.runtime.block_on(self.agents.join(&crowd, count))?;
         let cpu = self.controllers.tree.cpu_since(used)?;
         let count = f64::from(u32::try_from(count)?);
         Ok([
