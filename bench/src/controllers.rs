@@ -13,8 +13,8 @@ use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
-/// What [`Process`] sets for programs written in Go, and a measured one is to do without: its
-/// authors did not.
+/// Variables that [`Process`] sets for programs written in Go. A measured one runs without them, as
+/// its authors ship it.
 const UNSET: [&str; 4] = ["-u", "GOGC", "-u", "GOMEMLIMIT"];
 /// Limit for the program to answer.
 const START: Duration = Duration::from_secs(30);

@@ -155,7 +155,7 @@ impl Ground {
         let chosen = SEEING * (SEEN / 2 - usize::from(!self.is_on.get()));
         let change = json!({"metadata": {"labels": {"state": state}}});
         let is_done = |text: &str| count(text, "few-") == chosen;
-        self.runtime.block_on(changed(&self.hub, (&path, &change), FEW, limit, is_done))
+        self.runtime.block_on(changed(&self.hub, (path.as_str(), &change), FEW, limit, is_done))
     }
 
     /// Has the other half chosen, and returns the time until all decisions say so.
@@ -165,7 +165,7 @@ impl Ground {
         let path = format!("/apis/{GROUP}/v1beta1/namespaces/{EDITED}/placements/{EDITED}");
         let change = json!({"spec": choosing("half", &halves[0][..1])});
         let is_done = |text: &str| count(text, halves[0]) == self.size.chosen && count(text, halves[1]) == 0;
-        self.runtime.block_on(changed(&self.hub, (&path, &change), EDITED, LIMIT, is_done))
+        self.runtime.block_on(changed(&self.hub, (path.as_str(), &change), EDITED, LIMIT, is_done))
     }
 
     /// Waits until everything is decided.
@@ -202,7 +202,7 @@ impl Placements {
 
     fn of_ocm(testbed: &Testbed, ground: Rc<Ground>) -> Result<Self> {
         let program = given::program(testbed.given.ocm_placement.as_ref(), "its scheduler", "--ocm-placement")?;
-        let controllers = Controllers::of_ocm(testbed, &ground.side, ("ocm-placement", &program), MANY, &[])?;
+        let controllers = Controllers::of_ocm(testbed, &ground.side, ("ocm-placement", program.as_path()), MANY, &[])?;
         Ok(Self { controllers, ground, takes_turns: true })
     }
 
