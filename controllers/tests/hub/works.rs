@@ -93,6 +93,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: beside registration, the controllers still write no spec", fences::guarded),
         test(fixture, "works: a cluster goes from upstream's agent to us and back", agents::handed_over),
         test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
+        test(fixture, "works: an agent with another hash is named", fences::stranger),
         test(fixture, "works: two clusters that lead to one member, and works of one name", shared::one_member),
         test(fixture, "works: two that want different things of one object name each other", shared::at_odds),
         test(

@@ -14,6 +14,8 @@ const WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(5)];
 /// Limit of a reported name, in characters.
 const NAME: usize = 253;
+/// Characters of the hash in the name of an `AppliedManifestWork`.
+const HASH: usize = 64;
 /// If nothing changes for this long, the contest is over.
 const PEACE: Duration = Duration::from_mins(10);
 
@@ -105,6 +107,15 @@ pub fn note(rival: &str) -> String {
     )
 }
 
+/// Another `AppliedManifestWork` that owns `object`, for a work of the same name: an agent delivers
+/// it for another hub, or with another hash of this hub's URL.
+pub fn twin(owner: &Owner, object: &Json) -> Option<String> {
+    let rival = owner.rival(object)?;
+    let (hash, work) = rival.split_once('-')?;
+    let (_, own) = owner.name.split_once('-')?;
+    (hash.len() == HASH && work == own).then(|| cut(rival))
+}
+
 fn is_of_work(manager: &str) -> bool {
     manager == MANAGER || manager.starts_with("work-agent")
 }
@@ -163,6 +174,21 @@ mod tests {
         for none in [None, Some(&json!({}))] {
             assert_eq!(By::of(none, &owner("1")), By::Somebody);
         }
+    }
+
+    #[test]
+    fn a_work_of_the_same_name_with_another_hash_is_a_twin_and_no_other_is() {
+        let named = |name: String| Owner { name, ..owner("2") };
+        let own = Owner { name: format!("{}-web", "a".repeat(HASH)), ..owner("1") };
+        let of = |other: String| {
+            let owners = [own.reference(), named(other).reference()];
+            twin(&own, &json!({"metadata": {"ownerReferences": owners}}))
+        };
+        let agents = format!("{}-web", "b".repeat(HASH));
+        assert_eq!(of(agents.clone()), Some(agents));
+        assert_eq!(of(format!("{}-api", "a".repeat(HASH))), None, "another work of ours shares the object");
+        assert_eq!(of("hash-web".to_owned()), None);
+        assert_eq!(twin(&own, &json!({})), None);
     }
 
     #[test]

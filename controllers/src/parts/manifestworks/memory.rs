@@ -43,6 +43,8 @@ pub struct Memory {
     begun: Option<Box<Begun>>,
     /// The cluster's mode with which it was adopted from an agent, if one kept it.
     pub adopted: Option<Mode>,
+    /// Another `AppliedManifestWork` that delivers it was reported.
+    pub twin_told: bool,
     /// Writes of its `AppliedManifestWork`.
     pub writes: Writes,
     /// When its `AppliedManifestWork` is processed again.

@@ -21,7 +21,7 @@ use super::applied::{self, Held, Keeper};
 use super::begun::{Begun, Kept};
 use super::clusters::Mode;
 use super::complete::{read, reopened};
-use super::contest::By;
+use super::contest::{By, twin};
 use super::discovery::Gvk;
 use super::done::Done;
 use super::ending::{How, words};
@@ -73,6 +73,8 @@ struct Looked {
     kept: Kept,
     remembered: Remembered,
     contested_by: Option<By>,
+    /// The `AppliedManifestWork` of an agent that delivers it, too.
+    twin: Option<String>,
     is_conflict: bool,
     /// Where what failed did.
     hop: &'static str,
@@ -310,6 +312,7 @@ impl Pass<'_> {
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
         let Outcome { result, hop, availability, observed, is_owned, remembered, contested_by, note, is_conflict } =
             outcome;
+        let twin = observed.as_ref().filter(|_| is_owned).and_then(|object| twin(setting.owner, object));
         let said = match observed {
             Some(object) => {
                 let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
@@ -318,12 +321,12 @@ impl Pass<'_> {
             None => None,
         };
         let kept = Kept { result, availability, is_owned, uid, version, said, note };
-        Ok(Looked { kept, remembered, contested_by, is_conflict, hop })
+        Ok(Looked { kept, remembered, contested_by, twin, is_conflict, hop })
     }
 
     fn keep(&self, manifest: &Manifest, looked: Looked, memory: &mut Memory, done: &mut Done<'_>) {
         let identity = manifest.identity();
-        let Looked { kept, mut remembered, contested_by, is_conflict, hop } = looked;
+        let Looked { kept, mut remembered, contested_by, twin, is_conflict, hop } = looked;
         if is_conflict {
             remembered.conflicted(self.work.generation, Instant::now());
         }
@@ -343,6 +346,16 @@ impl Pass<'_> {
                 self.work.cluster()
             );
             self.part.tell(self.work, Reason::ObjectContested, note);
+        }
+        if let Some(twin) = twin.filter(|_| !memory.twin_told) {
+            memory.twin_told = true;
+            let note = format!(
+                "AppliedManifestWork {twin} of cluster {} owns {} too: an agent delivers a work of this name there, for \
+                 another hub or by another URL than --hub-url. Both write its objects: stop one of them",
+                self.work.cluster(),
+                words(&identity)
+            );
+            self.part.tell(self.work, Reason::ForeignAgent, note);
         }
         // A duplicate is the object of another manifest.
         if !matches!(manifest.object, Err(Fault::Duplicate(_))) {

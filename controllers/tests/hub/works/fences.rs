@@ -9,7 +9,7 @@ use hub_tests::wait;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{APPLIED, PLACE, Place, condition, config_map, hash};
+use super::{APPLIED, PLACE, Place, condition, config_map, hash, hash_of};
 use crate::fixture::{SOON, apply, event, wait_logged};
 use crate::rights::rendered;
 
@@ -90,6 +90,34 @@ pub fn guarded(testbed: &Testbed) -> Result<()> {
     let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
     place.delete(&format!("{kinds} {name}"))?;
     place.end(&[])
+}
+
+/// An agent that calls the hub by another URL is known by what it owns.
+pub fn stranger(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-stranger";
+    let place = Place::start(testbed, cluster)?;
+    place.work("other", &[config_map(cluster, "other", &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied("other")?;
+    let name = format!("{}-web", hash_of("https://another.example:6443"));
+    let agents = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+        "metadata": {"name": name},
+        "spec": {"hubHash": hash_of("https://another.example:6443"), "agentID": "klusterlet", "manifestWorkName": "web"}});
+    testbed.member.server.apply(&[agents])?;
+    let list = place.member().read(&format!("{APPLIED} {name}"))?;
+    let mut map = config_map(cluster, "web", &json!({"a": "b"}));
+    map["metadata"]["ownerReferences"] = json!([{"apiVersion": list["apiVersion"], "kind": list["kind"],
+        "name": name, "uid": list["metadata"]["uid"]}]);
+    testbed.member.server.apply(&[map])?;
+    place.work("web", &[config_map(cluster, "web", &json!({"a": "b"}))], &json!({}))?;
+    let told = wait::until("an Event", SOON, || event(testbed, cluster, "web", "ForeignAgent"))?;
+    ensure!(told.contains(&name) && told.contains("--hub-url"), "{told}");
+    place.wait_applied("web")?;
+    // The object outlives the work: the agent owns it, too.
+    place.delete(&format!("{} web -n {cluster}", super::WORKS))?;
+    let owners = place.object("configmap", "web")?["metadata"]["ownerReferences"].clone();
+    ensure!(owners.as_array().is_some_and(|owners| owners.len() == 1), "{owners}");
+    place.member().delete(&format!("{APPLIED} {name}"))?;
+    place.end(&["other"])
 }
 
 pub fn foreign(testbed: &Testbed) -> Result<()> {
