@@ -350,8 +350,9 @@ impl Pass<'_> {
         if let Some(twin) = twin.filter(|_| !memory.twin_told) {
             memory.twin_told = true;
             let note = format!(
-                "AppliedManifestWork {twin} of cluster {} owns {} too: an agent delivers a work of this name there, for \
-                 another hub or by another URL than --hub-url. Both write its objects: stop one of them",
+                "AppliedManifestWork {twin} of cluster {} owns {} too: an agent applied a work of this name there, for \
+                 another hub or by another URL than --hub-url. If it still runs, both write the object: stop one of \
+                 them",
                 self.work.cluster(),
                 words(&identity)
             );
