@@ -25,6 +25,9 @@ pub struct Programs {
     /// Open Cluster Management's scheduler
     #[arg(long, global = true, value_name = "PATH", env = "BENCH_OCM_PLACEMENT")]
     pub ocm_placement: Option<PathBuf>,
+    /// The program that times Open Cluster Management's choices (tests/hub/tools/ocm-schedule)
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_OCM_SCHEDULE")]
+    pub ocm_schedule: Option<PathBuf>,
     /// Open Cluster Management's registration controllers
     #[arg(long, global = true, value_name = "PATH", env = "BENCH_OCM_REGISTRATION")]
     pub ocm_registration: Option<PathBuf>,

@@ -86,7 +86,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(tunnel_echo::ABOUT, tunnel_echo::contenders),
         Scenario::new(tunnel_dials::ABOUT, tunnel_dials::contenders),
         Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
-        Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
+        Scenario::new(placement::ABOUT, |testbed| Ok(placement::contenders(testbed))),
         Scenario::new(placements::ABOUT, placements::contenders),
         Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
         Scenario::new(registration::ABOUT, |testbed| Ok(registration::contenders(testbed))),

@@ -35,6 +35,7 @@ pub fn versions(given: &Programs) -> Vec<Version> {
         ("konnectivity's proxy-server", &given.anp_server),
         ("konnectivity's proxy-agent", &given.anp_agent),
         ("Open Cluster Management's scheduler", &given.ocm_placement),
+        ("Open Cluster Management's choices, timed", &given.ocm_schedule),
         ("Open Cluster Management's registration controllers", &given.ocm_registration),
     ];
     versions.extend(peers.map(|(name, path)| version(name, path.as_deref().map(go_version))));

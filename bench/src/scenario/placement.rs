@@ -1,5 +1,7 @@
 //! One choice among a thousand clusters.
 
+mod ocm;
+
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -12,9 +14,11 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use self::ocm::OfOcm;
 use super::About;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, Figure, Goal, Sample, Target};
+use crate::testbed::Testbed;
 
 const CPU: Figure = Figure::new("cpu_ms", "CPU ms per choice", 3);
 const RATE: Figure = Figure::new("decisions", "decisions per second of CPU", 0);
@@ -22,6 +26,9 @@ const ALLOCATIONS: Figure = Figure::new("allocations", "allocations per cluster"
 
 const LABELS: Target = "labels and claims";
 const EXPRESSION: Target = "labels, claims and an expression";
+/// The same of Open Cluster Management's scheduler.
+const OCM_LABELS: Target = "ocm, labels and claims";
+const OCM_EXPRESSION: Target = "ocm, labels, claims and an expression";
 const CLUSTERS: usize = 1000;
 const CHOSEN: usize = 300;
 const NAMESPACE: &str = "team";
@@ -45,20 +52,30 @@ pub const ABOUT: About = About {
              has to match, and the prioritizers Balance, Steady, ResourceAllocatableCPU and ResourceAllocatableMemory. \
              300 clusters are chosen, and are the decision before, too. The predicates are compiled once for each \
              Placement, which is not counted. With an expression, the third predicate is one in CEL, which 433 \
-             clusters come to, and match.",
+             clusters come to, and match. `--ocm-schedule` does the same with Open Cluster Management's `Schedule`, \
+             one choice after the other on one processor, garbage collection included; it has to choose the same \
+             clusters in the same order. Its figure is of the choice alone; ours includes finding the candidates by \
+             sets and bindings, the groups and the conditions.",
     figures: &[CPU, RATE, ALLOCATIONS],
     goals: &[
         Goal::value(CPU.key, LABELS).must(Bound::AtMost(0.5)),
         Goal::value(CPU.key, EXPRESSION).aim(Bound::AtMost(0.5)),
         Goal::value(ALLOCATIONS.key, LABELS).must(Bound::AtMost(1.0)),
         Goal::value(ALLOCATIONS.key, EXPRESSION).must(Bound::AtMost(1.0)),
+        Goal::ratio(RATE.key, LABELS, OCM_LABELS).must(Bound::AtLeast(20.0)),
+        Goal::ratio(RATE.key, EXPRESSION, OCM_EXPRESSION).must(Bound::AtLeast(20.0)),
     ],
     axis: None,
 };
 
-pub fn contenders() -> Vec<Contender> {
-    let contender = |(target, third)| Contender::new(target, Choice::new(&third));
-    [(LABELS, exists()), (EXPRESSION, expression())].map(contender).into()
+pub fn contenders(testbed: &Testbed) -> Vec<Contender> {
+    let (labels, expression) = (exists(), expression());
+    vec![
+        Contender::new(LABELS, Choice::new(&labels)),
+        Contender::new(EXPRESSION, Choice::new(&expression)),
+        Contender::new(OCM_LABELS, OfOcm::new(testbed, "ocm-labels.json", &labels)),
+        Contender::new(OCM_EXPRESSION, OfOcm::new(testbed, "ocm-expression.json", &expression)),
+    ]
 }
 
 /// The third predicate, which everything matches that comes to it.
@@ -73,32 +90,37 @@ fn expression() -> Value {
     json!({"celSelector": {"celExpressions": [expression]}})
 }
 
+/// The Placement with this third predicate.
+fn place(third: &Value) -> Value {
+    let region = json!([{"key": "region", "operator": "In", "values": ["r1", "r2", "r3", "r4"]}]);
+    let platform = json!([{"key": "platform", "operator": "In", "values": ["AWS"]}]);
+    let selectors = [
+        json!({"labelSelector": {"matchLabels": {"env": "prod"}, "matchExpressions": region}}),
+        json!({"claimSelector": {"matchExpressions": platform}}),
+        third.clone(),
+    ];
+    let coordinates = ["Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"];
+    let configured = |name| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": 1});
+    json!({
+        "metadata": {"namespace": NAMESPACE, "name": "place"},
+        "spec": {
+            "numberOfClusters": CHOSEN,
+            "predicates": selectors.map(|selector| json!({"requiredClusterSelector": selector})),
+            "prioritizerPolicy": {"mode": "Exact", "configurations": coordinates.map(configured)},
+        },
+    })
+}
+
 // === impl Choice ===
 
 impl Choice {
     fn new(third: &Value) -> Result<Self> {
-        let region = json!([{"key": "region", "operator": "In", "values": ["r1", "r2", "r3", "r4"]}]);
-        let platform = json!([{"key": "platform", "operator": "In", "values": ["AWS"]}]);
-        let selectors = [
-            json!({"labelSelector": {"matchLabels": {"env": "prod"}, "matchExpressions": region}}),
-            json!({"claimSelector": {"matchExpressions": platform}}),
-            third.clone(),
-        ];
-        let coordinates = ["Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"];
-        let configured = |name| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": 1});
-        let placement = serde_json::from_value(json!({
-            "metadata": {"namespace": NAMESPACE, "name": "place"},
-            "spec": {
-                "numberOfClusters": CHOSEN,
-                "predicates": selectors.map(|selector| json!({"requiredClusterSelector": selector})),
-                "prioritizerPolicy": {"mode": "Exact", "configurations": coordinates.map(configured)},
-            },
-        }))?;
+        let placement = serde_json::from_value(place(third))?;
         let choice = Self {
             placement: Prepared::new(&placement),
             set: ManagedClusterSet::from(json!({"metadata": {"name": SET}})),
             binding: ManagedClusterSetBinding { namespace: NAMESPACE.into(), name: SET.into() },
-            clusters: (0..CLUSTERS).map(cluster).collect(),
+            clusters: (0..CLUSTERS).map(|at| ManagedCluster::from(cluster(at))).collect(),
             scores: Scores::default(),
             decisions: (0..CHOSEN.div_ceil(100)).map(decision).collect(),
         };
@@ -121,6 +143,11 @@ impl Choice {
             decided_generation: None,
             now: OffsetDateTime::UNIX_EPOCH,
         }))
+    }
+
+    /// The chosen clusters, best first.
+    fn names(&self) -> Vec<String> {
+        self.choose(|outcome| outcome.chosen.iter().map(|name| (*name).to_owned()).collect())
     }
 
     /// Number of chosen clusters, which takes a whole choice.
@@ -152,8 +179,8 @@ impl Load for Choice {
     }
 }
 
-fn cluster(at: usize) -> ManagedCluster {
-    ManagedCluster::from(json!({
+fn cluster(at: usize) -> Value {
+    json!({
         "metadata": {
             "name": format!("cluster-{at:05}"),
             "labels": {
@@ -171,7 +198,7 @@ fn cluster(at: usize) -> ManagedCluster {
                 {"name": "platform", "value": if at.is_multiple_of(2) { "AWS" } else { "GCP" }},
             ],
         },
-    }))
+    })
 }
 
 fn decision(at: usize) -> PlacementDecision {
@@ -179,8 +206,13 @@ fn decision(at: usize) -> PlacementDecision {
         namespace: NAMESPACE.into(),
         name: format!("place-decision-{}", at + 1),
         placement: Some("place".into()),
-        clusters: (at * 100..(at + 1) * 100).map(|at| format!("cluster-{at:05}")).collect(),
+        clusters: hundred(at).collect(),
     }
+}
+
+/// Names of clusters that are in one decision.
+fn hundred(at: usize) -> impl Iterator<Item = String> {
+    (at * 100..(at + 1) * 100).map(|at| format!("cluster-{at:05}"))
 }
 
 #[cfg(test)]
