@@ -3,6 +3,7 @@
 mod clusters;
 mod connections;
 mod credential;
+mod families;
 mod held;
 mod labels;
 mod ledger;
@@ -31,6 +32,7 @@ pub use telemetry::metrics::InFlight;
 
 pub use self::clusters::{CircuitGauge, SecondLooks};
 pub use self::connections::{ConnectionLimit, EndedConnections};
+use self::families::Families;
 pub use self::held::HeldBytes;
 use self::labels::DialectLabel;
 pub use self::labels::HttpMethod;
@@ -97,26 +99,6 @@ struct Registered {
     /// The UID of the object that registers the cluster.
     owner: Box<str>,
     metrics: Arc<ClusterMetrics>,
-}
-
-#[derive(Clone)]
-struct Families {
-    requests: Family<RequestLabels, Counter>,
-    duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
-    in_flight: Family<ClusterLabels, Gauge>,
-    upgrades: Family<ClusterLabels, Gauge>,
-    upgrade_bytes: Family<ClusterLabels, Counter>,
-    connections: Family<ClusterLabels, Gauge>,
-    dial_errors: Family<DialErrorLabels, Counter>,
-    circuits: Family<ClusterLabels, Gauge>,
-    tunnelled: Family<ClusterLabels, Gauge>,
-    credential: credential::Families,
-    clusters: Family<StateLabels, Gauge>,
-    client_connections: Gauge,
-    tls_failures: Counter,
-    failures: Family<SideLabels, Counter>,
-    /// None if they are turned off.
-    proxied: Option<Proxied>,
 }
 
 /// The series of one cluster, until [`Metrics::forget`] removes them. Requests that are open then
@@ -240,114 +222,6 @@ impl Metrics {
     /// Counts a request that failed on this side: caller, hub, gateway, tunnel or member.
     pub fn failed(&self, side: &'static str) {
         self.families.failures.get_or_create(&SideLabels { side }).inc();
-    }
-}
-
-// === impl Families ===
-
-impl Families {
-    fn announce(&self, registry: &mut Registry) {
-        self.announce_requests(registry);
-        self.announce_connections(registry);
-        registry.register(
-            "cluster_gateway_clusters",
-            "Registered clusters by state (ready, invalid)",
-            self.clusters.clone(),
-        );
-    }
-
-    fn announce_requests(&self, registry: &mut Registry) {
-        registry.register(
-            "cluster_gateway_requests",
-            "Requests by cluster (empty: answered by the gateway itself), verb, HTTP status code and dialect (absent: native)",
-            self.requests.clone(),
-        );
-        registry.register(
-            "cluster_gateway_request_duration_seconds",
-            "Time from request head to end of response, streams and upgrades excluded",
-            self.duration.clone(),
-        );
-        registry.register(
-            "cluster_gateway_requests_in_flight",
-            "Requests being served, streams included, upgrades excluded",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "cluster_gateway_upgrades_in_flight",
-            "Open upgraded connections (exec, attach, port-forward)",
-            self.upgrades.clone(),
-        );
-        registry.register(
-            "cluster_gateway_upgrade_bytes",
-            "Bytes moved over upgraded connections, in both directions",
-            self.upgrade_bytes.clone(),
-        );
-        registry.register(
-            "cluster_gateway_failures",
-            "Requests that the gateway answered with its own error, by the side that failed",
-            self.failures.clone(),
-        );
-    }
-
-    fn announce_connections(&self, registry: &mut Registry) {
-        registry.register(
-            "cluster_gateway_upstream_connections",
-            "Open pooled connections to the member",
-            self.connections.clone(),
-        );
-        registry.register(
-            "cluster_gateway_upstream_dial_errors",
-            "Connections to the member that could not be opened, by kind",
-            self.dial_errors.clone(),
-        );
-        registry.register(
-            "cluster_gateway_upstream_circuit_open",
-            "1 while dials to the member are paused because the last ones failed",
-            self.circuits.clone(),
-        );
-        registry.register(
-            "cluster_gateway_tunnelled",
-            "1 for each cluster that is registered to be reached through the tunnel",
-            self.tunnelled.clone(),
-        );
-        registry.register(
-            "cluster_gateway_client_connections",
-            "Open client connections",
-            self.client_connections.clone(),
-        );
-        registry.register(
-            "cluster_gateway_tls_handshake_failures",
-            "Client connections that failed during the TLS handshake",
-            self.tls_failures.clone(),
-        );
-    }
-
-    fn series(&self, labels: ClusterLabels) -> Arc<ClusterMetrics> {
-        let life = Arc::<Life>::default();
-        Arc::new(ClusterMetrics {
-            duration: self.duration.get_or_create_owned(&labels),
-            in_flight: self.in_flight.get_or_create_owned(&labels),
-            upgrades: self.upgrades.get_or_create_owned(&labels),
-            upgrade_bytes: self.upgrade_bytes.get_or_create_owned(&labels),
-            connections: self.connections.get_or_create_owned(&labels),
-            circuit: self.circuits.get_or_create_owned(&labels),
-            newest_circuit: Arc::default(),
-            proxied: self
-                .proxied
-                .as_ref()
-                .filter(|_| !labels.cluster.is_empty())
-                .map(|all| all.of_cluster(&labels.cluster, &life)),
-            labels,
-            families: self.clone(),
-            life,
-            by_outcome: Default::default(),
-            by_dial_error: Mutex::default(),
-            since: SystemTime::now(),
-            streams: Gauge::default(),
-            by_side: Default::default(),
-            recent: Recent::default(),
-            tunnel_open: LastTunnelOpen::default(),
-        })
     }
 }
 
