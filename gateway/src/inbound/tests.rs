@@ -1,5 +1,6 @@
 use http::{HeaderMap, Response};
 use proptest::prelude::*;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::reach::{OF_CLIENTS, OF_MEMBERS};
