@@ -1,4 +1,5 @@
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::AtomicUsize;
 
 use h2::SendStream;
