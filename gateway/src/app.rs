@@ -1,5 +1,6 @@
 //! Wiring: binds and builds everything in order, runs it, then drains.
 
+mod assembly;
 mod cluster_source;
 mod ports;
 mod threads;
@@ -9,35 +10,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use net::drain::Drain;
+use anyhow::anyhow;
 use net::process;
-use net::runtime::block_on;
-use net::tls::server::ServingCertificates;
-use net::tls::{self, server as tls_server};
-use prometheus_client::registry::Registry as MetricsRegistry;
-use telemetry::certificates::Certificates;
+use net::tls::server as tls_server;
 use telemetry::logs::LogLevel;
-use telemetry::readiness::{NotReady, Readiness};
-use tokio::runtime::Handle;
+use telemetry::readiness::NotReady;
 use tokio_util::sync::CancellationToken;
-use traces::Traces;
 
-use self::cluster_source::{ClusterSource, HubContext, HubSource};
+use self::assembly::{Built, build};
 use self::ports::Ports;
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
-use crate::clusters::files::Files;
-use crate::clusters::{Clusters, Common, Issuing, KarmadaUpstream, Registry, SecondLook, View};
-use crate::config::{Config, Source};
-use crate::exchange::{self, Exchange, RulesFile};
-use crate::holding::Budget;
-use crate::hub;
-use crate::limits::Limits;
-use crate::metrics::{HeldBytes, Metrics, SecondLooks};
-use crate::needs::{RequestNeeds, Settings};
-use crate::probes;
-use crate::tunnel::Tunnel;
+use crate::config::Config;
+use crate::needs::RequestNeeds;
 
 /// A running gateway. A drop stops it without draining.
 pub struct Gateway {
@@ -139,16 +124,6 @@ impl Gateway {
     }
 }
 
-/// Read only here, and checked, so that an invalid one is found at start-up and not by the first
-/// cluster that needs it.
-fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
-    let Some(path) = &config.proxy_ca_file else { return Ok(None) };
-    let context = || format!("--proxy-ca-file={}", path.display());
-    let pem = std::fs::read(path).with_context(context)?;
-    tls::client::config(tls::client::Trust::Bundle(&pem), None).with_context(context)?;
-    Ok(Some(pem.into()))
-}
-
 /// Ends readiness first, so that no new requests are sent here; then drains those in flight.
 async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
     let not_ready = needs.readiness.block("shutdown");
@@ -167,214 +142,6 @@ async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Durati
         traces.shut_down().await;
     }
     drop(not_ready);
-}
-
-/// The parts that run beside the serving cores.
-struct Built {
-    needs: Arc<RequestNeeds>,
-    auth: auth::Auth,
-    tunnel_server: Option<TunnelServer>,
-    audit: Option<audit::Log>,
-}
-
-fn build(
-    config: &Config,
-    control: &Handle,
-    log_level: Option<LogLevel>,
-    certificates: &Arc<ServingCertificates>,
-) -> anyhow::Result<Built> {
-    let mut registry = MetricsRegistry::default();
-    let metrics = metrics(config, &mut registry);
-    let shown = shown_certificates(config, certificates, &mut registry);
-    let auth_metrics = auth::Metrics::register(&mut registry);
-    let audit_metrics = audit::Metrics::register(&mut registry);
-    let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
-    let traces = traces(config, control, &mut registry)?;
-    let limits = Limits::new(config.caps, &mut registry);
-    let budget = budget(config, &mut registry);
-    let exchange = exchange(config, control, &mut registry)?;
-    let readiness = Readiness::default();
-    let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
-
-    let (source, auth) = sources(config, control, &auth_metrics, &limits)?;
-    control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
-
-    let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry, &shown)?;
-    let clusters = Arc::new(Clusters::default());
-    let common = common(config, control, tunnel, &metrics, &budget)?;
-    let karmada_upstream = karmada_upstream(config, control, &common, &mut registry, &shown)?;
-    let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
-    let HubContext { hub, managed, located_by } = source.start(control, registered, &readiness);
-    if let Some(hub) = &hub {
-        control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
-    }
-    control.spawn(Arc::clone(certificates).follow());
-    let second_look = second_look(hub.as_ref(), &clusters, control, &mut registry);
-
-    let needs = Arc::new(RequestNeeds {
-        authenticator: Arc::clone(&auth.authenticator),
-        authorizer: Arc::clone(&auth.authorizer),
-        clusters,
-        second_look,
-        managed,
-        hub,
-        karmada_upstream,
-        view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
-        exchange,
-        limits,
-        budget,
-        audit: audit.as_ref().map(audit::Log::sink),
-        traces,
-        readiness,
-        drain: Drain::new(),
-        own_metrics: metrics.of_none(),
-        failure_log: crate::failures::FailureLog::default(),
-        metrics,
-        exposition: telemetry::metrics::Metrics::new(registry),
-        log_level,
-        control: control.clone(),
-        settings: settings(config, control)?,
-    });
-    Ok(Built { needs, auth, tunnel_server, audit })
-}
-
-fn metrics(config: &Config, registry: &mut MetricsRegistry) -> Metrics {
-    let metrics = Metrics::register(registry);
-    if config.ocm_proxy_metrics { metrics.with_proxied(registry) } else { metrics }
-}
-
-/// The budget of bytes held for clients.
-fn budget(config: &Config, registry: &mut MetricsRegistry) -> Budget {
-    let budget = Budget::of_cores(config.held_bytes, config.threads);
-    registry.register_collector(Box::new(HeldBytes(budget.clone())));
-    budget
-}
-
-/// The certificates whose expiry metrics show.
-fn shown_certificates(
-    config: &Config,
-    certificates: &Arc<ServingCertificates>,
-    registry: &mut MetricsRegistry,
-) -> Certificates {
-    let shown = Certificates::register("cluster_gateway", registry);
-    shown.watch(Arc::clone(certificates) as _);
-    shown_to_hub(config, &shown);
-    shown
-}
-
-/// `None`, without metrics, if tracing is off.
-fn traces(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Option<Traces>> {
-    let Some(tracing) = &config.tracing else { return Ok(None) };
-    let metrics = traces::Metrics::register(registry);
-    let traces = Traces::start(tracing, "cluster-gateway", env!("CARGO_PKG_VERSION"), control, &metrics)?;
-    tracing::info!(endpoint = %tracing.endpoint, "traces are exported");
-    Ok(Some(traces))
-}
-
-fn common(
-    config: &Config,
-    control: &Handle,
-    tunnel: Option<Arc<Tunnel>>,
-    metrics: &Metrics,
-    budget: &Budget,
-) -> anyhow::Result<Common> {
-    Ok(Common {
-        metrics: metrics.clone(),
-        loads: Arc::default(),
-        cores: config.threads,
-        dial_timeout: config.dial_timeout,
-        issuing: Issuing::new(&config.exec, control),
-        annotations: config.exchange.annotations(),
-        circuit_failures: config.circuit_failures,
-        proxy_ca: proxy_ca(config)?,
-        tunnel,
-        budget: budget.clone(),
-    })
-}
-
-/// With the hub's address: a cluster whose path leads on from there would lead back here.
-fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
-    let mut settings = config.settings.clone();
-    if let Source::Hub { secrets, .. } = &config.source {
-        let path = secrets.clone();
-        let url = block_on(control, async move { hub::url(path.as_deref()).await })??;
-        settings.endpoints.know(&url, secrets.is_none(), hub::domain());
-    }
-    Ok(settings)
-}
-
-/// Its metrics exist without a hub, too.
-fn second_look(
-    hub: Option<&hub::Hub>,
-    clusters: &Arc<Clusters>,
-    control: &Handle,
-    registry: &mut MetricsRegistry,
-) -> Option<SecondLook> {
-    let looks = SecondLooks::register(registry);
-    hub.cloned().map(|hub| SecondLook::new(hub, Arc::clone(clusters), control, looks))
-}
-
-fn sources(
-    config: &Config,
-    control: &Handle,
-    metrics: &auth::Metrics,
-    limits: &Limits,
-) -> anyhow::Result<(ClusterSource, auth::Auth)> {
-    match &config.source {
-        Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
-            let client = |path: &Option<std::path::PathBuf>| {
-                let (path, user_agent) = (path.clone(), config.user_agent.clone());
-                block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
-            };
-            let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
-            let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
-            let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
-            let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
-            let watches = block_on(control, watches)??;
-            let client = client(secrets)?;
-            let hub = hub::Hub::new(client.clone(), watches, namespace).telling(limits.count_of_hub());
-            Ok((ClusterSource::Hub(Box::new(HubSource { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
-        }
-        Source::Standalone { directory, kubeconfig } => {
-            let auth = auth::Auth::build(&config.auth, None, control, metrics)?;
-            Ok((ClusterSource::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
-        }
-    }
-}
-
-/// Watches the client certificates in kubeconfigs that the gateway shows to the hub.
-fn shown_to_hub(config: &Config, shown: &Certificates) {
-    let Source::Hub { secrets, authentication, authorization, .. } = &config.source else { return };
-    for path in [secrets, authentication, authorization].into_iter().flatten() {
-        if let Some(certificate) = hub::ClientCertificate::of(path) {
-            shown.watch(Arc::new(certificate));
-        }
-    }
-}
-
-/// The identity rules, whose file is followed from here on.
-fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Exchange> {
-    let metrics = exchange::Metrics::register(registry);
-    let Some(path) = &config.exchange.file else { return Ok(Exchange::new(&config.exchange, Arc::default())) };
-    let file = RulesFile::open(path, metrics).context("--cluster-gateway-proxy-config")?;
-    let rules = file.rules();
-    control.spawn(file.follow());
-    Ok(Exchange::new(&config.exchange, rules))
-}
-
-/// The Karmada upstream, whose files are followed from here on.
-fn karmada_upstream(
-    config: &Config,
-    control: &Handle,
-    common: &Common,
-    registry: &mut MetricsRegistry,
-    shown: &Certificates,
-) -> anyhow::Result<Option<Arc<KarmadaUpstream>>> {
-    let Some(options) = &config.karmada_upstream else { return Ok(None) };
-    let karmada_upstream = Arc::new(KarmadaUpstream::open(options, common, registry)?);
-    shown.watch(Arc::clone(&karmada_upstream) as _);
-    control.spawn(Arc::clone(&karmada_upstream).follow());
-    Ok(Some(karmada_upstream))
 }
 
 async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unknown: NotReady) {
