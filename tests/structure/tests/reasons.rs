@@ -13,7 +13,7 @@ const SOURCES: [(&str, usize); 6] = [
     ("crates/delivery/src/work/conditions.rs", 13),
     ("crates/delivery/src/work/replica_set/status.rs", 10),
     ("crates/placement/src/conditions.rs", 8),
-    ("crates/register/src/ocm/availability.rs", 3),
+    ("crates/register/src/ocm/availability/ownership.rs", 3),
 ];
 /// A prefix of several reasons, and a status.
 const NO_REASONS: [&str; 2] = ["ConditionRule", "Unknown"];

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::ocm::delivery::DELIVERY_ANNOTATION;
 
 const PERIOD: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_mins(5);
