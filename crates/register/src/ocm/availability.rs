@@ -4,6 +4,7 @@
 //! If an agent reports, its report counts, and no other judge runs in parallel. Times are of a
 //! monotonic clock: a step of the system's time loses no cluster.
 
+mod answering;
 mod observed_lease;
 mod ownership;
 
@@ -17,6 +18,7 @@ use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
 use crate::outcome::Outcome;
 
+pub use self::answering::Answering;
 pub use self::observed_lease::ObservedLease;
 pub use self::ownership::{Owner, is_by_answers, owner};
 /// Limits of the time between two probes of one member, for any lease duration.
@@ -84,22 +86,6 @@ enum Turn {
     /// Others come first.
     Waits,
     Has,
-}
-
-/// What the judged clusters say about the path to one silent cluster.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Answering {
-    /// Clusters that are not already lost.
-    untold: usize,
-    /// Of these, those that answered recently.
-    healthy: usize,
-    /// Of the untold, those that have ever answered.
-    known: usize,
-    /// Of the known, those that are not silent, or whose silence did not begin more than [`FRESH`]
-    /// periods before this one's.
-    judged: usize,
-    /// Of these, those that answered recently, or since this one fell silent.
-    witnesses: usize,
 }
 
 /// Time between two probes: the interval of an agent's renewals of its Lease, within limits.
@@ -323,49 +309,6 @@ impl Answers {
         let lasted = self.since.map(|since| now.saturating_duration_since(since));
         let left = lasted.map_or(Duration::ZERO, |lasted| patience(cluster).saturating_sub(lasted));
         if left.is_zero() { self.period } else { self.period.min(left).max(LEAST) }
-    }
-}
-
-// === impl Answering ===
-
-impl Answering {
-    /// Counts `one`, which is silent, and all `others`, at `now`. Clusters that are already lost
-    /// count no more, and clusters that never answered do not count yet. Nor do clusters that
-    /// cannot be probed, or whose registration is broken, while probes reach others.
-    ///
-    /// Each cluster controls what it answers, and when. So a cluster that was silent before this
-    /// one says nothing about the path, and one that answered since shows that there is a path: a
-    /// cluster that answers now and then, or takes hours to be lost, does not delay another's loss.
-    pub fn of<'a>(one: &'a Answers, others: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
-        let mut fleet = Self::default();
-        for member in others.chain([one]).filter(|member| !member.is_lost && !member.is_unasked()) {
-            let is_healthy = member.has_answered_within(FRESH * member.period, now);
-            let is_witness = is_healthy || member.has_answered_since(one);
-            fleet.untold += 1;
-            fleet.healthy += usize::from(is_healthy);
-            fleet.known += usize::from(member.has_answered);
-            fleet.judged += usize::from(is_witness || member.has_answered && !member.was_silent_before(one));
-            fleet.witnesses += usize::from(is_witness);
-        }
-        fleet
-    }
-
-    /// Whether the path to members is more likely at fault than the members: of three or more,
-    /// fewer than half have answered, or none answers. (Kubernetes' node lifecycle controller does
-    /// not evict either when all nodes are lost.)
-    pub fn is_doubtful(self) -> bool {
-        let Self { judged, witnesses, .. } = self;
-        (judged >= FEW && witnesses * 2 < judged) || self.is_blind()
-    }
-
-    /// Whether, of three or more that ever answered, fewer than half answer now.
-    fn is_strained(self) -> bool {
-        self.known >= FEW && self.healthy * 2 < self.known
-    }
-
-    /// Whether none answers: then no loss is reported, for however long.
-    pub fn is_blind(self) -> bool {
-        self.untold >= FEW && self.healthy == 0
     }
 }
 
