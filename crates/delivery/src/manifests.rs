@@ -1,12 +1,13 @@
 //! Parses manifests: a faulty one becomes an entry with its error.
 
+mod cleaning;
+
 use std::collections::HashMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use crate::fields::{self, child, group_and_version, is_deeper, text};
+use self::cleaning::cleaned;
+use crate::fields::{group_and_version, is_deeper, text};
 use crate::identity::{BadPart, Identity};
 use crate::order::{self, rank};
 
@@ -76,10 +77,6 @@ pub enum Fault {
 
 /// Deepest nesting of lists and maps.
 pub const LEVELS: usize = 100;
-/// Fields that only the API server sets, and the owners, which we set: a UID would be a
-/// precondition on the existing object, and an owner that does not exist would delete it.
-const NOT_WANTED: [&str; 7] =
-    ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences"];
 
 /// Parses manifests. `resource` looks up a kind of the member by group, version and kind.
 pub fn read(manifests: &[Json], resource: impl Fn(&str, &str, &str) -> Lookup) -> Vec<Manifest> {
@@ -202,44 +199,6 @@ impl Manifest {
             is_open(&self.namespace) || is_open(&tracked.namespace) || self.namespace == tracked.namespace;
         let says_something = !is_open(&self.name) || !is_open(&self.resource);
         says_something && is_group && is_resource && is_name && is_namespace
-    }
-}
-
-fn cleaned(manifest: &Json, is_namespaced: bool) -> Json {
-    let mut object = manifest.clone();
-    if let Some(entries) = object.as_object_mut() {
-        entries.remove("status");
-    }
-    if let Some(metadata) = fields::metadata(&mut object) {
-        for field in NOT_WANTED {
-            metadata.remove(field);
-        }
-        if !is_namespaced {
-            metadata.remove("namespace");
-        }
-    }
-    if (text(&object, "/apiVersion"), text(&object, "/kind")) == ("v1", "Secret") {
-        fold(&mut object);
-    }
-    object
-}
-
-/// Converts a `Secret` as an API server does: `stringData` is only written, and never read again.
-fn fold(secret: &mut Json) {
-    let Some(entries) = secret.as_object_mut() else { return };
-    let texts = entries.remove("stringData");
-    if let Some(Json::Object(texts)) = texts
-        && !texts.is_empty()
-        && let Some(data) = child(entries, "data")
-    {
-        let encoded = texts.into_iter().map(|(key, value)| {
-            let value = value.as_str().map_or(value.clone(), |text| STANDARD.encode(text).into());
-            (key, value)
-        });
-        data.extend(encoded);
-    }
-    if entries.get("type").is_none_or(Json::is_null) {
-        entries.insert("type".to_owned(), "Opaque".into());
     }
 }
 
