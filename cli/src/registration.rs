@@ -1,9 +1,9 @@
 //! The clusters' Secrets on the hub.
 
+mod standing;
+
 use api::cluster_name::ClusterName;
-use api::secret::{
-    AGENT_ACCOUNT_ANNOTATION, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION,
-};
+use api::secret::CREDENTIAL_TYPE_LABEL;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
@@ -11,10 +11,13 @@ use kube::api::{Api, DeleteParams, ListParams, PartialObjectMeta, Patch, PatchPa
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+use self::standing::is_named_by;
 use crate::account::Account;
 use crate::namespace;
 use crate::session::Session;
 use crate::trouble::{Exit, Result, Trouble};
+
+pub use self::standing::{Standing, account, agent_account, another, is_cluster, member_uid, standing};
 
 /// Secrets per page, as many as client-go asks for.
 const PAGE: u32 = 500;
@@ -26,18 +29,6 @@ pub struct Registrations {
     secrets: Api<Secret>,
     session: Session,
     pub namespace: String,
-}
-
-/// The owner of a name, for a user that wants to register a member under it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    Free,
-    /// The name belongs to the same member.
-    Own,
-    /// The name belongs to a cluster whose Secret does not identify its member.
-    Unsaid,
-    /// The name belongs to something else, as the sentence says.
-    Taken(String),
 }
 
 // === impl Registrations ===
@@ -191,57 +182,9 @@ impl Registrations {
     }
 }
 
-/// Whether the gateway takes the Secret for a cluster.
-pub fn is_cluster(secret: &Secret) -> bool {
-    secret.labels().contains_key(CREDENTIAL_TYPE_LABEL)
-}
-
-/// The uid that identifies the cluster's member. `None`: unknown.
-pub fn member_uid(secret: &Secret) -> Option<&str> {
-    secret.annotations().get(MEMBER_UID_ANNOTATION).map(String::as_str)
-}
-
-/// The ServiceAccount on the member that the Secret names.
-pub fn account(secret: &Secret) -> Option<Account> {
-    Account::parse(secret.annotations().get(MEMBER_ACCOUNT_ANNOTATION)?)
-}
-
-/// The ServiceAccount on the hub of the cluster's agents, which the Secret names.
-pub fn agent_account(secret: &Secret) -> Option<Account> {
-    Account::parse(secret.annotations().get(AGENT_ACCOUNT_ANNOTATION)?)
-}
-
-/// Whether a Secret with these annotations has its token from `account` on the member with `uid`.
-fn is_named_by(annotations: &BTreeMap<String, String>, account: &Account, uid: &str) -> bool {
-    annotations.get(MEMBER_ACCOUNT_ANNOTATION) == Some(&account.path())
-        && annotations.get(MEMBER_UID_ANNOTATION).is_some_and(|known| known == uid)
-}
-
-/// The owner of the name of `existing`, for the member with `uid`.
-pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
-    let Some(secret) = existing else { return Standing::Free };
-    if !is_cluster(secret) {
-        return Standing::Taken("a Secret with this name exists and is not a cluster".to_owned());
-    }
-    match secret.annotations().get(MEMBER_UID_ANNOTATION) {
-        Some(known) if known == uid => Standing::Own,
-        Some(_) => Standing::Taken(another(secret)),
-        None => Standing::Unsaid,
-    }
-}
-
-/// Says that the name is another member's, and where that member is.
-pub fn another(secret: &Secret) -> String {
-    let endpoint = secret.data.as_ref().and_then(|data| data.get(ENDPOINT_KEY));
-    let place = endpoint
-        .and_then(|url| std::str::from_utf8(&url.0).ok())
-        .and_then(|url| api::secret::Endpoint::parse(url.trim(), true).ok());
-    let place = place.map(|url| format!(" ({url})")).unwrap_or_default();
-    format!("another member is registered under this name{place}")
-}
-
 #[cfg(test)]
 mod tests {
+    use api::secret::{MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};
     use serde_json::json;
 
     use super::*;
