@@ -1,9 +1,10 @@
 //! What `check` finds, each with its remedy.
 
+mod deployment;
+
 use std::collections::BTreeMap;
 
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -11,10 +12,10 @@ use serde::Serialize;
 use crate::expiry::{self, Expiry};
 use crate::row::{Agents, Row};
 
+pub use self::deployment::{VERSION_LABEL, age, has_container, replicas};
+
 /// Credentials and certificates that expire sooner than this get a warning. In seconds: two weeks.
 pub const SOON: i64 = 14 * 86_400;
-/// Label of what a chart installed: its version.
-pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// Whether something is as it should be. Shown as one character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,49 +129,6 @@ pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
             vec![bundle("the hub's front-proxy CA", pem.as_bytes(), now, remedy)]
         }
     }
-}
-
-/// Finding about the replicas of a Deployment.
-pub fn replicas(deployment: &Deployment) -> Finding {
-    let name = deployment.name_any();
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
-    let told = format!("Deployment {name}: {ready} of {wanted} replicas are ready");
-    let remedy = format!(
-        "see `kubectl -n {} describe deployment {name}` and its pods' log",
-        deployment.namespace().unwrap_or_default()
-    );
-    match ready {
-        _ if ready >= wanted && wanted > 1 => Finding::good(told),
-        _ if ready >= wanted && wanted == 1 => {
-            Finding::warning(told, "one replica is unavailable whenever its node is: run two")
-        }
-        1.. => Finding::warning(told, remedy),
-        _ => Finding::bad(told, remedy),
-    }
-}
-
-/// Whether a Deployment has a container with one of these names, which our charts give.
-pub fn has_container(deployment: &Deployment, names: &[&str]) -> bool {
-    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    pod.is_some_and(|pod| pod.containers.iter().any(|container| names.contains(&container.name.as_str())))
-}
-
-/// The program contains the newer chart.
-const UPGRADE: &str =
-    "`kubectl clusters install` again, or `helm upgrade` the chart; or use the program of that version";
-
-/// Warns of a Deployment that is older than this program. Its version label comes from the chart
-/// that installed it.
-pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
-    let told = deployment.labels().get(VERSION_LABEL)?;
-    let parts = |text: &str| -> Option<Vec<u64>> {
-        let text = text.trim_start_matches('v').split(['-', '+']).next()?;
-        text.split('.').map(|part| part.parse().ok()).collect()
-    };
-    let older = parts(told)? < parts(own)?;
-    let what = format!("Deployment {} is of version {told}, older than this program ({own})", deployment.name_any());
-    older.then(|| Finding::warning(what, UPGRADE))
 }
 
 /// Findings about a cluster. `insecure`: its certificate is not verified.
