@@ -3,6 +3,7 @@
 
 mod changes;
 mod claim;
+mod config;
 mod doubts;
 mod grants;
 mod judge;
@@ -13,7 +14,6 @@ mod waiting;
 
 use std::hash::RandomState;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,45 +23,23 @@ use net::listen::{self, Sharing};
 use net::pending::Pending;
 use net::tls;
 use net::tls::policy::Policy;
-use net::tls::server::{KeyPairFiles, ServingCertificate};
+use net::tls::server::ServingCertificate;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tunnel::Settings;
 
 use self::changes::Changes;
 use self::doubts::Doubts;
 use self::judge::{Authorities, Judge};
 use self::judging::Judging;
 use self::listener::Listener;
-use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
 use net::throttle::LogThrottle;
 
-/// Configuration of the agents' listener.
-#[derive(Debug, Clone)]
-pub struct AgentsConfig {
-    pub listen: SocketAddr,
-    pub serving: KeyPairFiles,
-    /// CA bundle of the agents' client certificates. Without it, and without a hub for tokens, the
-    /// listener does not start.
-    pub client_ca_file: Option<PathBuf>,
-    /// Whether to also accept certificates that the hub signed for agents of Open Cluster
-    /// Management. Needs a hub, and the right to read its authentication ConfigMap.
-    pub hub_client_ca: bool,
-    pub settings: Settings,
-    /// How long streams may continue after [`Agents::drain`] has begun.
-    pub drain_timeout: Duration,
-    /// Interval, with jitter, of rechecks of a linked agent's credential; [`AgentsConfig::RECHECK`]
-    /// except in some tests. A revoked credential ends its links within this interval plus the time
-    /// for which reviews are cached. If RBAC withdraws the right, they end within seconds,
-    /// provided that this program may read the hub's roles.
-    pub recheck: Duration,
-    pub limits: Limits,
-}
+pub use self::config::AgentsConfig;
 
 /// A running listener. A drop ends it and all links at once, and resets their streams.
 #[derive(Debug)]
@@ -74,14 +52,6 @@ pub struct Agents {
     leave: CancellationToken,
     end: CancellationToken,
     links: TaskTracker,
-}
-
-// === impl AgentsConfig ===
-
-impl AgentsConfig {
-    /// A stolen credential works for this long after it was revoked. The hub pays for that with one
-    /// review per agent and interval.
-    pub const RECHECK: Duration = Duration::from_secs(30);
 }
 
 // === impl Agents ===

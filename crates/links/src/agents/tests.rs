@@ -9,6 +9,7 @@ use http::StatusCode;
 use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
 use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
 use kit::wait::{becomes, within};
+use net::tls::server::KeyPairFiles;
 use rustls_pki_types::ServerName;
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -17,10 +18,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tunnel::Settings;
 use tunnel::register::{self, RegisterError, Registered, Registration};
 use tunnel::{ClusterName, Destination, Gauge, Incoming, LinkError, Refusal, Serving, Stream};
 
 use super::*;
+use crate::limits::Limits;
 
 const SOON: Duration = Duration::from_secs(20);
 
