@@ -4,21 +4,26 @@
 //! A review with a large request-controlled part is not cached, so that a caller cannot fill the
 //! memory with long names.
 
+mod spec;
+
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::access::{Attributes, ResourceAttributes, Verb};
+use api::access::Attributes;
 use k8s_openapi::api::authorization::v1 as k8s;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use self::spec::spec;
 use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
 use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
 use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
+
+pub(crate) use self::spec::decision;
 
 /// Reviews with request-controlled attributes of this length or more, in bytes, are not cached
 /// (`maxControlledAttrCacheSize`).
@@ -170,54 +175,6 @@ async fn review(
     })
 }
 
-/// Only "allowed" allows: an evaluation error next to it changes nothing, but "denied" does.
-pub(crate) fn decision(status: k8s::SubjectAccessReviewStatus) -> Decision {
-    if status.allowed && status.denied != Some(true) {
-        return Decision::Allowed;
-    }
-    Decision::Denied { reason: status.reason.unwrap_or_default().into() }
-}
-
-fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {
-    let user = &*subject.user;
-    let mut spec = k8s::SubjectAccessReviewSpec {
-        user: some(&user.name),
-        uid: user.uid.as_deref().and_then(some),
-        groups: (!user.groups.is_empty()).then(|| user.groups.clone()),
-        extra: (!user.extra.is_empty()).then(|| user.extra.clone()),
-        ..k8s::SubjectAccessReviewSpec::default()
-    };
-    match &subject.attributes {
-        Attributes::Resource(resource) => spec.resource_attributes = Some(resource_attributes(resource)),
-        Attributes::NonResource { path, verb } => {
-            spec.non_resource_attributes = Some(k8s::NonResourceAttributes { path: some(path), verb: some(verb) });
-        }
-    }
-    spec
-}
-
-/// Selectors are sent raw: the hub parses them by its own rules and ignores one that it cannot
-/// parse. Then the request counts as unlimited, so the hub never allows more than without a
-/// selector.
-fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes {
-    let selectable = matches!(resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-    let selector =
-        |raw: &Option<Arc<str>>| raw.as_deref().filter(|raw| selectable && !raw.is_empty()).map(str::to_owned);
-    k8s::ResourceAttributes {
-        verb: some(resource.verb.as_str()),
-        group: some(&resource.group),
-        version: some(&resource.version),
-        resource: some(&resource.resource),
-        subresource: some(&resource.subresource),
-        namespace: resource.namespace.as_deref().and_then(some),
-        name: resource.name.as_deref().and_then(some),
-        field_selector: selector(&resource.field_selector)
-            .map(|raw| k8s::FieldSelectorAttributes { raw_selector: Some(raw), requirements: None }),
-        label_selector: selector(&resource.label_selector)
-            .map(|raw| k8s::LabelSelectorAttributes { raw_selector: Some(raw), requirements: None }),
-    }
-}
-
 /// Bytes of a cached decision. Counts the user each time, although most entries share one, because
 /// there is no guarantee for how long.
 fn bytes(subject: &Subject, decision: &Decision) -> usize {
@@ -241,10 +198,6 @@ fn controlled_bytes(attributes: &Attributes) -> usize {
                     .sum::<usize>()
         }
     }
-}
-
-fn some(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]
