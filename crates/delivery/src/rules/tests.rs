@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::condition::{Condition, Status};
 
 fn evaluate(object: &Json, rules: &[Rule]) -> Vec<Condition> {
     Evaluator::default().evaluate(object, rules, 1)
