@@ -1,4 +1,5 @@
 use super::*;
+use crate::metrics::labels::HttpMethod;
 
 const BY_RESOURCE: &str = "ocm_proxy_proxied_resource_requests_by_resource";
 
