@@ -5,14 +5,17 @@
 //! request beyond the limit would wait behind streams that may never end. The first dial shows
 //! whether the member supports HTTP/2.
 
+mod dialling;
+
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use traces::{Span, Trace};
 
+use self::dialling::{Dialled, dial};
 use super::connect::{ConnectError, Target};
-use super::{Held, SendError, h1, h2};
+use super::{SendError, h1, h2};
 use crate::metrics::{ClusterMetrics, InFlight};
 use crate::spans;
 use net::tls;
@@ -209,46 +212,5 @@ impl Pool {
 
     fn h1_permit(&self) -> Option<h1::ConnectionPermit> {
         self.h1.permit(InFlight::new(self.metrics.connections()))
-    }
-}
-
-enum Dialled {
-    H2(Arc<h2::Connection>),
-    H1(h1::Connection),
-}
-
-/// Runs one shared dial, as its own task. Holds the pool weakly, because the dial is of no use once
-/// the cluster is gone.
-async fn dial(
-    held: Held,
-    target: Arc<Target>,
-    pool: Weak<Pool>,
-    report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>,
-    span: Option<Span>,
-) {
-    let outcome = async {
-        let transport = target.connect_any(&held, span.as_ref().map(Span::trace)).await?;
-        let Some(pool) = pool.upgrade() else {
-            return Ok(None);
-        };
-        if transport.alpn() == Some(tls::H2) {
-            let (open, room) = (InFlight::new(pool.metrics.connections()), Arc::clone(&pool.room));
-            drop(pool);
-            let leaving = transport.leaving();
-            return h2::Connection::start(transport, &target, held, open, room, leaving)
-                .await
-                .map(Dialled::H2)
-                .map(Some);
-        }
-        let permit =
-            pool.h1_permit().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
-        drop(pool);
-        h1::Connection::start(transport, permit, &target, held).await.map(Dialled::H1).map(Some)
-    };
-    let outcome = outcome.await;
-    spans::ended(span, &outcome, ConnectError::kind);
-    if let Some(pool) = pool.upgrade() {
-        let outcome = outcome.map(|dialled| dialled.expect("the pool lives, so the dial was carried through"));
-        let _ = report.send(Some(pool.dialled(outcome)));
     }
 }
