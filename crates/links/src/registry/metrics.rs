@@ -3,6 +3,8 @@
 //! Only authorized agents make their cluster a label, and at most [`MOST_CLUSTERS`] clusters have
 //! one at a time. The last link removes its cluster's series.
 
+mod outcome;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 use tunnel::ClusterName;
+
+pub use self::outcome::{Ended, Outcome};
 
 /// Most clusters with series of their own; the links of all others count in one, `other`.
 const MOST_CLUSTERS: usize = 1_000;
@@ -33,40 +37,6 @@ pub struct Metrics {
     follows_roles: Gauge,
     rechecks: Family<CauseLabels, Counter>,
     labels: Arc<Mutex<HashSet<ClusterName>>>,
-}
-
-/// Result of a connection to the agents' listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Linked,
-    /// No TLS, or no registration.
-    Malformed,
-    /// Closed before it had registered, to make room for another connection.
-    Shed,
-    Unauthenticated,
-    Forbidden,
-    /// A limit on links was reached.
-    Limit,
-    Draining,
-    /// The hub's review has no result.
-    Hub,
-    /// Closed before it was linked.
-    Lost,
-}
-
-/// Why a link ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The agent left in order.
-    Left,
-    /// The connection broke, or was silent for too long.
-    Lost,
-    /// The credential or the permission is no longer valid.
-    Revoked,
-    /// Reviews of it had no result for too long.
-    Unreviewed,
-    /// This server shut down.
-    Drained,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -207,52 +177,6 @@ impl Default for Metrics {
 impl ClusterLabels {
     fn of(cluster: &ClusterName, own: bool) -> Self {
         Self { cluster: if own { cluster.to_string() } else { OTHER.to_owned() } }
-    }
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    const ALL: [Self; 9] = [
-        Self::Linked,
-        Self::Malformed,
-        Self::Shed,
-        Self::Unauthenticated,
-        Self::Forbidden,
-        Self::Limit,
-        Self::Draining,
-        Self::Hub,
-        Self::Lost,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Linked => "linked",
-            Self::Malformed => "malformed",
-            Self::Shed => "shed",
-            Self::Unauthenticated => "unauthenticated",
-            Self::Forbidden => "forbidden",
-            Self::Limit => "limit",
-            Self::Draining => "draining",
-            Self::Hub => "hub",
-            Self::Lost => "lost",
-        }
-    }
-}
-
-// === impl Ended ===
-
-impl Ended {
-    const ALL: [Self; 5] = [Self::Left, Self::Lost, Self::Revoked, Self::Unreviewed, Self::Drained];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Lost => "lost",
-            Self::Revoked => "revoked",
-            Self::Unreviewed => "unreviewed",
-            Self::Drained => "drained",
-        }
     }
 }
 
