@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::health::Health;
+use crate::karmada::{API_VERSION, KIND};
 use crate::samples::token_cluster;
 use crate::status::Status;
 
