@@ -2,9 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::columns::age;
 use super::*;
 use crate::accept::{MetaVersion, Representation};
 use crate::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_LABEL};
+use crate::object::{Cell, Served};
 use crate::samples::{certificate_cluster, proxied_cluster, token_cluster};
 use crate::served::{Form, ListMeta};
 use crate::table::IncludeObject;
