@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Duration, timeout};
 
+use super::gathering::MOST;
 use super::*;
+use crate::seal::RECORD;
 
 /// Counts the writes that reach the stream below.
 struct Counted {
