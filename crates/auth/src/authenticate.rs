@@ -5,23 +5,25 @@
 //! request that no method recognizes is anonymous, but one that any method refused is unauthorized:
 //! a bad credential never falls back to anonymous.
 
+mod error;
+
 use std::sync::Arc;
 
-use api::access::Attributes;
 use http::HeaderMap;
 
-use crate::authorize::{AuthorizationError, Authorizer};
+use self::error::{NotAuthenticated, Rejections};
+use crate::authorize::Authorizer;
 use crate::clock::Clock;
 use crate::credentials::{Credentials, ProtocolToken, bearer};
-use crate::impersonation::{ImpersonationError, Malformed};
 use crate::metrics::{Method, Metrics};
 use crate::peer::Peer;
 use crate::review::Opinion;
-use crate::review::{ReviewError, TooManyReviews};
 use crate::token::Tokens;
 use crate::trust::Trust;
 use crate::user::User;
 use crate::{client_certificate, front_proxy};
+
+pub use self::error::AuthenticationError;
 
 /// Authenticates requests. Shared behind an `Arc`.
 #[derive(Debug)]
@@ -43,40 +45,6 @@ pub struct Identity {
     /// The authenticated user that acts as `user`, for the audit log. Does not show impersonation
     /// at a hub in front of this program.
     pub impersonator: Option<Arc<User>>,
-}
-
-/// The caller is unknown, or may not be the user that it wants to be.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthenticationError {
-    /// Respond with 401. `why` is for the log, not for the caller.
-    #[error("not authenticated: {why}")]
-    Unauthorized { why: String },
-    /// The caller may not impersonate as requested. Respond with 403.
-    #[error("user {:?} may not impersonate: {reason}", user.name)]
-    Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
-    /// The identity headers are contradictory. Respond with 400; the text is for the caller.
-    #[error("{0}")]
-    BadRequest(String),
-    /// The review has no result. Never let the request pass; the text is for the caller.
-    #[error("{0}")]
-    Review(#[source] ReviewError),
-    /// Too many reviews wait for the hub: answer 429, nothing was asked.
-    #[error("{0}")]
-    Busy(#[source] TooManyReviews),
-}
-
-/// The request has no valid credential.
-#[derive(Debug)]
-enum NotAuthenticated {
-    Refused(String),
-    Failed(ReviewError),
-}
-
-/// The rejections of a request so far.
-#[derive(Default)]
-struct Rejections {
-    refused: Vec<Arc<str>>,
-    failed: Option<ReviewError>,
 }
 
 // === impl Authenticator ===
@@ -218,47 +186,6 @@ impl Authenticator {
         }
         self.metrics.authenticated(method, false);
         None
-    }
-}
-
-// === impl AuthenticationError ===
-
-impl From<ImpersonationError> for AuthenticationError {
-    fn from(error: ImpersonationError) -> Self {
-        match error {
-            ImpersonationError::Malformed(Malformed(why)) => Self::BadRequest(why.to_owned()),
-            ImpersonationError::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
-                Self::Forbidden { user, attributes, reason }
-            }
-            ImpersonationError::Authorization(AuthorizationError::Review(error)) => Self::Review(error),
-            ImpersonationError::Authorization(AuthorizationError::Busy(crowd)) => Self::Busy(crowd),
-        }
-    }
-}
-
-// === impl NotAuthenticated ===
-
-impl From<NotAuthenticated> for AuthenticationError {
-    fn from(unproven: NotAuthenticated) -> Self {
-        match unproven {
-            NotAuthenticated::Refused(why) => Self::Unauthorized { why },
-            NotAuthenticated::Failed(ReviewError::Busy(crowd)) => Self::Busy(crowd),
-            NotAuthenticated::Failed(error) => Self::Review(error),
-        }
-    }
-}
-
-// === impl Rejections ===
-
-impl Rejections {
-    /// A credential that could not be checked counts more than a refused one: it may have been
-    /// good, and a 401 would make its owner fetch another one.
-    fn into_result(self) -> Result<(), NotAuthenticated> {
-        match self.failed {
-            Some(error) => Err(NotAuthenticated::Failed(error)),
-            None if self.refused.is_empty() => Ok(()),
-            None => Err(NotAuthenticated::Refused(self.refused.join("; "))),
-        }
     }
 }
 
