@@ -3,19 +3,20 @@
 //! Read from `Status.details`, as the gateway writes it (`details.causes[].reason`,
 //! `retryAfterSeconds`), never from message text.
 
+mod cause;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::side::{Fault, Side};
-use http::StatusCode;
-use hyper_util::client::legacy;
-use kube::client::AuthError;
+use api::side::Side;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use net::words::{self, causes, tame};
+use net::words::tame;
+
+use self::cause::chain;
 
 /// Longest text kept of an error that is not a Status, and of a reason, in bytes.
 const LONGEST: usize = 1024;
@@ -28,8 +29,6 @@ const UNSELECTABLE: &str = "Unselectable";
 const LONGEST_MESSAGE: usize = 4 << 10;
 /// Longest error that is read, in bytes: a Status that names everything it may of one object fits.
 pub(crate) const LONGEST_ERROR: usize = 64 << 10;
-/// Causes searched of one error, so that a circular chain ends too.
-const DEEPEST: usize = 16;
 /// Wait before the next request to a hub that could not be connected to.
 const CONNECT_AGAIN: Duration = Duration::from_secs(1);
 
@@ -204,58 +203,6 @@ fn hop(details: &StatusDetails) -> Option<(Side, String)> {
 
 fn seconds(seconds: u32) -> Duration {
     Duration::from_secs(seconds.into())
-}
-
-impl From<kube::Error> for Failure {
-    fn from(error: kube::Error) -> Self {
-        let side = match &error {
-            kube::Error::Api(_) => None,
-            error if of_program(error).is_some() => Some(Side::Caller),
-            // Our own client: nothing is between it and the hub.
-            kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Side::Hub),
-            kube::Error::Auth(_) => Some(Side::Caller),
-            kube::Error::ReadEvents(_) => return Self::broken(&error),
-            _ => return Self::own(chain(&error)),
-        };
-        match error {
-            // kube marks an error that is not a Status like this.
-            kube::Error::Api(status) if status.reason == "Failed to parse error data" => {
-                Self::plain(status.code, &status.message)
-            }
-            kube::Error::Api(status) => Self::answered(*status),
-            error => {
-                let retry_after = is_connecting(&error).then_some(CONNECT_AGAIN);
-                Self { side, retry_after, ..Self::new(Kind::Unanswered, chain(&error)) }
-            }
-        }
-    }
-}
-
-/// Whether no connection could be made, so that nothing was sent.
-fn is_connecting(error: &kube::Error) -> bool {
-    let kube::Error::Service(error) = error else { return false };
-    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
-}
-
-/// An error and its causes.
-fn chain(error: &(dyn StdError + 'static)) -> String {
-    of_program(error).unwrap_or_else(|| causes(error))
-}
-
-/// The failure of the kubeconfig's credential program, if it is among the causes. kube quotes the
-/// program's whole input and output, which include secrets.
-fn of_program(error: &(dyn StdError + 'static)) -> Option<String> {
-    words::chain(error).take(DEEPEST).find_map(|cause| unquoted(cause.downcast_ref()?))
-}
-
-/// The text in place of an error that quotes the program.
-fn unquoted(error: &AuthError) -> Option<String> {
-    const PROGRAM: &str = "the credential program of the kubeconfig";
-    match error {
-        AuthError::AuthExecRun { out, .. } => Some(format!("{PROGRAM} failed with {}", out.status)),
-        AuthError::AuthExecParse(_) => Some(format!("{PROGRAM} printed no ExecCredential")),
-        _ => None,
-    }
 }
 
 impl StdError for Failure {}

@@ -1,5 +1,6 @@
 use api::status::{Details, Reason, Status as Written, StatusCause};
 use http::StatusCode;
+use kube::client::AuthError;
 
 use super::*;
 
