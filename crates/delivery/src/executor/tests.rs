@@ -1,4 +1,6 @@
+use super::escalation::bound;
 use super::*;
+use crate::identity::RBAC;
 use crate::strategy::{Ignore, ServerSide, When};
 
 fn identity(group: &str, resource: &str, namespace: &str) -> Identity {
