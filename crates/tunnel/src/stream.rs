@@ -1,10 +1,10 @@
 //! One byte stream of a link, with half-close and reset.
 
 mod inbound;
+mod transfer;
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, Waker, ready};
@@ -13,12 +13,11 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use net::permit::Permit;
 use net::queue::Queue;
-use net::words;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{UnattendedStreams, take};
+use self::transfer::{lost, was_reset};
 use crate::Timing;
 use crate::leaving::Notice;
 
@@ -71,16 +70,16 @@ impl Stream {
         }
     }
 
-    /// Lets the link's driver take data off HTTP/2 while the stream, read as [`AsyncRead`], is not
-    /// being read.
+    /// Lets the link's driver take data off HTTP/2 while the stream, read as
+    /// [`AsyncRead`](tokio::io::AsyncRead), is not being read.
     pub(crate) fn attended_by(self, unattended: &Arc<UnattendedStreams>) -> Self {
         self.inbound.attended_by(Arc::clone(unattended));
         self
     }
 
     /// `observer` gets the number of unread bytes from here on, while the stream is read as
-    /// [`AsyncRead`]. Only for the end that opened the stream: there the link's driver takes what
-    /// stays unread.
+    /// [`AsyncRead`](tokio::io::AsyncRead). Only for the end that opened the stream: there the link's
+    /// driver takes what stays unread.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
         self.inbound.observed_by(observer);
@@ -212,15 +211,6 @@ impl Stream {
     }
 }
 
-/// Whatever ended the stream, the peer has not ended it cleanly.
-fn lost(error: &h2::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, words::causes(error))
-}
-
-fn was_reset(reason: Reason) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, format!("the stream was reset: {}", reason.description()))
-}
-
 impl Drop for Stream {
     fn drop(&mut self) {
         // h2 would choose NO_ERROR for a server's stream that has sent its end, which the peer
@@ -229,55 +219,6 @@ impl Drop for Stream {
         if !ended {
             self.reset();
         }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut inbound = self.inbound.lock();
-        if inbound.unread.is_empty() {
-            match ready!(inbound.poll_data(cx)) {
-                Some(data) => inbound.unread.push(data?),
-                None => return Poll::Ready(Ok(())),
-            }
-        }
-        inbound.take_unwaited();
-        let before = buf.remaining();
-        while let Some(piece) = inbound.unread.pop(buf.remaining()) {
-            buf.put_slice(&piece);
-            if buf.remaining() == 0 {
-                break;
-            }
-        }
-        inbound.release(before - buf.remaining());
-        inbound.tell();
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        self.inbound.lock().take_unwaited();
-        let Poll::Ready(room) = self.poll_room(cx, buf.len()) else {
-            self.inbound.lock().take_behind_writer();
-            return Poll::Pending;
-        };
-        let room = room?;
-        self.send(Bytes::copy_from_slice(&buf[..room]))?;
-        self.settle();
-        Poll::Ready(Ok(room))
-    }
-
-    /// HTTP/2 sends as soon as it can: there is nothing to flush.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.finish())
     }
 }
 
