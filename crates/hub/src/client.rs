@@ -1,20 +1,22 @@
 //! Clients of the hub, with the same settings in every program.
 
+mod kubeconfig;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
-use kube::config::{AuthInfo, Cluster, Context, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use net::follow;
-use net::tls::keypair;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-use super::{bounded, streamed};
+use self::kubeconfig::{ca, pem};
+use super::bounded;
+
+pub use self::kubeconfig::{ca_file, handed_over, mistake};
+pub(super) use self::kubeconfig::{current_cluster, current_user};
 
 /// Time limit for a connection to the hub. The caller retries with back-off.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -145,48 +147,6 @@ pub(super) fn with_cryptography() {
     }
 }
 
-/// Checks that a kubeconfig of unknown origin is safe to use: it runs no program here, reads no
-/// file of this machine, and leads to a hub with a verified certificate.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read, or if any of its users or clusters breaks one of these rules.
-pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
-    let refused = |what: String| HubClientError::Kubeconfig { path: path.to_owned(), what };
-    let read = Kubeconfig::read_from(path).map_err(|error| refused(mistake(&error)))?;
-    for user in read.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()) {
-        let found = [
-            ("exec", user.exec.is_some()),
-            ("auth-provider", user.auth_provider.is_some()),
-            ("tokenFile", user.token_file.is_some()),
-            ("client-certificate", user.client_certificate.is_some()),
-            ("client-key", user.client_key.is_some()),
-        ];
-        if let Some((field, _)) = found.into_iter().find(|(_, is_there)| *is_there) {
-            return Err(refused(format!(
-                "{field} is not accepted in a bootstrap kubeconfig: put the data into the file"
-            )));
-        }
-    }
-    for cluster in read.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
-        if cluster.certificate_authority.is_some() {
-            return Err(refused("certificate-authority names a file: use certificate-authority-data".into()));
-        }
-        if cluster.insecure_skip_tls_verify == Some(true) {
-            return Err(refused(
-                "insecure-skip-tls-verify is not accepted: give the hub's CA, or any server that answers gets the \
-                 token"
-                    .into(),
-            ));
-        }
-        let url = cluster.server.as_deref().unwrap_or_default();
-        if !url.starts_with("https://") {
-            return Err(refused("its server is not an https URL".into()));
-        }
-    }
-    Ok(())
-}
-
 /// The hub's address and how to verify its certificate, for clients that get the address from us.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
@@ -223,31 +183,6 @@ fn without_user(url: &Uri) -> String {
     }
 }
 
-/// A certificate in PEM (RFC 7468).
-fn pem(certificate: &[u8]) -> Vec<u8> {
-    const LINE: usize = 64;
-    let mut pem = b"-----BEGIN CERTIFICATE-----\n".to_vec();
-    for line in STANDARD.encode(certificate).as_bytes().chunks(LINE) {
-        pem.extend_from_slice(line);
-        pem.push(b'\n');
-    }
-    pem.extend_from_slice(b"-----END CERTIFICATE-----\n");
-    pem
-}
-
-/// The certificates of a PEM file, without anything else in the file.
-pub fn ca_file(path: &Path) -> Result<Vec<u8>, HubClientError> {
-    ca(path).map(|certificates| certificates.iter().flat_map(|certificate| pem(certificate)).collect())
-}
-
-/// The certificates of a PEM file, as DER.
-fn ca(path: &Path) -> Result<Vec<Vec<u8>>, HubClientError> {
-    let wrong = |what: String| HubClientError::Ca { path: path.to_owned(), what };
-    let pem = follow::read(path, follow::LONGEST).map_err(|error| wrong(error.to_string()))?;
-    let certificates = keypair::certificates(&pem).map_err(|error| wrong(error.to_string()))?;
-    Ok(certificates.iter().map(|certificate| certificate.to_vec()).collect())
-}
-
 pub(super) async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
     let mut config = read(kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -269,42 +204,6 @@ async fn from_file(path: &Path) -> Result<Config, HubClientError> {
     let told = |error: KubeconfigError| HubClientError::Kubeconfig { path: path.to_owned(), what: mistake(&error) };
     let kubeconfig = Kubeconfig::read_from(path).map_err(told)?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(told)
-}
-
-/// The name and the content of the current context's cluster. `None` if there is no such file, or
-/// no such cluster in it.
-pub(super) fn current_cluster(path: &Path) -> Option<(String, Cluster)> {
-    let (read, context) = current(path)?;
-    let cluster = read.clusters.into_iter().find(|known| known.name == context.cluster)?.cluster?;
-    Some((context.cluster, cluster))
-}
-
-/// The current context's user, likewise.
-pub(super) fn current_user(path: &Path) -> Option<AuthInfo> {
-    let (read, context) = current(path)?;
-    let user = context.user?;
-    read.auth_infos.into_iter().find(|info| info.name == user)?.auth_info
-}
-
-fn current(path: &Path) -> Option<(Kubeconfig, Context)> {
-    let read = Kubeconfig::read_from(path).ok()?;
-    let current = read.current_context.as_deref()?;
-    let context = read.contexts.iter().find(|context| context.name == current)?.context.clone()?;
-    Some((read, context))
-}
-
-/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, and these lines hold
-/// credentials, so the text only names the position.
-pub fn mistake(error: &KubeconfigError) -> String {
-    match error {
-        KubeconfigError::Parse(error) => match error.location() {
-            Some(location) => {
-                format!("the kubeconfig is not valid near line {}, column {}", location.line(), location.column())
-            }
-            None => "the kubeconfig is not valid".to_owned(),
-        },
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]
