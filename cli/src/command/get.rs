@@ -1,5 +1,7 @@
 //! `get`: reads objects of many clusters at once.
 
+mod found;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -10,13 +12,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use self::found::{Found, UNHEARD_OF, discover, is_unheard_of, is_unknown};
 use crate::output::{self, Format};
 use crate::progress::Line;
-use crate::resource::{self, Groups, Resource, Wanted};
+use crate::resource::{Resource, Wanted};
 use crate::room::Room;
 use crate::selection::Selection;
 use crate::session::{self, Session};
-use crate::tables::{self, Page, Part};
+use crate::tables::{self, Part};
 use crate::text_table;
 use crate::trouble::{self, Exit, Result, Trouble};
 
@@ -26,8 +29,6 @@ const PAGE: usize = 500;
 const PAGES: usize = 1000;
 /// Most bytes that are kept of all clusters' responses: what is shown must fit into memory.
 const MOST: usize = 512 << 20;
-/// Reason of the failure of a cluster that has no such resource.
-const UNHEARD_OF: &str = "NoSuchResource";
 
 /// Show objects of many clusters in one table.
 ///
@@ -62,12 +63,6 @@ pub struct Get {
     field_selector: Option<String>,
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
-}
-
-/// What one cluster returned.
-enum Found {
-    Rows(Part),
-    Objects(Vec<Value>),
 }
 
 // === impl Get ===
@@ -197,55 +192,6 @@ impl Get {
         }
         Ok(failed(&failures))
     }
-}
-
-// === impl Found ===
-
-impl Found {
-    /// Adds a page. Returns the token for the next page.
-    fn add(&mut self, body: &[u8]) -> std::result::Result<String, Failure> {
-        let unreadable = |_| Failure::own("the answer cannot be read");
-        match self {
-            Self::Rows(part) => {
-                let page: Page = serde_json::from_slice(body).map_err(unreadable)?;
-                let next = page.next().to_owned();
-                part.add(page);
-                Ok(next)
-            }
-            Self::Objects(all) => {
-                let mut page: Value = serde_json::from_slice(body).map_err(unreadable)?;
-                let next = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
-                match page.get_mut("items").map(Value::take) {
-                    Some(Value::Array(items)) => all.extend(items.into_iter().map(|item| typed(item, &page))),
-                    _ => all.push(page),
-                }
-                Ok(next)
-            }
-        }
-    }
-}
-
-async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Option<Resource>, Failure> {
-    let document = |path| async move {
-        let body = session::get(client, path, resource::ACCEPT).await?;
-        let groups: Option<Groups> = serde_json::from_slice(&body).ok();
-        groups.filter(Groups::is_complete).ok_or_else(|| {
-            Failure::own("its API server is too old to list all its resources at once (it needs Kubernetes 1.27)")
-        })
-    };
-    let (core, others) = tokio::try_join!(document("/api"), document("/apis"))?;
-    Ok(wanted.find(&[core, others]))
-}
-
-fn is_unheard_of(failure: &Failure) -> bool {
-    failure.kind == Kind::Own && failure.reason == UNHEARD_OF
-}
-
-/// Whether the path is unknown to the member: kube-apiserver's plain 404, or a Status. The
-/// gateway's own 404, for a cluster that is not registered, does not count.
-fn is_unknown(failure: &Failure) -> bool {
-    let unregistered = failure.side == Some(api::side::Side::Caller);
-    matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)) && !unregistered
 }
 
 /// The object with its kind, which only `list` says of most of its objects.
