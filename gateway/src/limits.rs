@@ -10,16 +10,14 @@
 mod heavy;
 mod loads;
 pub mod reports;
+mod too_many;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use api::GROUP;
 use api::access::Verb;
 use api::cluster_name::ClusterName;
-use api::status::{Details, Reason, Status};
 use auth::User;
-use http::StatusCode;
 use net::permit::Permit;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -28,6 +26,7 @@ use prometheus_client::registry::Registry;
 
 pub use self::heavy::{HeavyPermits, TooManyHeavy};
 pub use self::loads::Loads;
+pub use self::too_many::{TooMany, Whose};
 use crate::hub::{Cause, Collection, HubFailure, WatchPermit, Watches};
 
 /// The group that is never limited, so that administrators can always make repairs.
@@ -53,23 +52,6 @@ pub enum Kind {
     Short,
     /// A watch, a followed log, an upgrade.
     Long,
-}
-
-/// The owner of the reached limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whose {
-    Cluster(ClusterName),
-    /// The Karmada upstream has the budget of one cluster.
-    KarmadaUpstream,
-    User(Arc<User>),
-}
-
-/// A request beyond a limit. The text is for the caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TooMany {
-    pub whose: Whose,
-    pub kind: Kind,
-    pub most: u32,
 }
 
 /// The requests in flight of one user or at one cluster. A cluster's load survives changes of its
@@ -245,47 +227,6 @@ impl Load {
     /// One more request, if fewer than `most` are in flight.
     fn enter(self: Arc<Self>, kind: Kind, most: u32) -> Option<LoadPermit> {
         Permit::within(self, Self::count(kind), most as usize)
-    }
-}
-
-// === impl TooMany ===
-
-impl std::error::Error for TooMany {}
-
-impl std::fmt::Display for TooMany {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (what, long) = match self.kind {
-            Kind::Short => ("requests", ""),
-            Kind::Long => ("watches, followed logs and upgrades", "-long"),
-        };
-        let most = self.most;
-        let (whose, flag) = match &self.whose {
-            Whose::Cluster(name) => (format!("cluster {name}"), "cluster"),
-            Whose::KarmadaUpstream => ("Karmada's API server".to_owned(), "cluster"),
-            Whose::User(user) => match user.service_account_namespace() {
-                Some(namespace) => (format!("all ServiceAccounts of namespace {namespace:?}"), "user"),
-                None => (format!("user {:?}", user.name), "user"),
-            },
-        };
-        write!(
-            f,
-            "too many {what} in flight for {whose} (limit {most}, --max{long}-requests-per-{flag}); retry shortly"
-        )
-    }
-}
-
-impl From<TooMany> for Status {
-    fn from(error: TooMany) -> Self {
-        let mut details = Details { retry_after_seconds: 1, ..Details::default() };
-        if let Whose::Cluster(name) = &error.whose {
-            details = Details {
-                name: name.to_string().into(),
-                group: GROUP.into(),
-                kind: "clustergateways".into(),
-                ..details
-            };
-        }
-        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
     }
 }
 
