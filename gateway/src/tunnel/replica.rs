@@ -5,7 +5,8 @@
 //! tasks that need a link at the same time share one attempt. After a failure all of them leave the
 //! server alone for a moment.
 
-use std::collections::HashMap;
+mod link_pool;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -17,21 +18,18 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
 use tokio::runtime::{Handle, Id};
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
 use tunnel::{ClusterName, Destination, Link, OpenError, Refusal, Stream};
 
+use self::link_pool::{LinkOutcome, LinkPool, Pause, PooledLink, make};
 use super::error::Unreachable;
 use super::link::{Linking, Unlinked};
-use crate::metrics::InFlight;
 
 /// Most links of one runtime to one server: with 10,000 streams each, more than a core can serve.
 const MOST_LINKS: usize = 8;
 /// How long a server that could not be reached is left alone.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(2));
-/// Consecutive checks without a stream that end a link.
-const IDLE_LOOKS: u32 = 10;
-const LOOK: Duration = Duration::from_secs(30);
 /// A lost or leaving link is replaced once before another server is asked.
 const ATTEMPTS: usize = 2;
 
@@ -44,38 +42,6 @@ pub struct Replica {
     open: Gauge,
     state: Mutex<LinkPool>,
     this: Weak<Self>,
-}
-
-#[derive(Default)]
-struct LinkPool {
-    by_runtime: HashMap<Id, Links>,
-    pause: Option<Pause>,
-}
-
-/// The links of one runtime.
-#[derive(Default)]
-struct Links {
-    all: Vec<PooledLink>,
-    next: u64,
-    making: Option<Flight<LinkOutcome>>,
-}
-
-struct PooledLink {
-    number: u64,
-    link: Link,
-    /// Generation of the files with which the link was made.
-    generation: u64,
-    /// Signals the link's task when the link leaves the pool.
-    _guard: DropGuard,
-}
-
-type LinkOutcome = Result<(), Arc<Unlinked>>;
-
-struct Pause {
-    until: Instant,
-    /// Consecutive failures.
-    failures: u32,
-    why: Arc<Unlinked>,
 }
 
 /// Why the server opened no stream.
@@ -242,49 +208,6 @@ impl Replica {
         let newest = self.linking.tls.current().number;
         if let Some(links) = self.state.lock().by_runtime.get_mut(&runtime) {
             links.all.retain(|held| held.generation == newest);
-        }
-    }
-}
-
-/// Makes a link, and watches it while it is in use.
-async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
-    let Some(strong) = replica.upgrade() else { return Ok(()) };
-    let address = strong.address;
-    let (link, generation) = strong.linking.link(address, &strong.name).await.map_err(|error| strong.failed(error))?;
-    let released = CancellationToken::new();
-    let number = strong.made(runtime, &link, generation, released.clone().drop_guard());
-    let open = InFlight::new(&strong.open);
-    drop(strong);
-    tracing::info!(%address, "linked to a tunnel-server");
-    tokio::spawn(async move {
-        let why = look_after(&replica, runtime, released, link).await;
-        if let Some(replica) = replica.upgrade() {
-            replica.forget(runtime, number);
-        }
-        drop(open);
-        tracing::info!(%address, reason = why, "link to a tunnel-server is no longer used");
-    });
-    Ok(())
-}
-
-/// Returns when the link accepts no new streams, had none for long, or was made with old files.
-async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut idle = 0;
-    loop {
-        tokio::select! {
-            biased;
-            why = link.ended() => return why.to_string(),
-            () = link.leaving() => return "it is leaving".to_owned(),
-            () = released.cancelled() => return "certificates have changed, or its address".to_owned(),
-            _ = look.tick() => {}
-        }
-        let Some(replica) = replica.upgrade() else { return "the gateway has ended".to_owned() };
-        replica.weed(runtime);
-        idle = if link.streams() == 0 { idle + 1 } else { 0 };
-        if idle > IDLE_LOOKS {
-            return "idle".to_owned();
         }
     }
 }

@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use net::tls::client_files::{ClientFiles, FollowedClient};
 use tokio::io::duplex;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tunnel::{Hop, Serving, Settings, serve};
 
+use super::link_pool::{IDLE_LOOKS, LOOK, look_after};
 use super::*;
 
 /// A server at `address` without links.
