@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use api::access::Verb;
 use http::HeaderMap;
 
