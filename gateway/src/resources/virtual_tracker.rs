@@ -5,7 +5,9 @@
 //! version has received no event for most names. It lists all objects once, after it began, and any
 //! change before that list still arrives as an event.
 
-use std::collections::{HashMap, HashSet};
+mod known;
+
+use std::collections::HashMap;
 
 use api::hub_object::{HubMeta, SecretObject};
 use api::list_options::{Selectors, WatchOptions};
@@ -15,23 +17,17 @@ use api::virtual_cluster::{LOCAL, RESOURCE, VirtualCluster};
 use api::watch_event::{Change, EventWriter, HubEvent};
 use bytes::Bytes;
 
+use self::known::KnownName;
 use super::watch::Step;
 use super::weight::ENTRY;
+
+pub use self::known::Known;
 
 /// The source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Secrets,
     Managed,
-}
-
-/// The objects that existed when a watch from a version had begun. Empty for watches that begin
-/// with all objects: names that they received no event for do not exist.
-#[derive(Default)]
-pub struct Known {
-    /// Names that a Secret decides.
-    pub secrets: HashSet<String>,
-    pub managed: HashMap<String, VirtualCluster>,
 }
 
 /// The merged state of one watch.
@@ -46,26 +42,6 @@ pub struct Tracker {
     /// Bytes of the known objects.
     held: usize,
     progress: Progress,
-}
-
-/// The known state of a name. `None` means that there was no event.
-#[derive(Default)]
-struct KnownName {
-    /// Whether a Secret decides.
-    secret: Option<bool>,
-    managed: Managed,
-    /// Whether the watcher sees the object.
-    shown: Option<bool>,
-}
-
-/// A name's `ManagedCluster`.
-#[derive(Default)]
-enum Managed {
-    #[default]
-    Unheard,
-    /// There is none that could be shown.
-    Absent,
-    There(Box<VirtualCluster>),
 }
 
 /// The progress of both streams.
@@ -231,50 +207,6 @@ impl Tracker {
         progress.told = version;
         progress.end_due = false;
         Step::Send(self.writer.bookmark::<VirtualCluster>(&version.to_string(), ends))
-    }
-}
-
-// === impl Known ===
-
-impl Known {
-    fn held(&self) -> usize {
-        let secrets = self.secrets.iter().map(|name| ENTRY + name.len()).sum::<usize>();
-        secrets + self.managed.values().map(VirtualCluster::held).sum::<usize>()
-    }
-
-    /// Whether a watcher from `start` saw the `ManagedCluster` of this name, which a first Secret
-    /// now hides. `None` if it was written after `start`: then it may be new, too.
-    fn shown_at(&self, start: u64, name: &str, selectors: &Selectors) -> Option<bool> {
-        let cluster = self.managed.get(name)?;
-        let version: u64 = cluster.resource_version.parse().ok()?;
-        (version <= start).then(|| cluster.is_selected(selectors))
-    }
-}
-
-// === impl KnownName ===
-
-impl KnownName {
-    fn held(&self) -> usize {
-        let object = if let Managed::There(cluster) = &self.managed { cluster.held() } else { 0 };
-        size_of::<Self>() + object
-    }
-
-    fn managed(&mut self, known: &mut Known, name: &str) -> Option<VirtualCluster> {
-        if matches!(self.managed, Managed::Unheard) {
-            self.managed = known.managed.remove(name).into();
-        }
-        match &self.managed {
-            Managed::There(cluster) => Some(VirtualCluster::clone(cluster)),
-            Managed::Unheard | Managed::Absent => None,
-        }
-    }
-}
-
-// === impl Managed ===
-
-impl From<Option<VirtualCluster>> for Managed {
-    fn from(cluster: Option<VirtualCluster>) -> Self {
-        cluster.map_or(Self::Absent, |cluster| Self::There(Box::new(cluster)))
     }
 }
 

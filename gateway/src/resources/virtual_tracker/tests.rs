@@ -1,5 +1,7 @@
 //! Transitions of one merged watch, event by event.
 
+use std::collections::HashSet;
+
 use api::accept::Representation;
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use api::served::Form;
