@@ -4,28 +4,23 @@
 //! Unknown keys below `clientIdentityExchanger` are errors: a misspelt condition would otherwise be
 //! ignored, and its rule would match all callers.
 
+mod document;
+
 use std::sync::Arc;
 
-use api::{GROUP, VERSION};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
-
+use self::document::{Target, Written, WrittenSource, read};
 use super::impersonation::Impersonation;
 use super::pattern::Pattern;
 use super::rule::{Outcome, Rule, Rules, Source};
 
 /// Longest configuration, in bytes.
 pub const LONGEST: usize = 256 * 1024;
-/// Most rules of one configuration.
-const MOST_RULES: usize = 1000;
 /// Most patterns of one configuration: each takes memory, and more on every core.
 const MOST_PATTERNS: usize = 1000;
 /// Length of the problems that callers see, in bytes; the log has them all.
 const BRIEF: usize = 600;
 /// Longest part of a rule's name in messages, in characters.
 const LONGEST_NAME: usize = 64;
-
-const KIND: &str = "ClusterGatewayProxyConfiguration";
 const PRIVILEGED: &str = "PrivilegedIdentityExchanger";
 const STATIC: &str = "StaticMappingIdentityExchanger";
 const EXTERNAL: &str = "ExternalIdentityExchanger";
@@ -37,75 +32,6 @@ pub struct InvalidConfiguration(Vec<String>);
 
 /// Rules, and remarks for the operator.
 type Compiled = Result<(Rules, Vec<String>), InvalidConfiguration>;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    #[serde(default)]
-    api_version: Option<String>,
-    #[serde(default)]
-    kind: Option<String>,
-    #[serde(default)]
-    spec: Option<Spec>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    #[serde(default)]
-    client_identity_exchanger: Option<Exchanger>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Exchanger {
-    #[serde(default)]
-    rules: Option<Vec<Written>>,
-}
-
-/// A rule as the configuration has it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    r#type: Option<String>,
-    #[serde(default)]
-    source: Option<WrittenSource>,
-    #[serde(default)]
-    target: Option<Target>,
-    /// For external exchangers, which we do not support.
-    #[serde(default, rename = "url")]
-    _url: Option<IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct WrittenSource {
-    #[serde(deserialize_with = "present")]
-    user: Option<String>,
-    #[serde(deserialize_with = "present")]
-    group: Option<String>,
-    #[serde(deserialize_with = "present")]
-    uid: Option<String>,
-    #[serde(deserialize_with = "present")]
-    cluster: Option<String>,
-    #[serde(deserialize_with = "present")]
-    user_pattern: Option<String>,
-    #[serde(deserialize_with = "present")]
-    group_pattern: Option<String>,
-    #[serde(deserialize_with = "present")]
-    cluster_pattern: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Target {
-    user: String,
-    groups: Vec<String>,
-    uid: String,
-}
 
 /// Compiles rules, and collects problems and remarks.
 struct Compiler<'a> {
@@ -146,43 +72,6 @@ fn compile(text: &str, origin: Origin<'_>) -> Compiled {
     } else {
         Err(InvalidConfiguration(compiler.problems))
     }
-}
-
-fn read(text: &str) -> Result<Vec<Written>, String> {
-    if text.len() > LONGEST {
-        return Err(format!("longer than {} KiB", LONGEST / 1024));
-    }
-    if text.trim().is_empty() {
-        // The file may be in the middle of a write.
-        return Err("empty: write `spec: {}` for no rules".to_owned());
-    }
-    let document: Document = serde_saphyr::from_str(text).map_err(|error| syntax(&error))?;
-    let version = format!("{GROUP}/{VERSION}");
-    if document.api_version.as_ref().is_some_and(|found| *found != version) {
-        return Err(format!("apiVersion must be {version}"));
-    }
-    if document.kind.is_some_and(|kind| kind != KIND) {
-        return Err(format!("kind must be {KIND}"));
-    }
-    let exchanger = document.spec.and_then(|spec| spec.client_identity_exchanger);
-    let rules = exchanger.and_then(|exchanger| exchanger.rules).unwrap_or_default();
-    if rules.len() > MOST_RULES {
-        return Err(format!("more than {MOST_RULES} rules"));
-    }
-    Ok(rules)
-}
-
-/// The error in one line, without the text around the mistake.
-fn syntax(error: &serde_saphyr::Error) -> String {
-    let text = error.without_snippet().to_string();
-    let line: Vec<_> = text.split_whitespace().collect();
-    format!("not the expected YAML: {}", shortened(&line.join(" "), BRIEF / 2))
-}
-
-/// Makes a key without a value a mistake, and not an absent condition.
-fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
-    let text = Option::<String>::deserialize(value)?;
-    text.map(Some).ok_or_else(|| serde::de::Error::custom("a condition has no value: remove it, or write \"\""))
 }
 
 // === impl Compiler ===
