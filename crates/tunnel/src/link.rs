@@ -1,6 +1,7 @@
 //! The end of a link that opens streams: an HTTP/2 client.
 
 mod driver;
+mod error;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
 use self::driver::{Driver, Shared};
+use self::error::not_opened;
 use crate::activity::{Activity, ActivityRecorder};
 use crate::ahead::ReadAhead;
 use crate::answered::{NoAnswer, answered};
@@ -30,6 +32,9 @@ use crate::signals::Signal;
 use crate::stream::{Open, UnattendedStreams};
 use crate::turn::Turns;
 use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream, Timing};
+
+pub(crate) use self::error::broken;
+pub use self::error::{LinkError, OpenError};
 
 /// Header of a `CONNECT` that names the cluster.
 pub const CLUSTER: &str = "tunnel-cluster";
@@ -51,34 +56,6 @@ struct Inner {
     listening: Option<AbortHandle>,
     peer: Hop,
     settings: Settings,
-}
-
-/// Why a link could not start, or ended.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum LinkError {
-    #[error("no HTTP/2 SETTINGS within {0:?}")]
-    HandshakeTimeout(Duration),
-    #[error("nothing received for {0:?}")]
-    Silent(Duration),
-    #[error("{0}")]
-    Broken(String),
-    #[error("closed")]
-    Closed,
-}
-
-/// Why no stream was opened.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum OpenError {
-    /// An answer other than 200.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The destination was not dialled: the link is leaving, has ended, or is full. Another may be
-    /// tried.
-    #[error("the link accepts no new streams: {0}")]
-    NotSent(String),
-    /// The link ended while the stream was being opened: the destination may have been dialled.
-    #[error("the link was lost while the stream was being opened: {0}")]
-    Lost(String),
 }
 
 /// Whether a link takes streams.
@@ -248,21 +225,6 @@ fn listen(sender: &SendRequest<Bytes>, streams: Arc<Leaving>) -> Option<AbortHan
     let request = Request::get(format!("http://tunnel{LEAVING}")).body(()).expect("a constant");
     let (answer, _) = sender.clone().send_request(request, true).ok()?;
     Some(tokio::spawn(streams.follow(answer).in_current_span()).abort_handle())
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
-pub(crate) fn broken(error: h2::Error) -> LinkError {
-    LinkError::Broken(words::causes(&error))
-}
-
-fn not_opened(error: &h2::Error) -> OpenError {
-    // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not processed.
-    let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-    if refused || error.is_remote() && error.is_go_away() {
-        OpenError::NotSent(words::causes(error))
-    } else {
-        OpenError::Lost(words::causes(error))
-    }
 }
 
 // === impl Inner ===

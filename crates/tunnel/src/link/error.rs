@@ -1,0 +1,50 @@
+//! Why a link ended, or opens no stream.
+
+use std::time::Duration;
+
+use net::words;
+
+use crate::Refusal;
+
+/// Why a link could not start, or ended.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LinkError {
+    #[error("no HTTP/2 SETTINGS within {0:?}")]
+    HandshakeTimeout(Duration),
+    #[error("nothing received for {0:?}")]
+    Silent(Duration),
+    #[error("{0}")]
+    Broken(String),
+    #[error("closed")]
+    Closed,
+}
+
+/// Why no stream was opened.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    /// An answer other than 200.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The destination was not dialled: the link is leaving, has ended, or is full. Another may be
+    /// tried.
+    #[error("the link accepts no new streams: {0}")]
+    NotSent(String),
+    /// The link ended while the stream was being opened: the destination may have been dialled.
+    #[error("the link was lost while the stream was being opened: {0}")]
+    Lost(String),
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(crate) fn broken(error: h2::Error) -> LinkError {
+    LinkError::Broken(words::causes(&error))
+}
+
+pub(super) fn not_opened(error: &h2::Error) -> OpenError {
+    // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not processed.
+    let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if refused || error.is_remote() && error.is_go_away() {
+        OpenError::NotSent(words::causes(error))
+    } else {
+        OpenError::Lost(words::causes(error))
+    }
+}
