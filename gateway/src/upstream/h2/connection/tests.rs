@@ -3,6 +3,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::Instant;
 
 use super::*;
 
