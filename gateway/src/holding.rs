@@ -7,6 +7,7 @@
 //! [wait](Backlog) for their reader.
 
 mod backlog;
+mod head;
 mod member;
 
 use std::net::IpAddr;
@@ -15,13 +16,13 @@ use std::sync::{Arc, OnceLock};
 
 use auth::User;
 use bytes::Bytes;
-use http::header::DATE;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, Uri};
 use net::budget::{self, Counters, Holder, Owner};
 use net::pending;
 use rustls_pki_types::CertificateDer;
 
 pub use self::backlog::Backlog;
+pub use self::head::{hold_head, hold_trailers, room, size};
 use self::member::Member;
 pub use self::member::MemberAccounts;
 
@@ -62,27 +63,13 @@ struct Request {
     owns_connection: AtomicBool,
 }
 
-/// Counts a head or trailers for as long as HTTP/2 keeps one of their values.
-struct HeldHead {
-    value: Bytes,
-    bytes: usize,
-    account: Account,
-}
-
 /// Bytes of a connection in addition to what it has received: TLS, HTTP/2's state, tasks. Measured:
 /// 30 KiB for an idle one that has served a request.
 pub const CONNECTION: usize = 32 * 1024;
 /// Bytes of a request in addition to its head and its bodies.
 const REQUEST: usize = 4 * 1024;
-/// Bytes of a header line in addition to its text. A value counts twice, because one that arrived
-/// in Huffman code has a buffer of twice the coded length.
-const LINE: usize = 64;
 /// Smaller pieces are copied, because they would keep a much larger buffer.
 const PINS: usize = 16 * 1024;
-/// Bytes of a head for which a connection has room anyway.
-const USUAL_HEAD: usize = 16 * 1024;
-/// Size of a response head, by [`size`], that is negligible beside its request's count.
-const SMALL_HEAD: usize = 2 * 1024;
 
 /// An account for a connection from `address`, served on `core`.
 pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
@@ -108,11 +95,6 @@ pub fn open_request(budget: &Budget, core: usize, connection: &Account, uri: &Ur
     account
 }
 
-/// Bytes of memory for these headers.
-pub fn size(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
-}
-
 /// Bytes of memory for a client's certificates: our copy and TLS's.
 pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
     2 * chain.iter().map(|certificate| certificate.len()).sum::<usize>()
@@ -132,44 +114,6 @@ pub fn apart(account: &Account, data: Bytes) -> Bytes {
         return data;
     }
     account.charge(Bytes::copy_from_slice(&data))
-}
-
-/// Memory that a buffer keeps after a head of this many bytes. Usual heads are part of
-/// [`CONNECTION`].
-pub fn room(head: usize) -> usize {
-    if head > USUAL_HEAD { head.next_power_of_two() } else { 0 }
-}
-
-/// Counts a response head until HTTP/2 drops it, written or void, and keeps the request's account
-/// until then. Pieces of a body ([`hold_piece`]) do so too, so a small head counts only if it
-/// `is_all` of the response.
-pub fn hold_head(account: &Account, headers: &mut HeaderMap, is_all: bool) {
-    let bytes = size(headers);
-    if bytes <= SMALL_HEAD && !is_all {
-        return;
-    }
-    // Each response has one by now (RFC 9110 §6.6.1).
-    let Some(value) = headers.get_mut(DATE) else { return };
-    hold_with(account, bytes, value);
-}
-
-/// Counts trailers like [`hold_head`]: their sender has finished, and has dropped the request.
-pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
-    let bytes = size(trailers);
-    if let Some(value) = trailers.values_mut().next() {
-        hold_with(account, bytes, value);
-    }
-}
-
-/// Counts this many bytes until `value` is dropped.
-fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
-    account.take(bytes);
-    let held = HeldHead { value: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
-    if let Ok(mut held) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
-        // Otherwise HPACK's table would keep it.
-        held.set_sensitive(true);
-        *value = held;
-    }
 }
 
 // === impl Holding ===
@@ -298,20 +242,6 @@ impl Request {
     /// Whether it can end without ending another request.
     fn harms_nobody_else(&self) -> bool {
         !self.ends_with_connection.load(Ordering::Acquire) || self.owns_connection.load(Ordering::Relaxed)
-    }
-}
-
-// === impl HeldHead ===
-
-impl AsRef<[u8]> for HeldHead {
-    fn as_ref(&self) -> &[u8] {
-        &self.value
-    }
-}
-
-impl Drop for HeldHead {
-    fn drop(&mut self) {
-        self.account.give(self.bytes);
     }
 }
 

@@ -1,3 +1,5 @@
+use http::HeaderValue;
+use http::header::DATE;
 use http::header::ETAG;
 
 use super::*;
