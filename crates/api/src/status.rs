@@ -7,6 +7,7 @@
 
 mod encoding;
 mod protobuf;
+mod reason;
 mod refusals;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
 
 pub use self::encoding::Encoding;
+pub use self::reason::Reason;
 use crate::accept::{self, NotAcceptable, StatusForm};
 use crate::access::Attributes;
 use crate::go_text;
@@ -37,31 +39,6 @@ pub struct Status {
     details: Option<Box<Details>>,
     #[serde(serialize_with = "code_number")]
     code: StatusCode,
-}
-
-/// `metav1.StatusReason`, which client-go's `errors.Is…` functions read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The empty reason. The field is omitted.
-    Unknown,
-    BadRequest,
-    Unauthorized,
-    Forbidden,
-    NotFound,
-    MethodNotAllowed,
-    NotAcceptable,
-    Conflict,
-    AlreadyExists,
-    Invalid,
-    RequestEntityTooLarge,
-    UnsupportedMediaType,
-    TooManyRequests,
-    /// Also the reason of a 502 and of every other 5xx without a reason of its own.
-    InternalError,
-    ServiceUnavailable,
-    Timeout,
-    /// A resourceVersion or continue token that is too old (410).
-    Expired,
 }
 
 /// `metav1.StatusDetails`. Empty strings and zero mean "absent".
@@ -269,44 +246,6 @@ fn code_number<S: Serializer>(code: &StatusCode, serializer: S) -> Result<S::Ok,
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-// === impl Reason ===
-
-impl Reason {
-    /// The reason's text. Empty for [`Reason::Unknown`].
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "",
-            Self::BadRequest => "BadRequest",
-            Self::Unauthorized => "Unauthorized",
-            Self::Forbidden => "Forbidden",
-            Self::NotFound => "NotFound",
-            Self::MethodNotAllowed => "MethodNotAllowed",
-            Self::NotAcceptable => "NotAcceptable",
-            Self::Conflict => "Conflict",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::Invalid => "Invalid",
-            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
-            Self::UnsupportedMediaType => "UnsupportedMediaType",
-            Self::TooManyRequests => "TooManyRequests",
-            Self::InternalError => "InternalError",
-            Self::ServiceUnavailable => "ServiceUnavailable",
-            Self::Timeout => "Timeout",
-            Self::Expired => "Expired",
-        }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-    fn is_unknown(&self) -> bool {
-        *self == Self::Unknown
-    }
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
 }
 
 // === impl Details ===
