@@ -2,6 +2,8 @@
 //! clustergateways/tunnel` with the cluster's name. Without a hub, the certificate's common name
 //! decides.
 
+mod refused;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +18,12 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tunnel::ClusterName;
 
+use self::refused::{busy, forbidden};
 use super::claim::Claim;
-use crate::registry::{Credential, Outcome};
+use crate::registry::Credential;
+
+pub use self::refused::Refused;
+pub(super) use self::refused::not_asked;
 
 /// Prefix of the common name of agents' certificates without a hub; the cluster's name follows.
 const COMMON_NAME: &str = "system:tunnel-agent:";
@@ -28,10 +34,6 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 const AUTHENTICATED: &str = "system:authenticated";
 /// Prefix of the groups of clusters' agents, with or without `system:` before it.
 const CLUSTERS: &str = "open-cluster-management:";
-/// `Retry-After` for an agent whose review has no result.
-const HUB_AGAIN: Duration = Duration::from_secs(5);
-/// `Retry-After` for an agent when too many wait for the hub.
-const BUSY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reviews of one agent's identity that may wait for the hub, as many as registrations of one
 /// address are judged at a time: it may ask for any cluster, from any number of addresses.
@@ -66,17 +68,6 @@ enum HubsWord {
     Other,
     /// The CA has never been read.
     Unknown,
-}
-
-/// Why a claim is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub status: StatusCode,
-    /// For the agent: what to correct.
-    pub message: String,
-    /// Only for this server's log.
-    pub why: String,
-    pub retry_after: Option<Duration>,
 }
 
 // === impl Judge ===
@@ -293,43 +284,4 @@ fn attributes(cluster: &ClusterName) -> Attributes {
         field_selector: None,
         label_selector: None,
     })
-}
-
-fn forbidden(message: String, why: String) -> Refused {
-    Refused { status: StatusCode::FORBIDDEN, message, why, retry_after: None }
-}
-
-pub(super) fn not_asked(why: String) -> Refused {
-    Refused {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        message: "the hub could not review this agent; retry".to_owned(),
-        why,
-        retry_after: Some(HUB_AGAIN),
-    }
-}
-
-fn busy(why: String) -> Refused {
-    Refused {
-        status: StatusCode::TOO_MANY_REQUESTS,
-        message: "too many agents are waiting for the hub's review; retry".to_owned(),
-        why,
-        retry_after: Some(BUSY_AGAIN),
-    }
-}
-
-// === impl Refused ===
-
-impl Refused {
-    /// Whether the claim is known to be invalid, rather than not known to be valid.
-    pub fn is_verdict(&self) -> bool {
-        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-    }
-
-    pub fn outcome(&self) -> Outcome {
-        match self.status {
-            StatusCode::UNAUTHORIZED => Outcome::Unauthenticated,
-            StatusCode::FORBIDDEN => Outcome::Forbidden,
-            _ => Outcome::Hub,
-        }
-    }
 }
