@@ -4,6 +4,8 @@
 //!
 //! Reads `/proc` at each scrape. Omits what cannot be read.
 
+mod stat;
+
 use std::fmt;
 use std::fs;
 
@@ -15,22 +17,13 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
+use self::stat::{Stat, lossy, open_files};
+
 #[derive(Debug)]
 pub(crate) struct Process {
     /// Seconds since 1970. Read once, because it never changes, and `/proc/stat` is long on
     /// machines with many interrupts.
     booted: Option<u64>,
-}
-
-/// The fields of `/proc/self/stat` (`proc_pid_stat(5)`).
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    /// Time in user and kernel mode, in clock ticks.
-    cpu: u64,
-    /// In clock ticks since the machine started.
-    started: u64,
-    virtual_bytes: u64,
-    resident_pages: u64,
 }
 
 // === impl Process ===
@@ -70,42 +63,6 @@ impl Collector for Process {
             MetricType::Counter,
         )?;
         ConstCounter::new(seconds(stat.cpu)).encode(cpu)
-    }
-}
-
-/// Number of open descriptors. Linux 6.2 and later report it as the directory's size (`stat`). On
-/// older versions, list them.
-fn open_files() -> Option<u64> {
-    const DESCRIPTORS: &str = "/proc/self/fd";
-    let told = fs::metadata(DESCRIPTORS).ok()?.len();
-    if told > 0 {
-        return Some(told);
-    }
-    // Without the descriptor of this listing.
-    Some((fs::read_dir(DESCRIPTORS).ok()?.count() as u64).saturating_sub(1))
-}
-
-/// Exact up to 2⁵³, which none of these numbers reaches.
-#[expect(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]
-fn lossy(number: u64) -> f64 {
-    number as f64
-}
-
-// === impl Stat ===
-
-impl Stat {
-    /// The program's name is the second field, in parentheses, and may contain any text.
-    fn parse(text: &str) -> Option<Self> {
-        let (_, rest) = text.rsplit_once(')')?;
-        // The first of these is field number 3.
-        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        Some(Self {
-            cpu: field(14)? + field(15)?,
-            started: field(22)?,
-            virtual_bytes: field(23)?,
-            resident_pages: field(24)?,
-        })
     }
 }
 
