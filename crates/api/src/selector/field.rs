@@ -1,17 +1,14 @@
 //! `fieldSelector`, with the grammar of `k8s.io/apimachinery/pkg/fields/selector.go`.
 
+mod requirement;
+
+use self::requirement::Requirement;
+
 /// A parsed field selector: all requirements must hold. The default matches every object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     /// In the order in which Kubernetes evaluates them: sorted by their text.
     requirements: Vec<Requirement>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    field: String,
-    equal: bool,
-    value: String,
 }
 
 /// The text is not a valid field selector (a 400, and the client sees its `message`).
@@ -71,47 +68,6 @@ fn split_terms(text: &str) -> Vec<&str> {
     }
     terms.push(&text[start..]);
     terms
-}
-
-// === impl Requirement ===
-
-impl Requirement {
-    fn parse(term: &str) -> Result<Self, InvalidFieldSelector> {
-        let at = term.find(['!', '=']).ok_or(InvalidFieldSelector)?;
-        // A `!` without `=` after it belongs to the field name, as in splitTerm.
-        let at = if term[at..].starts_with('=') || term[at..].starts_with("!=") {
-            at
-        } else {
-            match (term.find("!="), term.find('=')) {
-                (Some(unequal), Some(equal)) => unequal.min(equal),
-                (_, Some(equal)) => equal,
-                _ => return Err(InvalidFieldSelector),
-            }
-        };
-        let (field, rest) = term.split_at(at);
-        let (equal, value) = match rest.strip_prefix("!=") {
-            Some(value) => (false, value),
-            None => (true, rest.strip_prefix("==").unwrap_or(&rest[1..])),
-        };
-        Ok(Self { field: field.to_owned(), equal, value: unescape(value)? })
-    }
-}
-
-/// `UnescapeValue`: only `\\`, `\,` and `\=` are escapes. A bare `,` or `=` is an error.
-fn unescape(text: &str) -> Result<String, InvalidFieldSelector> {
-    let mut value = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some(escaped @ ('\\' | ',' | '=')) => value.push(escaped),
-                _ => return Err(InvalidFieldSelector),
-            },
-            ',' | '=' => return Err(InvalidFieldSelector),
-            plain => value.push(plain),
-        }
-    }
-    Ok(value)
 }
 
 #[cfg(test)]
