@@ -1,20 +1,17 @@
 //! Files that may be missing or broken for a while: they are read at each use, and the last good
 //! content stays in use.
 
-use std::io;
-use std::path::{Path, PathBuf};
+mod token;
+
 use std::sync::Arc;
 
-use net::follow::{self, Complaints};
+use net::follow::Complaints;
 use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
 use net::tls::end::{End, InUse};
-use net::words;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
-use secrecy::{ExposeSecret as _, SecretString};
 
-/// Limit of a token's file, in bytes: a longer one is malformed.
-const LONGEST_TOKEN: u64 = 64 * 1024;
+pub use self::token::{TokenError, TokenFile};
 
 /// Trust and certificate of the dialling side, which need not exist at the start.
 #[derive(Debug)]
@@ -27,23 +24,6 @@ pub struct Followed {
 struct LastRead {
     client: Option<Arc<FollowedClient>>,
     complaints: Complaints,
-}
-
-/// A bearer token in a file.
-#[derive(Debug)]
-pub struct TokenFile {
-    path: PathBuf,
-}
-
-/// Why there is no token. The texts contain nothing of the file.
-#[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    #[error("cannot read the token file {path}: {}", words::io(.source))]
-    Read { path: PathBuf, source: io::Error },
-    #[error("the token file {0} is empty")]
-    Empty(PathBuf),
-    #[error("the token file {0} holds no token: expected one line of visible ASCII, at most 64 KiB")]
-    Malformed(PathBuf),
 }
 
 // === impl Followed ===
@@ -97,35 +77,10 @@ impl InUse for Followed {
     }
 }
 
-// === impl TokenFile ===
-
-impl TokenFile {
-    pub fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The token without surrounding white space. Read as bytes, so that no error can quote it.
-    pub fn read(&self) -> Result<SecretString, TokenError> {
-        let malformed = || TokenError::Malformed(self.path.clone());
-        let bytes = follow::read(&self.path, LONGEST_TOKEN).map_err(|source| match source.kind() {
-            io::ErrorKind::FileTooLarge => malformed(),
-            _ => TokenError::Read { path: self.path.clone(), source },
-        })?;
-        let token = SecretString::from(String::from_utf8(bytes).map_err(|_| malformed())?.trim());
-        if token.expose_secret().is_empty() {
-            return Err(TokenError::Empty(self.path.clone()));
-        }
-        let visible = token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic());
-        if visible { Ok(token) } else { Err(malformed()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     #[test]
