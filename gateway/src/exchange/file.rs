@@ -4,6 +4,8 @@
 //! An invalid file stops the start. A file that becomes invalid later changes nothing: the last
 //! valid rules stay in force, the log has the reason, and a counter and a gauge show it.
 
+mod metrics;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +13,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use net::follow::File;
 use net::words;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 use super::configuration::{self, InvalidConfiguration, LONGEST};
 use super::rule::Rules;
+
+pub use self::metrics::Metrics;
 
 /// The file, and the rules from when it was last valid.
 #[derive(Debug)]
@@ -36,20 +35,6 @@ pub enum FileError {
     Read(PathBuf, std::io::Error),
     #[error("{path}:{problems}", path = .0.display(), problems = lines(.1))]
     Invalid(PathBuf, InvalidConfiguration),
-}
-
-/// `cluster_gateway_identity_rules_loads_total{result}`, `cluster_gateway_identity_rules_current`.
-/// Clones share their values.
-#[derive(Debug, Clone)]
-pub struct Metrics {
-    good: Counter,
-    bad: Counter,
-    current: Gauge,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ResultLabels {
-    result: &'static str,
 }
 
 // === impl RulesFile ===
@@ -95,42 +80,11 @@ fn lines(error: &InvalidConfiguration) -> String {
     error.problems().iter().flat_map(|problem| ["\n  ", problem]).collect()
 }
 
-// === impl Metrics ===
-
-impl Metrics {
-    pub fn register(registry: &mut Registry) -> Self {
-        let loads = Family::<ResultLabels, Counter>::default();
-        registry.register(
-            "cluster_gateway_identity_rules_loads",
-            "Times the file of identity rules was read, by result",
-            loads.clone(),
-        );
-        let current = Gauge::default();
-        registry.register(
-            "cluster_gateway_identity_rules_current",
-            "1 while the rules in force are those of the file, 0 if it could not be used when it last changed",
-            current.clone(),
-        );
-        current.set(1);
-        let counter = |result| loads.get_or_create_owned(&ResultLabels { result });
-        Self { good: counter("success"), bad: counter("failure"), current }
-    }
-
-    fn loaded(&self) {
-        self.good.inc();
-        self.current.set(1);
-    }
-
-    fn refused(&self) {
-        self.bad.inc();
-        self.current.set(0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use net::follow::INTERVAL;
     use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
 
     use super::*;
 
