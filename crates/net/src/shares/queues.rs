@@ -1,0 +1,73 @@
+//! The keys that wait for a share, in their order.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Places by key, for which later ones wait, first come first served.
+#[derive(Debug)]
+pub struct Queues<K: Hash + Eq> {
+    /// With the number of those that have a place or wait for one.
+    pub(super) of: Mutex<HashMap<K, (Arc<Semaphore>, usize)>>,
+    most: usize,
+}
+
+/// One of a key's places, free again when dropped.
+#[derive(Debug)]
+pub struct Place<'a, K: Hash + Eq> {
+    _permit: OwnedSemaphorePermit,
+    _known: Known<'a, K>,
+}
+
+/// Keeps a key known.
+#[derive(Debug)]
+struct Known<'a, K: Hash + Eq> {
+    queues: &'a Queues<K>,
+    key: K,
+}
+
+// === impl Queues ===
+
+impl<K: Hash + Eq + Clone> Queues<K> {
+    /// With `most` places for each key.
+    pub fn new(most: usize) -> Self {
+        Self { of: Mutex::default(), most }
+    }
+
+    /// Waits for a place of `key`.
+    pub async fn enter(&self, key: K) -> Place<'_, K> {
+        let (known, places) = self.known(key);
+        Place { _permit: places.acquire_owned().await.expect("never closed"), _known: known }
+    }
+
+    fn known(&self, key: K) -> (Known<'_, K>, Arc<Semaphore>) {
+        let mut of = self.of.lock();
+        let (places, count) = of.entry(key.clone()).or_insert_with(|| (Arc::new(Semaphore::new(self.most)), 0));
+        *count += 1;
+        (Known { queues: self, key }, Arc::clone(places))
+    }
+}
+
+impl<K: Hash + Eq> Queues<K> {
+    /// How many keys have a place, or wait for one.
+    pub fn keys(&self) -> usize {
+        self.of.lock().len()
+    }
+}
+
+// === impl Known ===
+
+impl<K: Hash + Eq> Drop for Known<'_, K> {
+    fn drop(&mut self) {
+        let mut of = self.queues.of.lock();
+        if let Some((_, count)) = of.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                of.remove(&self.key);
+            }
+        }
+    }
+}
