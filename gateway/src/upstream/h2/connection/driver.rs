@@ -1,7 +1,8 @@
 //! Drives a connection to a member: pings it, retires it, and says why it was lost.
 
+mod retirement;
+
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -9,9 +10,7 @@ use h2::{Ping, PingPong};
 use net::gather::{Driven, Gathered};
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::Connection;
 use super::settings::Settings;
@@ -20,6 +19,8 @@ use crate::metrics::InFlight;
 use crate::unread::Collecting;
 use crate::upstream::Lost;
 use crate::upstream::shed::{Counted, GaveWay};
+
+pub(super) use self::retirement::retired;
 
 pub(super) type Driver<T> = Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>;
 
@@ -95,38 +96,5 @@ async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
         if !patient || marks.bytes() == heard || asked.elapsed() >= Settings::PONG_BEHIND {
             return false;
         }
-    }
-}
-
-/// Completes when the cluster is no longer registered, or when the way to the member is about to
-/// close and no request is left on the connection; new ones are not accepted meanwhile.
-pub(super) async fn retired(
-    leaving: Option<CancellationToken>,
-    connection: std::sync::Weak<Connection>,
-    emptied: Arc<Notify>,
-    ended: CancellationToken,
-) {
-    tokio::select! {
-        () = emptied_to_leave(leaving, connection, emptied) => {}
-        () = ended.cancelled() => {}
-    }
-}
-
-async fn emptied_to_leave(
-    leaving: Option<CancellationToken>,
-    connection: std::sync::Weak<Connection>,
-    emptied: Arc<Notify>,
-) {
-    match leaving {
-        Some(leaving) => leaving.cancelled_owned().await,
-        None => std::future::pending().await,
-    }
-    let unused = connection.upgrade().is_none_or(|connection| {
-        connection.close();
-        // Leases are made on this core's thread, where this runs too.
-        connection.is_unused()
-    });
-    if !unused {
-        emptied.notified().await;
     }
 }

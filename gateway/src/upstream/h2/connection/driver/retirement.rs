@@ -1,0 +1,41 @@
+//! When an idle connection to a member is retired.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::upstream::h2::connection::Connection;
+
+/// Completes when the cluster is no longer registered, or when the way to the member is about to
+/// close and no request is left on the connection; new ones are not accepted meanwhile.
+pub(in crate::upstream::h2::connection) async fn retired(
+    leaving: Option<CancellationToken>,
+    connection: std::sync::Weak<Connection>,
+    emptied: Arc<Notify>,
+    ended: CancellationToken,
+) {
+    tokio::select! {
+        () = emptied_to_leave(leaving, connection, emptied) => {}
+        () = ended.cancelled() => {}
+    }
+}
+
+async fn emptied_to_leave(
+    leaving: Option<CancellationToken>,
+    connection: std::sync::Weak<Connection>,
+    emptied: Arc<Notify>,
+) {
+    match leaving {
+        Some(leaving) => leaving.cancelled_owned().await,
+        None => std::future::pending().await,
+    }
+    let unused = connection.upgrade().is_none_or(|connection| {
+        connection.close();
+        // Leases are made on this core's thread, where this runs too.
+        connection.is_unused()
+    });
+    if !unused {
+        emptied.notified().await;
+    }
+}
