@@ -1,7 +1,9 @@
 //! Tests of what counts as a bearer token, and that any headers survive the removal of credentials.
 
+use http::header::SEC_WEBSOCKET_PROTOCOL;
 use proptest::prelude::*;
 
+use super::protocol_token::BEARER_PROTOCOL;
 use super::*;
 
 #[test]
