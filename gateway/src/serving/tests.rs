@@ -1,4 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
 
 use kit::pki::{Authority, Leaf};
 use net::tls::policy::{Suites, Version};
