@@ -1,3 +1,4 @@
+use super::suites::{Name, SuitesError};
 use super::*;
 
 fn names(suites: &Suites) -> Vec<String> {
