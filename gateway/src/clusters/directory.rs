@@ -1,45 +1,19 @@
 //! Clusters from Secret manifests in a directory, with the same contract as on a hub: one object
 //! per YAML document.
 
-use std::collections::BTreeMap;
+mod manifest;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use api::secret::{CREDENTIAL_TYPE_LABEL, SecretView};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use api::secret::CREDENTIAL_TYPE_LABEL;
 use net::follow::Look;
 use net::words;
-use serde::Deserialize;
 
+use self::manifest::{LARGEST, Manifest, place};
 use super::Registry;
-
-/// Largest manifest that is read: Kubernetes limits a Secret to 1 MiB.
-const LARGEST: u64 = 2 * 1024 * 1024;
 /// Most files that are read.
 const MOST_FILES: usize = 10_000;
-
-/// A Secret as its manifest has it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Manifest {
-    kind: String,
-    metadata: Metadata,
-    #[serde(default)]
-    data: BTreeMap<String, String>,
-    #[serde(default)]
-    string_data: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
 
 /// The current state of the manifests in `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files),
 /// ordered by name.
@@ -101,43 +75,6 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
         return Err("empty: remove the file to remove its clusters".into());
     }
     serde_saphyr::from_multiple(&text).map_err(|error| format!("the manifest is {}", place(&error)))
-}
-
-// === impl Manifest ===
-
-impl Manifest {
-    /// Decodes `data` and merges `stringData` over it, as the API server does on write. Fails with
-    /// the key at fault.
-    fn bytes(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
-        let mut bytes = BTreeMap::new();
-        for (key, text) in &self.data {
-            let compact: String = text.split_ascii_whitespace().collect();
-            bytes.insert(key.clone(), STANDARD.decode(compact).map_err(|_| key.clone())?);
-        }
-        bytes.extend(self.string_data.iter().map(|(key, text)| (key.clone(), text.clone().into_bytes())));
-        Ok(bytes)
-    }
-
-    fn view<'a>(&'a self, data: &'a BTreeMap<String, Vec<u8>>, generation: &'a str) -> SecretView<'a> {
-        SecretView {
-            name: &self.metadata.name,
-            uid: &self.metadata.name,
-            resource_version: generation,
-            creation_timestamp: None,
-            labels: &self.metadata.labels,
-            annotations: &self.metadata.annotations,
-            data,
-        }
-    }
-}
-
-/// The position of the mistake without the text: parsers quote the lines around it, and these files
-/// contain credentials.
-fn place(error: &serde_saphyr::Error) -> String {
-    match error.location() {
-        Some(location) => format!("not valid near line {}, column {}", location.line(), location.column()),
-        None => "not valid".to_owned(),
-    }
 }
 
 #[cfg(test)]
