@@ -1,5 +1,7 @@
 //! Asks hub and clusters at regular intervals, while a page is open.
 
+mod secrets;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +11,17 @@ use fleet::{Cluster, Event};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, sleep};
 
+use self::secrets::Secrets;
 use super::board::{Board, Notice};
 use super::cells::Cells;
 use crate::expiry::now;
-use crate::look::{self, registered};
+use crate::look;
 use crate::row::{Agents, Facts, Registered, Row};
 use crate::session::Session;
 use crate::trouble::Trouble;
 
 /// Shortest time between two changes of the board while clusters answer.
 const PACE: Duration = Duration::from_millis(250);
-
-/// How long the contents of Secrets are taken for true, because a list of Secrets is long.
-const SECRETS_LAST: Duration = Duration::from_mins(1);
-
-/// What the clusters' Secrets say.
-#[derive(Default)]
-struct Secrets {
-    known: HashMap<String, Registered>,
-    notice: Option<Notice>,
-    since: Option<Instant>,
-}
 
 /// Runs forever. The first look comes at once, so that there is something to show.
 pub async fn run(session: &Session, board: &Board, interval: Duration) {
@@ -108,35 +100,4 @@ fn cells(
     let registered = registered.get(cluster.name.as_str()).cloned();
     let now = now();
     Cells::new(Row::new(&Facts { cluster, answer, agents, registered }, now), shown, now)
-}
-
-// === impl Secrets ===
-
-impl Secrets {
-    /// Reads the Secrets if what is known is old, or lacks one of the clusters.
-    async fn read(&mut self, session: &Session, clusters: &[Cluster]) {
-        let is_new = self.since.is_none_or(|since| since.elapsed() >= SECRETS_LAST);
-        let is_whole = self.notice.is_some() || clusters.iter().all(|one| self.known.contains_key(one.name.as_str()));
-        if !is_new && is_whole {
-            return;
-        }
-        self.since = Some(Instant::now());
-        match registered(session, "").await {
-            Ok(known) => (self.known, self.notice) = (known, None),
-            Err(trouble) => {
-                let what = format!("Agents, aliases and expiry of credentials are not shown: {}", trouble.what);
-                let remedy = match &*trouble.remedy {
-                    "" => {
-                        "you need `list` of Secrets in the namespace of the clusters: `kubectl clusters list` shows the same"
-                    }
-                    remedy => remedy,
-                };
-                self.notice = Some(Notice { what, remedy: remedy.to_owned() });
-            }
-        }
-    }
-
-    fn notices(&self) -> Vec<Notice> {
-        self.notice.iter().cloned().collect()
-    }
 }
