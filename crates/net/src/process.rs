@@ -1,6 +1,8 @@
 //! Start and end of programs: the limit of open files, errors of `main`, signals, and the wait for
 //! a drain.
 
+mod signals;
+
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -9,28 +11,20 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::runtime::{EndedEarly, block_on};
+use self::signals::{until_signalled, watch_signals};
+use crate::runtime::EndedEarly;
 use crate::words;
+
+pub use self::signals::Signals;
 
 /// Time after the drain's timeout for work that has not ended.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
-/// A shell's exit code for an interrupted program (128 + SIGINT).
-const INTERRUPTED: i32 = 130;
 
 /// The drain took longer than its timeout, or ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("draining did not end in time")]
 pub struct NotDrained;
-
-/// SIGTERM and SIGINT. One value receives all of them, so that none is lost between the first and
-/// the second.
-#[derive(Debug)]
-pub struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
 
 /// Raises the soft limit of open files and sockets to the hard one, as every Go program does at its
 /// start (`os/rlimit.go`): the usual 1,024 exists for programs that use `select`, and each watch,
@@ -88,29 +82,6 @@ where
     stop(program)
 }
 
-fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
-    block_on(runtime, async { Signals::new() }).map_err(io::Error::other)?
-}
-
-/// Blocks until the first signal. The next one ends the process.
-fn until_signalled(
-    runtime: &Handle,
-    mut signals: Signals,
-    last: impl FnOnce() + Send + 'static,
-) -> Result<(), EndedEarly> {
-    let (mut signals, first) = block_on(runtime, async move {
-        let first = signals.next().await;
-        (signals, first)
-    })?;
-    tracing::info!(signal = first, "shutting down");
-    runtime.spawn(async move {
-        signals.next().await;
-        last();
-        std::process::exit(INTERRUPTED);
-    });
-    Ok(())
-}
-
 /// Runs `draining` on `runtime` and blocks until it has ended, for `patience` and a moment more.
 pub fn drained<F>(runtime: &Handle, draining: F, patience: Duration) -> Result<F::Output, NotDrained>
 where
@@ -122,23 +93,6 @@ where
         let _ = report.send(draining.await); // there may be no waiter left
     });
     ended.recv_timeout(patience + AFTER_DRAIN).map_err(|_| NotDrained)
-}
-
-// === impl Signals ===
-
-impl Signals {
-    /// From now on the signals no longer end the process. Needs a runtime.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Returns the next signal's name.
-    pub async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 #[cfg(test)]
