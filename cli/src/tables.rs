@@ -1,10 +1,14 @@
 //! Merges the tables of many clusters (`meta.k8s.io/v1 Table`) into one.
 
+mod part;
+
 use api::cluster_name::ClusterName;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::text_table;
+
+pub use self::part::Part;
 
 /// Asks for a Table. Objects that cannot become one come as they are.
 pub const ACCEPT: &str = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
@@ -49,69 +53,12 @@ struct Object {
     metadata: Metadata,
 }
 
-/// The rows of one cluster.
-#[derive(Debug, Default)]
-pub struct Part {
-    columns: Vec<Column>,
-    rows: Vec<(String, Vec<String>)>,
-}
-
 // === impl Page ===
 
 impl Page {
     /// The token for the next page. Empty: this is the last page.
     pub fn next(&self) -> &str {
         &self.metadata.r#continue
-    }
-}
-
-// === impl Part ===
-
-impl Part {
-    /// Adds a page.
-    pub fn add(&mut self, page: Page) {
-        if page.kind == "Table" {
-            if self.columns.is_empty() {
-                let tame = |column: Column| Column { name: text_table::tame(&column.name), ..column };
-                self.columns = page.column_definitions.into_iter().map(tame).collect();
-            }
-            let row = |row: Row| {
-                let metadata = row.object.unwrap_or(Object { metadata: Metadata::default() }).metadata;
-                (text_table::tame(&metadata.namespace), row.cells)
-            };
-            self.rows.extend(
-                page.rows.into_iter().map(row).map(|(namespace, cells)| (namespace, cells.iter().map(cell).collect())),
-            );
-            return;
-        }
-        self.columns = vec![Column { name: "Name".to_owned(), priority: 0 }];
-        let mut objects = page.items;
-        if !page.metadata.name.is_empty() {
-            objects.push(Object { metadata: page.metadata });
-        }
-        let row = |Object { metadata }: Object| {
-            (text_table::tame(&metadata.namespace), vec![text_table::tame(&metadata.name)])
-        };
-        self.rows.extend(objects.into_iter().map(row));
-    }
-
-    /// Whether any row is in a namespace.
-    pub fn has_namespaces(&self) -> bool {
-        self.rows.iter().any(|(namespace, _)| !namespace.is_empty())
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-}
-
-/// As kubectl writes a cell: the first line of a text.
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text_table::tame(text.lines().next().unwrap_or_default()),
-        other => other.to_string(),
     }
 }
 
@@ -147,6 +94,7 @@ pub fn merged(mut parts: Vec<(ClusterName, Part)>, wide: bool, namespaces: bool)
 mod tests {
     use serde_json::json;
 
+    use super::part::cell;
     use super::*;
 
     fn part(pages: &[Value]) -> Part {
