@@ -4,23 +4,23 @@
 //! Names and rules are lumberjack's, so that a collector for kube-apiserver's audit log also
 //! collects this one. One rule is stricter: a rename never replaces a file.
 
-use std::ffi::OsStr;
+mod names;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::Path;
+use std::time::SystemTime;
 
 use net::words;
 
+use self::names::Names;
 use super::writer::Output;
 use super::{FileConfig, OpenError};
 use crate::timestamp::FileStamp;
 
 /// Only the owner may read the users' actions.
 const MODE: u32 = 0o600;
-/// Most names tried for a rotated file, one millisecond apart.
-const MOST_NAMES: u32 = 1000;
 
 #[derive(Debug)]
 pub struct RotatingFile {
@@ -28,14 +28,6 @@ pub struct RotatingFile {
     names: Names,
     file: File,
     size: u64,
-}
-
-/// The naming of rotated files.
-#[derive(Debug)]
-struct Names {
-    directory: PathBuf,
-    prefix: String,
-    suffix: String,
 }
 
 // === impl RotatingFile ===
@@ -100,46 +92,4 @@ impl Output for RotatingFile {
 
 fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(MODE).open(path)
-}
-
-// === impl Names ===
-
-impl Names {
-    fn of(path: &Path) -> Self {
-        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let suffix = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
-        Self {
-            directory: directory.to_owned(),
-            prefix: format!("{}-", text(path.file_stem())),
-            suffix: suffix.unwrap_or_default(),
-        }
-    }
-
-    /// A free name for a file rotated at `at`, or slightly later.
-    fn free(&self, at: SystemTime) -> io::Result<PathBuf> {
-        for later in 0..MOST_NAMES {
-            let stamp = FileStamp(at + Duration::from_millis(1) * later);
-            let path = self.directory.join(format!("{}{stamp}{}", self.prefix, self.suffix));
-            if !fs::exists(&path)? {
-                return Ok(path);
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// The rotated files with their stamps.
-    fn aside(&self) -> io::Result<Vec<(String, PathBuf)>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let name = name.to_str().unwrap_or_default();
-            let stamp = name.strip_prefix(&self.prefix).and_then(|rest| rest.strip_suffix(&self.suffix));
-            if let Some(stamp) = stamp.filter(|stamp| FileStamp::is_one(stamp)) {
-                found.push((stamp.to_owned(), entry.path()));
-            }
-        }
-        Ok(found)
-    }
 }
