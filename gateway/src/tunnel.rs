@@ -7,6 +7,7 @@
 
 mod addresses;
 mod attempts;
+mod dialer;
 mod embedded;
 pub mod error;
 mod link;
@@ -14,24 +15,16 @@ mod remote;
 mod replica;
 mod stream;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
-use net::proxy::Opened;
 use parking_lot::Mutex;
-use tokio::time::Instant;
-use traces::Trace;
-use tunnel::{ClusterName, Destination, Timing};
+use tunnel::{ClusterName, Destination};
 
-use self::attempts::OpenRequest;
+pub use self::dialer::TunnelDialer;
 pub use self::embedded::{Embedded, EmbeddedConfig};
 pub use self::error::TunnelError;
-use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
-use self::stream::Tunnelled;
-use crate::holding::Backlog;
-use crate::metrics::{ClusterMetrics, TunnelHop, TunnelMetrics, TunnelOpen};
-use crate::spans;
+use crate::metrics::{ClusterMetrics, TunnelMetrics};
 
 /// A member's API server by its name inside its own cluster: its certificate has this name, and its
 /// agent accepts it for the API server.
@@ -62,16 +55,6 @@ pub struct Tunnel {
     metrics: TunnelMetrics,
 }
 
-/// Dials one cluster through the tunnel.
-pub struct TunnelDialer {
-    tunnel: Arc<Tunnel>,
-    cluster: ClusterName,
-    /// The cluster's metrics.
-    metrics: Arc<ClusterMetrics>,
-    /// The tunnel-server that opened the last stream, which is asked first.
-    answered: Mutex<Option<SocketAddr>>,
-}
-
 // === impl Tunnel ===
 
 impl Tunnel {
@@ -86,62 +69,5 @@ impl Tunnel {
         let cluster = ClusterName::parse(cluster).ok()?;
         let (tunnel, metrics) = (Arc::clone(self), Arc::clone(metrics));
         Some(TunnelDialer { tunnel, cluster, metrics, answered: Mutex::default() })
-    }
-}
-
-// === impl TunnelDialer ===
-
-impl TunnelDialer {
-    /// Opens a byte stream to the cluster's API server before `deadline`. `backlog` counts its
-    /// unread bytes. Dropping the future cancels the dial at the far end.
-    pub async fn open(
-        &self,
-        backlog: Option<&Arc<Backlog>>,
-        deadline: Instant,
-        trace: Option<&Trace>,
-    ) -> Result<Opened, TunnelError> {
-        let started = Instant::now();
-        let mut attempt = TunnelOpen::default();
-        let outcome = self.open_somewhere(deadline, trace, &mut attempt).await;
-        let took = started.elapsed();
-        match &outcome {
-            Ok(_) => self.tunnel.metrics.opened(took),
-            Err(error) => self.tunnel.metrics.failed(error.outcome(), error.hop(), took),
-        }
-        self.metrics.tunnel_open_ended(attempt, took);
-        outcome.map(|stream| {
-            let leaving = stream.leaving();
-            Opened::other(stream.observed_by(backlog), leaving)
-        })
-    }
-
-    /// Asks this process first, because it answers at once.
-    async fn open_somewhere(
-        &self,
-        deadline: Instant,
-        trace: Option<&Trace>,
-        attempt: &mut TunnelOpen,
-    ) -> Result<Tunnelled, TunnelError> {
-        let mut missing = Missing::default();
-        if let Some(embedded) = &self.tunnel.embedded {
-            let span = spans::tunnel_hop(trace, self.cluster.as_str(), None);
-            let asked = Instant::now();
-            let opened = embedded.open(&self.cluster, &API_SERVER, deadline).await;
-            spans::ended(span, &opened, |refusal| refusal.reason.as_str());
-            let word = opened.as_ref().map_or_else(|refusal| refusal.reason.as_str(), |_| OPENED);
-            let timing = opened.as_ref().map_or_else(|_| Timing::default(), Tunnelled::timing);
-            attempt.asked(TunnelHop { server: None, outcome: word, took: asked.elapsed(), round_trip: None, timing });
-            match opened {
-                Ok(stream) => return Ok(stream),
-                Err(refusal) if refusal.reason.is_worth_another_try() => missing.refused_here(refusal),
-                Err(refusal) => return Err(Cause::Refused(refusal).into()),
-            }
-        }
-        let Some(remote) = &self.tunnel.remote else { return Err(missing.into()) };
-        let preferred = *self.answered.lock();
-        let wanted = OpenRequest { cluster: &self.cluster, to: &API_SERVER, deadline, trace };
-        let (stream, address) = remote.open(wanted, preferred, missing, attempt).await?;
-        *self.answered.lock() = Some(address);
-        Ok(stream)
     }
 }
