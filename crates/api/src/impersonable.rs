@@ -5,9 +5,11 @@
 //! gateway only omits from an impersonation what the list lacks, and the member decides about the
 //! rest (`k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 
+mod rule;
+
 use std::collections::HashSet;
 
-use serde::{Deserialize, Deserializer};
+use self::rule::{Review, Rule, has};
 
 /// The path for a POST of [`QUESTION`], below the endpoint's base path.
 pub const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
@@ -53,41 +55,6 @@ struct Extra {
     /// `None`: any key.
     key: Option<Box<str>>,
     values: Names,
-}
-
-#[derive(Deserialize)]
-struct Review {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    status: Option<Status>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Status {
-    #[serde(default, deserialize_with = "or_empty")]
-    resource_rules: Vec<Rule>,
-    #[serde(default)]
-    incomplete: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Rule {
-    #[serde(default, deserialize_with = "or_empty")]
-    verbs: Vec<String>,
-    #[serde(default, deserialize_with = "or_empty")]
-    api_groups: Vec<String>,
-    #[serde(default, deserialize_with = "or_empty")]
-    resources: Vec<String>,
-    #[serde(default, deserialize_with = "or_empty")]
-    resource_names: Vec<String>,
-}
-
-/// Go writes `null` for an empty list.
-fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Vec<T>, D::Error> {
-    Ok(Option::deserialize(of)?.unwrap_or_default())
 }
 
 const ANY: &str = "*";
@@ -194,22 +161,6 @@ impl Extra {
         values.add(rule);
         Some(Self { key, values })
     }
-}
-
-// === impl Rule ===
-
-impl Rule {
-    fn is_about(&self, group: &str, resource: &str) -> bool {
-        has(&self.api_groups, group) && has(&self.resources, resource)
-    }
-
-    fn has_conditions(&self) -> bool {
-        self.verbs.iter().any(|verb| verb.starts_with("impersonate:") || verb.starts_with("impersonate-on:"))
-    }
-}
-
-fn has(list: &[String], word: &str) -> bool {
-    list.iter().any(|one| one == ANY || one == word)
 }
 
 #[cfg(test)]
