@@ -3,25 +3,21 @@
 //! Requests read the current credential without a lock. All other decisions are made under one
 //! lock, by [`Runs`]. Waiting happens outside of it.
 
+mod runs;
+
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use net::backoff::Backoff;
 use net::flight::{Flight, FlightWaiter};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use self::runs::{PAUSES, Runs};
 use super::{Credentials, Observer};
 use crate::credential::Issued;
 use crate::error::ExecError;
 use crate::plugins::Standing;
 use crate::request::{Fingerprint, Request};
-
-/// How long a failed plugin is paused. Without jitter, because each run is a process.
-const PAUSES: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30)) };
-/// A credential that worked this long before it was rejected was good.
-const PROVEN: Duration = Duration::from_mins(1);
 
 type Outcome = Result<Arc<Issued>, Arc<ExecError>>;
 
@@ -31,20 +27,6 @@ pub(super) struct Entry {
     credentials: Arc<Credentials>,
     current: ArcSwapOption<Issued>,
     state: Mutex<Runs>,
-}
-
-#[derive(Default)]
-struct Runs {
-    /// The run in progress.
-    flight: Option<Flight<Outcome>>,
-    /// The last run's failure, and when the next run may begin.
-    failure: Option<(Arc<ExecError>, Instant)>,
-    /// Consecutive failed runs.
-    failures: u32,
-    /// Whether a first try was too short, with no result since.
-    slow: bool,
-    /// Consecutive renewals because a credential was rejected soon after it was issued.
-    rejections: u32,
 }
 
 /// What to do when a credential is needed.
@@ -188,30 +170,5 @@ impl Drop for Entry {
             flight.abort();
         }
         self.credentials.forget(&self.fingerprint);
-    }
-}
-
-// === impl Runs ===
-
-impl Runs {
-    /// The run in progress.
-    fn flight(&self) -> Option<FlightWaiter<Outcome>> {
-        self.flight.as_ref().and_then(Flight::waiter)
-    }
-
-    /// The failure for which the plugin is paused.
-    fn failed(&self) -> Option<Arc<ExecError>> {
-        self.failure.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| Arc::clone(error))
-    }
-
-    /// Whether the rejection of a credential comes too soon to run the plugin again. Resets the
-    /// count if the credential has proven good. The first rejection counts at once, because the
-    /// plugin may have returned an old credential. A member that rejects every credential must not
-    /// cause a run for each request.
-    fn reject_early(&mut self, rejected: &Issued) -> bool {
-        if rejected.age() >= PROVEN {
-            self.rejections = 0;
-        }
-        self.rejections.checked_sub(1).is_some_and(|times| rejected.age() < PAUSES.window(times))
     }
 }
