@@ -1,17 +1,20 @@
 //! Handles one request of an HTTP/2 connection, then sends its response.
 
+mod sending;
+
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use h2::Reason;
 use h2::server::SendResponse;
-use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Response};
 use hyper::body::Body;
 use net::words;
 
+use self::sending::Sending;
 use crate::holding::{self, Account, ToldToGiveWay};
 use crate::record::RecordedBody;
 
@@ -22,19 +25,6 @@ enum Phase<F> {
     /// Boxed, and dropped before the body is sent, which takes hours for a watch.
     Handling(Pin<Box<F>>, SendResponse<Bytes>),
     Sending(Sending),
-}
-
-/// A response body in transit. Holds at most the one piece for which the client has no room yet.
-struct Sending {
-    body: RecordedBody,
-    stream: SendStream<Bytes>,
-    /// The piece, and whether it is the last.
-    waiting: Option<(Bytes, bool)>,
-    /// The piece has its own memory, or is too large to copy.
-    is_apart: bool,
-    account: Account,
-    /// The response itself reports that the request held too much.
-    is_told: bool,
 }
 
 /// Most bytes of the client's window that a piece claims while there is no room.
@@ -98,122 +88,6 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
 fn now() -> HeaderValue {
     let date = httpdate::fmt_http_date(SystemTime::now());
     HeaderValue::from_maybe_shared(Bytes::from(date)).expect("a date is ASCII")
-}
-
-// === impl Sending ===
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        self.account.holder().end_with_connection();
-    }
-}
-
-impl Sending {
-    /// Completes when all is sent, or nothing more can be sent.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_told && self.account.check(cx).is_err() {
-            self.stream.send_reset(Reason::ENHANCE_YOUR_CALM);
-            return Poll::Ready(());
-        }
-        loop {
-            if self.waiting.is_some() {
-                match self.poll_room(cx) {
-                    Poll::Ready(true) => {}
-                    Poll::Ready(false) => return Poll::Ready(()),
-                    Poll::Pending => {
-                        self.let_go();
-                        return Poll::Pending;
-                    }
-                }
-            }
-            if let Some((data, last)) = self.waiting.take() {
-                let (data, rest) = self.within_window(data);
-                let last_now = last && rest.is_empty();
-                if self.stream.send_data(data, last_now).is_err() || last_now {
-                    return Poll::Ready(());
-                }
-                if !rest.is_empty() {
-                    self.stream.reserve_capacity(rest.len().min(ASKED_FIRST));
-                    self.waiting = Some((rest, last));
-                    self.is_apart = false;
-                    continue;
-                }
-            }
-            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-                Poll::Ready(frame) => frame,
-                // Only this poll shows that the client has reset the stream.
-                Poll::Pending => return self.stream.poll_reset(cx).map(drop),
-            };
-            match frame {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.put(data),
-                    Err(frame) => {
-                        if let Ok(mut trailers) = frame.into_trailers() {
-                            holding::hold_trailers(&self.account, &mut trailers);
-                            let _ = self.stream.send_trailers(trailers);
-                            return Poll::Ready(());
-                        }
-                    }
-                },
-                Some(Err(_)) => {
-                    self.stream.send_reset(Reason::INTERNAL_ERROR);
-                    return Poll::Ready(());
-                }
-                None => {
-                    let _ = self.stream.send_data(Bytes::new(), true);
-                    return Poll::Ready(());
-                }
-            }
-        }
-    }
-
-    fn put(&mut self, data: Bytes) {
-        let last = self.body.is_end_stream();
-        if data.is_empty() {
-            self.waiting = Some((data, last));
-            return;
-        }
-        // To ask for all at once would make every waiting stream claim its whole length of the
-        // connection's window.
-        self.stream.reserve_capacity(data.len().min(ASKED_FIRST));
-        self.waiting = Some((holding::hold_piece(&self.account, data), last));
-        self.is_apart = false;
-    }
-
-    /// Releases the buffer of which the piece is a slice, because the piece may wait for long.
-    fn let_go(&mut self) {
-        if !std::mem::replace(&mut self.is_apart, true)
-            && let Some((data, _)) = &mut self.waiting
-        {
-            *data = holding::apart(&self.account, std::mem::take(data));
-        }
-    }
-
-    /// Splits off the part that fits into the client's window. All that h2 holds is then within the
-    /// window, and leaves as soon as the client's socket takes it: no bytes of a response are left
-    /// in h2 after its task has ended.
-    fn within_window(&mut self, mut data: Bytes) -> (Bytes, Bytes) {
-        if data.is_empty() {
-            return (data, Bytes::new());
-        }
-        if self.stream.capacity() < data.len() {
-            self.stream.reserve_capacity(data.len());
-        }
-        let now = data.split_to(self.stream.capacity().min(data.len()));
-        (now, data)
-    }
-
-    /// Waits for room for the waiting piece. False if the client has reset the stream.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let needs_room = self.waiting.as_ref().is_some_and(|(data, _)| !data.is_empty());
-        while needs_room && self.stream.capacity() == 0 {
-            match ready!(self.stream.poll_capacity(cx)) {
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Poll::Ready(false),
-            }
-        }
-        Poll::Ready(true)
-    }
 }
 
 #[cfg(test)]
