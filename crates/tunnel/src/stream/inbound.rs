@@ -4,17 +4,21 @@
 //! Each read or write also takes what has arrived; for a stream without either, because its client
 //! has stalled, the link's driver does.
 
+mod unattended;
+
 use std::io;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use net::queue::Queue;
 use parking_lot::{Mutex, MutexGuard};
 
+use self::unattended::DataWaker;
 use super::{UnreadObserver, lost};
-use crate::activity::Activity;
+
+pub(crate) use self::unattended::UnattendedStreams;
 
 /// A stream's receiving half, shared by its reader and its link's driver.
 #[derive(Debug)]
@@ -45,20 +49,6 @@ struct Observed {
 
 /// Smallest change of the unread bytes that is reported: reading one frame at a time causes none.
 pub(super) const STEP: usize = 64 * 1024;
-
-/// Woken by h2 under h2's lock, where nothing can be taken.
-struct DataWaker {
-    /// Weak: h2 keeps the waker for as long as the stream is open.
-    inbound: Weak<Inbound>,
-    unattended: Arc<UnattendedStreams>,
-}
-
-/// The streams of a link that have data and no reader.
-#[derive(Debug)]
-pub(crate) struct UnattendedStreams {
-    activity: Arc<Activity>,
-    waiting: Mutex<Vec<Weak<Inbound>>>,
-}
 
 // === impl Inbound ===
 
@@ -191,36 +181,6 @@ pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'
             Poll::Ready(Some(Ok(data))) => unread.push(data),
             Poll::Ready(_) => return true,
             Poll::Pending => return false,
-        }
-    }
-}
-
-// === impl DataWaker ===
-
-impl Wake for DataWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.unattended.waiting.lock().push(self.inbound.clone());
-        self.unattended.activity.signals.wake();
-    }
-}
-
-// === impl UnattendedStreams ===
-
-impl UnattendedStreams {
-    pub fn new(activity: Arc<Activity>) -> Self {
-        Self { activity, waiting: Mutex::default() }
-    }
-
-    /// The link's driver calls this after it has moved frames.
-    pub fn attend(&self) {
-        // Not under this lock: h2 wakes us under its own.
-        let waiting = std::mem::take(&mut *self.waiting.lock());
-        for inbound in waiting.iter().filter_map(Weak::upgrade) {
-            inbound.lock().take_unwaited();
         }
     }
 }
