@@ -1,14 +1,15 @@
 //! The member's side of an upgrade: sends the request, passes on a refusal, joins the connections.
 
+mod refusal;
+
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use hyper::client::conn::http1;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -29,12 +30,9 @@ use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::{Counted, HEADER_BYTES, HEADER_LINES, Held, HeldIncoming, Lost, Reading, SendError};
+use crate::upstream::{Counted, HEADER_BYTES, HEADER_LINES, Held, HeldIncoming, Reading, SendError};
 
-/// The body of a refusal is a Status. A larger body is not passed on: a truncated one would look
-/// complete.
-const REFUSAL_BYTES: usize = 1024 * 1024;
-const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
+pub use self::refusal::refused;
 /// Timeout between the member's 101 and the client's raw connection.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
 /// Timeout between a refusal and the end of its connection: the refusal must be sent first.
@@ -83,41 +81,6 @@ pub async fn ask(
         backlog.count_for(account);
     }
     Ok(response.map(|body| HeldIncoming::new(body, Some((account.tally(), buffer)))))
-}
-
-/// Reads the member's refusal to its end: clients print its Status. The client's connection closes
-/// after it.
-///
-/// The bytes read count for the request, in `account`.
-pub async fn refused(
-    response: Response<Peeked<HeldIncoming>>,
-    account: &Account,
-) -> Result<Response<ResponseBody>, Lost> {
-    let (mut head, body) = response.into_parts();
-    let body = match timeout(REFUSAL_WITHIN, read(body, account)).await {
-        Ok(body) => body?,
-        Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}").into()),
-    };
-    headers::to_client(&mut head.headers);
-    head.headers.remove(LOCATION);
-    head.headers.remove(CONTENT_LENGTH);
-    let mut refusal = Response::new(ResponseBody::full(body));
-    *refusal.status_mut() = head.status;
-    *refusal.headers_mut() = head.headers;
-    Ok(refusal)
-}
-
-async fn read(mut body: Peeked<HeldIncoming>, account: &Account) -> Result<Bytes, Lost> {
-    let (mut read, mut tally) = (BytesMut::new(), account.tally());
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        if read.len() + data.len() > REFUSAL_BYTES {
-            return Err(format!("its refusal of the upgrade has more than {} KiB", REFUSAL_BYTES / 1024).into());
-        }
-        read.extend_from_slice(&data);
-        tally.set(read.capacity());
-    }
-    Ok(read.freeze())
 }
 
 /// Ends the client's connection after a refusal.
