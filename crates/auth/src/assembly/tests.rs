@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::*;
+use crate::config::FrontProxyConfig;
 use crate::testing::{headers, metrics, peer, strings};
 
 /// Longer than the interval at which files are read again.
