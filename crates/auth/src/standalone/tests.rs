@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use api::access::ResourceAttributes;
+
 use super::*;
 use crate::testing::user;
 
