@@ -1,8 +1,9 @@
 //! Reads and writes the Lease on the hub, one bounded call at a time.
 
+mod record;
+
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::ready;
@@ -17,9 +18,12 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use self::record::text;
 use super::identity::Identity;
 use super::timing::Timing;
 use crate::failure::Cause;
+
+pub(super) use self::record::Record;
 
 /// One Lease, from the view of one contender.
 pub(super) struct Lock {
@@ -194,39 +198,6 @@ fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<Seen>
         Ok(WatchEvent::Bookmark(_)) => None,
         Ok(WatchEvent::Error(status)) => Some(Err(Cause::from(&Error::Api(status.boxed())))),
         Err(error) => Some(Err(Cause::from(&error))),
-    }
-}
-
-/// With exactly the six digits that kube-apiserver accepts (`metav1.RFC3339Micro`).
-fn text(time: Timestamp) -> Value {
-    Value::String(format!("{time:.6}"))
-}
-
-/// The part of a Lease that matters for the election. Its times are from the holder's clock: they
-/// are only compared for equality, never with our clock.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Record {
-    /// `None` also for an empty name, which a release leaves.
-    pub(super) holder: Option<String>,
-    /// A Lease that a person wrote may lack it.
-    pub(super) lasts: Option<Duration>,
-    pub(super) acquired: Option<MicroTime>,
-    pub(super) renewed: Option<MicroTime>,
-    /// How often the holder changed.
-    pub(super) transitions: i32,
-}
-
-// === impl Record ===
-
-impl From<LeaseSpec> for Record {
-    fn from(spec: LeaseSpec) -> Self {
-        Self {
-            holder: spec.holder_identity.filter(|name| !name.is_empty()),
-            lasts: spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
-            acquired: spec.acquire_time,
-            renewed: spec.renew_time,
-            transitions: spec.lease_transitions.unwrap_or_default(),
-        }
     }
 }
 
