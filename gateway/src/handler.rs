@@ -1,28 +1,29 @@
 //! Handles one request, from its head to its response.
 
+mod refusal;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use api::cluster_name::ClusterName;
 use api::route::{BesideRoute, Route};
 use auth::Permission;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
 use hyper::upgrade::OnUpgrade;
 use traces::{Span, Trace, Traces};
-use tracing::Level;
 
+use self::refusal::refuse;
 use crate::audit::Draft;
 use crate::beside;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
-use crate::error::{Cause, Error, Refusal, Side};
+use crate::error::{Cause, Error};
 use crate::every;
-use crate::holding::{Account, ToldToGiveWay};
+use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
-use crate::record::{Answered, Failed, Record, RecordedBody, Rest};
+use crate::record::{Answered, Record, RecordedBody};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
@@ -157,49 +158,6 @@ fn trace(
     }
     let is_hubs = || connection.gateway().authenticator.recognize(connection.peer());
     spans::request(traces, request, head.cluster(), is_hubs)
-}
-
-/// Responds with a failure, reports it to log and metrics, and closes a stranger's connection.
-fn refuse(
-    connection: &Connection,
-    head: &Head<'_>,
-    error: Error,
-    account: &Account,
-    record: &mut Record,
-) -> (Answer, Refusal) {
-    let (gateway, verdict) = (connection.gateway(), error.verdict());
-    let side = verdict.side;
-    gateway.metrics.failed(side.as_str());
-    // A caller's mistake shows nothing about the cluster that it names.
-    if side != Side::Caller {
-        record.concerns(head.cluster(), gateway);
-    }
-    let is_strangers = error.is_unauthenticated() || error.is_before_authentication() && !connection.is_known();
-    if is_strangers && !connection.peer().is_front_proxy() {
-        connection.close_soon();
-    }
-    let is_operational = verdict.level == Level::WARN;
-    let due = if is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
-    // As text, which the log escapes: an error may repeat text from a caller or another server.
-    let text = due.map(|_| error.to_string());
-    if !is_operational {
-        tracing::debug!(
-            cluster = head.cluster().map_or("", ClusterName::as_str),
-            side = side.as_str(),
-            error = error.to_string(),
-            "request refused"
-        );
-    }
-    let (refusal, gave_way) = (error.refusal(), matches!(error, Error::HeldTooMuch));
-    let mut response = error.into_response_as(head.form.pick());
-    if gave_way {
-        response.extensions_mut().insert(ToldToGiveWay);
-    }
-    if let (Some(suppressed), Some(text)) = (due, text) {
-        let (user, code) = (account.holder().user(), response.status().as_u16());
-        record.failed(head, &Failed { user, side, code, text: &text, suppressed });
-    }
-    (Answer::from(response), refusal)
 }
 
 /// Serves the routes that the gateway answers itself.
