@@ -6,6 +6,8 @@
 //! a deleted ConfigMap changes nothing, but a list that becomes empty takes effect. Nothing is
 //! published if nothing changed.
 
+mod lists;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +20,7 @@ use net::words::causes;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::ca_bundle::CaBundle;
-use crate::identity_headers::IdentityHeaders;
+use self::lists::{Authorities, Lists, update};
 use crate::trust::{FrontProxySettings, Trust};
 
 const NAMESPACE: &str = "kube-system";
@@ -48,19 +49,6 @@ pub(crate) struct ConfigMapSource {
     clients: Option<Authorities>,
     loaded: watch::Sender<bool>,
     tolerant: bool,
-}
-
-/// The JSON lists. Either all are taken from one version of the ConfigMap, or none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Lists {
-    allowed_names: Vec<String>,
-    headers: IdentityHeaders,
-}
-
-#[derive(Debug)]
-struct Authorities {
-    pem: String,
-    bundle: Arc<CaBundle>,
 }
 
 /// The result for one bundle in an event.
@@ -190,44 +178,6 @@ impl ConfigMapSource {
             self.trust.publish_clients(Arc::clone(&clients.bundle));
             tracing::info!(config_map = CONFIG_MAP, "client CAs loaded");
         }
-    }
-}
-
-/// Stores `pem` if it is new and valid.
-fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
-    if pem.is_empty() {
-        return Change::Absent;
-    }
-    if known.as_ref().is_some_and(|known| known.pem == pem) {
-        return Change::None;
-    }
-    match CaBundle::parse(pem.as_bytes()) {
-        Ok(bundle) => {
-            *known = Some(Authorities { pem: pem.to_owned(), bundle: Arc::new(bundle) });
-            Change::New
-        }
-        Err(error) => {
-            tracing::warn!(config_map = CONFIG_MAP, key, %error, "CAs not usable: the last good ones stay in use");
-            Change::Broken
-        }
-    }
-}
-
-// === impl Lists ===
-
-impl Lists {
-    /// The error is the key at fault.
-    fn parse<'a>(get: impl Fn(&str) -> &'a str) -> Result<Self, &'static str> {
-        let list = |key: &'static str| match get(key) {
-            "" => Ok(Vec::new()),
-            json => serde_json::from_str::<Vec<String>>(json).map_err(|_| key),
-        };
-        let user = list("requestheader-username-headers")?;
-        let uid = list("requestheader-uid-headers")?;
-        let group = list("requestheader-group-headers")?;
-        let extra = list("requestheader-extra-headers-prefix")?;
-        let allowed_names = list("requestheader-allowed-names")?;
-        Ok(Self { allowed_names, headers: IdentityHeaders::new(&user, &uid, &group, &extra) })
     }
 }
 
