@@ -4,9 +4,12 @@
 //! or this program now uses another hub. Many deletions at once are more likely a mistake than
 //! intended. The caller passes observations and their times; nothing here reads a clock.
 
+mod absence;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
+use self::absence::Absence;
 use crate::claims::Object;
 
 /// Time between two complete lists without an object, after which it is gone.
@@ -31,25 +34,6 @@ pub struct Removals {
     /// Limit of the removals of one source within [`WINDOW`].
     limit: usize,
     absent: HashMap<Object, Absence>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Absence {
-    /// Its deletion was seen, or it was gone, but perhaps only because its kind or its source went
-    /// away; no list since then lacks it yet. With a moment: two lists lacked it before its source
-    /// became unreadable, and all of its source had been gone since that moment.
-    Doubted(Option<Moment>),
-    /// Missing from a list, for the first time at this moment; and the moment of the earlier doubt.
-    Missing(Moment, Option<Moment>),
-    Gone(Moment),
-    /// It went together with all of its source, and no watch saw the deletions: their kind was
-    /// recreated, or this program now uses another hub.
-    AllGone(Moment),
-    /// It exists, and says itself that it registers nothing any more.
-    Withdrawn {
-        since: Moment,
-        by: Withdrawal,
-    },
 }
 
 /// The clusters of a source that remain in a complete list.
@@ -208,29 +192,6 @@ impl Removals {
             Absence::Withdrawn { .. } => true,
             Absence::Gone(moment) | Absence::AllGone(moment) => counts(moment) || is_registered(object),
         });
-    }
-}
-
-// === impl Absence ===
-
-impl Absence {
-    /// Since when all of its source is known to be gone, regardless of what was seen since.
-    fn all_gone(self) -> Option<Moment> {
-        match self {
-            Self::AllGone(since) => Some(since),
-            Self::Doubted(gone) | Self::Missing(_, gone) => gone,
-            Self::Gone(_) | Self::Withdrawn { .. } => None,
-        }
-    }
-
-    /// When it ended, if it may be one of many that ended by mistake.
-    fn of_a_crowd(self) -> Option<Moment> {
-        match self {
-            Self::Gone(since) | Self::AllGone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => {
-                Some(since)
-            }
-            Self::Doubted(_) | Self::Missing(..) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
-        }
     }
 }
 
