@@ -1,5 +1,7 @@
 //! Builds the parts of a gateway from its configuration.
 
+mod sources;
+
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -15,18 +17,17 @@ use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 use traces::Traces;
 
-use super::cluster_source::{ClusterSource, HubContext, HubSource};
+use self::sources::{common, karmada_upstream, second_look, shown_to_hub, sources};
+use super::cluster_source::HubContext;
 use super::tunnelling::TunnelServer;
 use super::{ready_when_loaded, tunnelling};
-use crate::clusters::files::Files;
-use crate::clusters::{Clusters, Common, Issuing, KarmadaUpstream, Registry, SecondLook, View};
+use crate::clusters::{Clusters, Registry, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::holding::Budget;
 use crate::limits::Limits;
-use crate::metrics::{HeldBytes, Metrics, SecondLooks};
+use crate::metrics::{HeldBytes, Metrics};
 use crate::needs::{RequestNeeds, Settings};
-use crate::tunnel::Tunnel;
 use crate::{hub, probes};
 
 /// Read only here, and checked, so that an invalid one is found at start-up and not by the first
@@ -141,27 +142,6 @@ fn traces(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> 
     Ok(Some(traces))
 }
 
-fn common(
-    config: &Config,
-    control: &Handle,
-    tunnel: Option<Arc<Tunnel>>,
-    metrics: &Metrics,
-    budget: &Budget,
-) -> anyhow::Result<Common> {
-    Ok(Common {
-        metrics: metrics.clone(),
-        loads: Arc::default(),
-        cores: config.threads,
-        dial_timeout: config.dial_timeout,
-        issuing: Issuing::new(&config.exec, control),
-        annotations: config.exchange.annotations(),
-        circuit_failures: config.circuit_failures,
-        proxy_ca: proxy_ca(config)?,
-        tunnel,
-        budget: budget.clone(),
-    })
-}
-
 /// With the hub's address: a cluster whose path leads on from there would lead back here.
 fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     let mut settings = config.settings.clone();
@@ -173,55 +153,6 @@ fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-/// Its metrics exist without a hub, too.
-fn second_look(
-    hub: Option<&hub::Hub>,
-    clusters: &Arc<Clusters>,
-    control: &Handle,
-    registry: &mut MetricsRegistry,
-) -> Option<SecondLook> {
-    let looks = SecondLooks::register(registry);
-    hub.cloned().map(|hub| SecondLook::new(hub, Arc::clone(clusters), control, looks))
-}
-
-fn sources(
-    config: &Config,
-    control: &Handle,
-    metrics: &auth::Metrics,
-    limits: &Limits,
-) -> anyhow::Result<(ClusterSource, auth::Auth)> {
-    match &config.source {
-        Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
-            let client = |path: &Option<std::path::PathBuf>| {
-                let (path, user_agent) = (path.clone(), config.user_agent.clone());
-                block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
-            };
-            let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
-            let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
-            let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
-            let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
-            let watches = block_on(control, watches)??;
-            let client = client(secrets)?;
-            let hub = hub::Hub::new(client.clone(), watches, namespace).telling(limits.count_of_hub());
-            Ok((ClusterSource::Hub(Box::new(HubSource { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
-        }
-        Source::Standalone { directory, kubeconfig } => {
-            let auth = auth::Auth::build(&config.auth, None, control, metrics)?;
-            Ok((ClusterSource::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
-        }
-    }
-}
-
-/// Watches the client certificates in kubeconfigs that the gateway shows to the hub.
-fn shown_to_hub(config: &Config, shown: &Certificates) {
-    let Source::Hub { secrets, authentication, authorization, .. } = &config.source else { return };
-    for path in [secrets, authentication, authorization].into_iter().flatten() {
-        if let Some(certificate) = hub::ClientCertificate::of(path) {
-            shown.watch(Arc::new(certificate));
-        }
-    }
-}
-
 /// The identity rules, whose file is followed from here on.
 fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Exchange> {
     let metrics = exchange::Metrics::register(registry);
@@ -230,19 +161,4 @@ fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -
     let rules = file.rules();
     control.spawn(file.follow());
     Ok(Exchange::new(&config.exchange, rules))
-}
-
-/// The Karmada upstream, whose files are followed from here on.
-fn karmada_upstream(
-    config: &Config,
-    control: &Handle,
-    common: &Common,
-    registry: &mut MetricsRegistry,
-    shown: &Certificates,
-) -> anyhow::Result<Option<Arc<KarmadaUpstream>>> {
-    let Some(options) = &config.karmada_upstream else { return Ok(None) };
-    let karmada_upstream = Arc::new(KarmadaUpstream::open(options, common, registry)?);
-    shown.watch(Arc::clone(&karmada_upstream) as _);
-    control.spawn(Arc::clone(&karmada_upstream).follow());
-    Ok(Some(karmada_upstream))
 }
