@@ -5,6 +5,7 @@
 //! Only our controllers know the right to link through a tunnel. It has objects of its own:
 //! upstream's controllers would rewrite their role without it, and ours would write it back.
 
+mod difference;
 mod rules;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use self::rules::{accepted_rules, looking_rules, object};
 use crate::csr::CLUSTER_LABEL;
 
+pub use self::difference::{Difference, difference};
 pub use self::rules::{common_roles, is_common};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -48,16 +50,6 @@ pub struct Key {
 pub struct Wanted {
     pub key: Key,
     pub document: Value,
-}
-
-/// How an existing object differs from its wanted content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Difference {
-    Nothing,
-    /// In mutable fields.
-    Fields,
-    /// In immutable fields, or the object is being deleted: delete it first.
-    Whole,
 }
 
 /// A cluster: its name, which [`super::standing::check_name`] allowed, and its object's uid.
@@ -217,32 +209,6 @@ pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
 /// another purpose, and an acceptance must not give rights in it. Upstream takes any.
 pub fn is_clusters(namespace: &Value, cluster: &str) -> bool {
     namespace["metadata"]["labels"].get(CLUSTER_LABEL).is_some_and(|label| label == cluster)
-}
-
-/// Compares only the fields written here. Other labels, finalizers and owners belong to others.
-pub fn difference(existing: &Value, wanted: &Wanted) -> Difference {
-    let document = &wanted.document;
-    let is_leaving = !existing["metadata"]["deletionTimestamp"].is_null();
-    if is_leaving || !document["roleRef"].is_null() && existing["roleRef"] != document["roleRef"] {
-        return Difference::Whole;
-    }
-    let is_same = |field: &str| document[field].is_null() || existing[field] == document[field];
-    let has_all = |field: &str| {
-        let mut wanted = document["metadata"][field].as_array().into_iter().flatten();
-        let existing = existing["metadata"][field].as_array().map_or(&[][..], Vec::as_slice);
-        wanted.all(|item| existing.iter().any(|other| is_item(other, item)))
-    };
-    let mut labels = document["metadata"]["labels"].as_object().into_iter().flatten();
-    let has_labels = labels.all(|(key, value)| existing["metadata"]["labels"].get(key) == Some(value));
-    if has_labels && has_all("finalizers") && has_all("ownerReferences") && is_same("rules") && is_same("subjects") {
-        Difference::Nothing
-    } else {
-        Difference::Fields
-    }
-}
-
-fn is_item(existing: &Value, wanted: &Value) -> bool {
-    existing == wanted || !wanted["uid"].is_null() && existing["uid"] == wanted["uid"]
 }
 
 #[cfg(test)]
