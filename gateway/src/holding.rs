@@ -7,6 +7,7 @@
 //! [wait](Backlog) for their reader.
 
 mod backlog;
+mod client;
 mod head;
 mod member;
 
@@ -18,10 +19,11 @@ use auth::User;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use net::budget::{self, Counters, Holder, Owner};
-use net::pending;
 use rustls_pki_types::CertificateDer;
 
 pub use self::backlog::Backlog;
+pub use self::client::Client;
+use self::client::Request;
 pub use self::head::{hold_head, hold_trailers, room, size};
 use self::member::Member;
 pub use self::member::MemberAccounts;
@@ -43,25 +45,6 @@ enum Kind {
 /// it is sent all the same.
 #[derive(Clone, Copy)]
 pub struct ToldToGiveWay;
-
-/// The owner of a connection, and what the connection itself holds.
-pub struct Client {
-    counters: Counters,
-    address: IpAddr,
-    /// The first user, unless the client is a front proxy, which acts for many.
-    user: OnceLock<Arc<User>>,
-    is_front_proxy: AtomicBool,
-}
-
-#[derive(Default)]
-struct Request {
-    counters: Counters,
-    user: OnceLock<Arc<User>>,
-    /// No task is left that could end the request.
-    ends_with_connection: AtomicBool,
-    /// Its connection serves no other request.
-    owns_connection: AtomicBool,
-}
 
 /// Bytes of a connection in addition to what it has received: TLS, HTTP/2's state, tasks. Measured:
 /// 30 KiB for an idle one that has served a request.
@@ -209,39 +192,6 @@ impl Holder for Holding {
         {
             client.counters.end();
         }
-    }
-}
-
-// === impl Client ===
-
-impl Client {
-    fn is_front_proxy(&self) -> bool {
-        self.is_front_proxy.load(Ordering::Relaxed)
-    }
-
-    /// The owner of bytes on the connection, for the user `of` if known.
-    fn owner(&self, of: Option<&Arc<User>>) -> Owner {
-        let address = || pending::network(self.address).to_string();
-        match of.or_else(|| self.user.get()) {
-            // Any client may be anonymous.
-            Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
-            // A user that may create one ServiceAccount in a namespace can create any number.
-            Some(user) => match user.service_account_namespace() {
-                Some(namespace) => Owner::Group(format!("system:serviceaccounts:{namespace}")),
-                None => Owner::Named(user.name.clone()),
-            },
-            None if self.is_front_proxy() => Owner::Address(address()),
-            None => Owner::Unauthenticated(address()),
-        }
-    }
-}
-
-// === impl Request ===
-
-impl Request {
-    /// Whether it can end without ending another request.
-    fn harms_nobody_else(&self) -> bool {
-        !self.ends_with_connection.load(Ordering::Acquire) || self.owns_connection.load(Ordering::Relaxed)
     }
 }
 
