@@ -7,13 +7,13 @@ mod filling;
 mod lease;
 mod renewal;
 mod telling;
+mod troubles;
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
-use net::follow::Complaints;
 use net::random::sooner;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use self::announcing::Announcing;
 use self::filling::Filling;
+use self::troubles::{Troubles, since_when};
 use super::certificate::Certificate;
 use super::standing::Standing;
 use super::state::KUBECONFIG;
@@ -61,13 +62,6 @@ pub struct Keeping<'a> {
     cluster: watch::Sender<Option<Value>>,
     /// The cluster must be read again earlier than scheduled.
     soon: Notify,
-}
-
-/// The complaints about one kind of call, each logged once per cause.
-#[derive(Default)]
-struct Troubles {
-    complaints: Complaints,
-    failures: u32,
 }
 
 // === impl Over ===
@@ -223,35 +217,6 @@ impl<'a> Keeping<'a> {
                 return accepted.clone();
             }
         }
-    }
-}
-
-/// Since when the hub has not known the certificate, after this answer. Silence and server errors
-/// say nothing about that: `since` stays.
-fn since_when(answer: &Result<Value, RequestError>, since: Option<Instant>, now: Instant) -> Option<Instant> {
-    match answer {
-        Err(RequestError::Answer { code: 401, .. }) => since.or(Some(now)),
-        Ok(_) | Err(RequestError::Answer { code: 400..500, .. }) => None,
-        Err(_) => since,
-    }
-}
-
-// === impl Troubles ===
-
-impl Troubles {
-    /// Reports an error; returns the wait before the next attempt.
-    fn failed(&mut self, error: &JoinError) -> Duration {
-        if let Some(reason) = self.complaints.new_cause(error) {
-            tracing::warn!(reason, "not done, trying again");
-        }
-        self.failures += 1;
-        STEP.wait(self.failures - 1)
-    }
-
-    /// The call succeeded.
-    fn over(&mut self) {
-        self.complaints.clear();
-        self.failures = 0;
     }
 }
 
