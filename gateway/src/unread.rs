@@ -11,6 +11,7 @@
 //! watches without events cost nothing, and one whose reader keeps up costs one check.
 
 mod collector;
+mod reader;
 mod source;
 
 use std::sync::Arc;
@@ -24,29 +25,20 @@ use http::HeaderMap;
 use net::queue::Queue;
 use parking_lot::Mutex;
 
+use self::reader::COPIED;
 use crate::holding::{self, Account};
 
 pub use self::collector::{Collecting, Collector};
+pub use self::reader::Reader;
 pub use self::source::Source;
 
 /// Frames with fewer bytes are joined with the following ones.
 const SHORT: usize = 256;
-/// Size at which joining stops.
-const JOINED: usize = 16 * 1024;
 /// Most bytes of frames that h2 may keep when a turn ends, unless another turn follows at once.
 /// Short frames cost it some 250 bytes each, and the client or member chooses their number.
 const MOST_LEFT: usize = 256 * 1024;
 /// What a short frame counts, so that more than 64 of them are too many.
 const SHORT_COUNTS: usize = 4096;
-/// Shorter pieces for a stalled reader are copied, here or by the [`Queue`].
-const COPIED: usize = 16 * 1024;
-
-/// The reading end of an [`Unread`].
-pub struct Reader {
-    unread: Arc<Unread>,
-    /// The same, as a waker.
-    waker: Waker,
-}
 
 /// A stream and the data taken from it, shared by its reader and the driver of its connection.
 pub struct Unread {
@@ -70,90 +62,6 @@ struct UnreadBody {
 /// back.
 fn release(stream: &mut RecvStream, data: &Bytes) {
     let _ = stream.flow_control().release_capacity(data.len());
-}
-
-// === impl Reader ===
-
-impl Reader {
-    /// `first` has been taken from the stream already.
-    fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account };
-        kept.put(first);
-        let unread = Arc::new(Unread {
-            kept: Mutex::new(Some(kept)),
-            armed: AtomicBool::new(false),
-            reader: AtomicWaker::new(),
-            collector: Arc::clone(collector),
-        });
-        collector.list(Arc::clone(&unread));
-        Self { waker: Waker::from(Arc::clone(&unread)), unread }
-    }
-
-    fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let mut kept = self.unread.kept.lock();
-        let Some(kept) = &mut *kept else { return Poll::Ready(None) };
-        let polled = match kept.pop() {
-            Some(piece) => Poll::Ready(Some(Ok(piece))),
-            None => self.poll_frames(kept),
-        };
-        if let Poll::Ready(Some(Ok(piece))) = &polled {
-            release(&mut kept.stream, piece);
-        }
-        self.register(cx, &polled);
-        polled
-    }
-
-    /// Returns the next frame. If it is short, joins the following ones, so that its reader gets
-    /// fewer pieces.
-    fn poll_frames(&self, kept: &mut UnreadBody) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let poll = |kept: &mut UnreadBody| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
-        let first = match poll(kept) {
-            Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
-            polled => return polled,
-        };
-        let mut next = poll(kept);
-        if !matches!(next, Poll::Ready(Some(Ok(_)))) {
-            return Poll::Ready(Some(Ok(first)));
-        }
-        kept.put(first);
-        while let Poll::Ready(Some(Ok(piece))) = next {
-            kept.put(piece);
-            next = if kept.queue.held() < JOINED { poll(kept) } else { Poll::Pending };
-        }
-        Poll::Ready(Some(Ok(kept.pop().unwrap_or_default())))
-    }
-
-    fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
-        let mut kept = self.unread.kept.lock();
-        let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
-        if let Some(trailers) = kept.take_trailers() {
-            return Poll::Ready(Ok(Some(trailers)));
-        }
-        let polled = self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_trailers);
-        self.register(cx, &polled);
-        polled
-    }
-
-    /// Called under the stream's lock, so that no data are collected before the reader is
-    /// registered.
-    fn register<T>(&self, cx: &Context<'_>, polled: &Poll<T>) {
-        if polled.is_pending() {
-            self.unread.reader.register(cx.waker());
-            if !self.unread.armed.load(Ordering::Acquire) {
-                // Woken before the reader was registered.
-                cx.waker().wake_by_ref();
-            }
-        }
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        // Resets the stream if it has not ended. Neither under the lock nor left to the last waker,
-        // because h2 drops wakers under its own lock.
-        let kept = self.unread.kept.lock().take();
-        drop(kept);
-    }
 }
 
 // === impl UnreadBody ===
