@@ -68,40 +68,8 @@ impl Metrics {
     /// `tunnel_server_rechecks_total{cause}`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());
-        registry.register(
-            "tunnel_server_registrations",
-            "Connections to the agents' listener, by outcome",
-            metrics.registrations.clone(),
-        );
-        registry.register(
-            "tunnel_server_links_ended",
-            "Links that ended, by reason: the agent left in order, the link was lost, its credential or permission \
-             was revoked, it could not be reviewed for too long, or this server shut down",
-            metrics.ended.clone(),
-        );
-        registry.register(
-            "tunnel_server_link_rtt_seconds",
-            "Round trips to tunnel-agents, one sample per link and recheck interval",
-            metrics.rtt.clone(),
-        );
-        registry.register(
-            "tunnel_server_agent_certificate_reload_failures",
-            "Changes of the serving certificate for agents that could not be used; the last good one stays in use",
-            metrics.reload_failures.clone(),
-        );
-        registry.register(
-            "tunnel_server_follows_roles",
-            "Whether the hub's roles and bindings are followed, so that a withdrawn right ends links at once (1) or \
-             only with the next recheck (0)",
-            metrics.follows_roles.clone(),
-        );
-        registry.register(
-            "tunnel_server_rechecks",
-            "Linked credentials that were judged again, by cause: their time had come (interval), or the roles or \
-             bindings of their cluster changed (change)",
-            metrics.rechecks.clone(),
-        );
+        metrics.announce_links(registry);
+        metrics.announce_credentials(registry);
         for outcome in Outcome::ALL {
             let _ = metrics.registrations.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
         }
@@ -109,6 +77,46 @@ impl Metrics {
             let _ = metrics.ended.get_or_create_owned(&ReasonLabels { reason: reason.as_str() });
         }
         metrics
+    }
+
+    fn announce_links(&self, registry: &mut Registry) {
+        registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", self.links.clone());
+        registry.register(
+            "tunnel_server_registrations",
+            "Connections to the agents' listener, by outcome",
+            self.registrations.clone(),
+        );
+        registry.register(
+            "tunnel_server_links_ended",
+            "Links that ended, by reason: the agent left in order, the link was lost, its credential or permission \
+             was revoked, it could not be reviewed for too long, or this server shut down",
+            self.ended.clone(),
+        );
+        registry.register(
+            "tunnel_server_link_rtt_seconds",
+            "Round trips to tunnel-agents, one sample per link and recheck interval",
+            self.rtt.clone(),
+        );
+    }
+
+    fn announce_credentials(&self, registry: &mut Registry) {
+        registry.register(
+            "tunnel_server_agent_certificate_reload_failures",
+            "Changes of the serving certificate for agents that could not be used; the last good one stays in use",
+            self.reload_failures.clone(),
+        );
+        registry.register(
+            "tunnel_server_follows_roles",
+            "Whether the hub's roles and bindings are followed, so that a withdrawn right ends links at once (1) or \
+             only with the next recheck (0)",
+            self.follows_roles.clone(),
+        );
+        registry.register(
+            "tunnel_server_rechecks",
+            "Linked credentials that were judged again, by cause: their time had come (interval), or the roles or \
+             bindings of their cluster changed (change)",
+            self.rechecks.clone(),
+        );
     }
 
     pub fn registered(&self, outcome: Outcome) {
