@@ -106,43 +106,51 @@ impl Metrics {
             reload_failures: Family::default(),
             names: Arc::default(),
         };
-        registry.register(
-            "tunnel_server_streams_opened",
-            "Streams that frontends requested, by outcome: opened, cancelled by the frontend, or the reason of the \
-             refusal and the hop that refused",
-            metrics.attempts.clone(),
-        );
-        registry.register(
-            "tunnel_server_dial_duration_seconds",
-            "Time from a frontend's CONNECT to the answer of the cluster's agent, of streams that were opened",
-            metrics.dials.clone(),
-        );
-        registry.register(
-            "tunnel_server_streams_ended",
-            "Streams that ended: finished by both sides, reset by one or with its link, or cut here for holding too much or by an operator",
-            metrics.ended.clone(),
-        );
-        registry.register(
-            "tunnel_server_frontend_connections",
-            "Connections of frontends, by listener and protocol",
-            metrics.frontends.clone(),
-        );
-        registry.register(
-            "tunnel_server_frontend_connections_refused",
-            "Connections of frontends that ended without a valid and allowed CONNECT, by reason",
-            metrics.turned_away.clone(),
-        );
-        registry.register(
-            "tunnel_server_frontend_reload_failures",
-            "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in use",
-            metrics.reload_failures.clone(),
-        );
+        metrics.announce_streams(registry);
+        metrics.announce_frontends(registry);
         // At 0 from the start: Prometheus sees no increase in a series that first appears with 1.
         for file in FILES {
             drop(metrics.reload_failures.get_or_create(&FileLabels { file }));
         }
         registry.register_collector(Box::new(Arc::clone(&metrics.streams)));
         metrics
+    }
+
+    fn announce_streams(&self, registry: &mut Registry) {
+        registry.register(
+            "tunnel_server_streams_opened",
+            "Streams that frontends requested, by outcome: opened, cancelled by the frontend, or the reason of the \
+             refusal and the hop that refused",
+            self.attempts.clone(),
+        );
+        registry.register(
+            "tunnel_server_dial_duration_seconds",
+            "Time from a frontend's CONNECT to the answer of the cluster's agent, of streams that were opened",
+            self.dials.clone(),
+        );
+        registry.register(
+            "tunnel_server_streams_ended",
+            "Streams that ended: finished by both sides, reset by one or with its link, or cut here for holding too much or by an operator",
+            self.ended.clone(),
+        );
+    }
+
+    fn announce_frontends(&self, registry: &mut Registry) {
+        registry.register(
+            "tunnel_server_frontend_connections",
+            "Connections of frontends, by listener and protocol",
+            self.frontends.clone(),
+        );
+        registry.register(
+            "tunnel_server_frontend_connections_refused",
+            "Connections of frontends that ended without a valid and allowed CONNECT, by reason",
+            self.turned_away.clone(),
+        );
+        registry.register(
+            "tunnel_server_frontend_reload_failures",
+            "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in use",
+            self.reload_failures.clone(),
+        );
     }
 
     /// Counts an attempt. The registry must know `cluster`.
