@@ -68,11 +68,7 @@ impl Config {
         let mut wrong = Vec::new();
         let cluster = cluster(args.servers.cluster.as_deref(), &mut wrong);
         let servers = servers(&args.servers, &mut wrong);
-        let server_name = args.servers.server_name.as_deref().and_then(|name| {
-            let parsed = ServerName::try_from(name.to_owned());
-            let why = |_| wrong.push(format!("--server-name={name} is neither a DNS name nor an IP address"));
-            parsed.map_err(why).ok()
-        });
+        let server_name = args.servers.server_name.as_deref().and_then(|name| server_name(name, &mut wrong));
         if !(1..=MOST_LINKS).contains(&args.servers.links) {
             wrong.push(format!("--links must be from 1 to {MOST_LINKS}"));
         }
@@ -86,15 +82,7 @@ impl Config {
         let outbound = outbound(&args.servers, &variable, &mut wrong);
         let api_server = api_server(args.destinations.api_server.as_deref(), &variable, &mut wrong);
         let rules = rules(&args.destinations.allow, &mut wrong);
-        for (flag, time) in [
-            ("--dial-timeout", args.destinations.dial_timeout),
-            ("--keepalive", args.servers.keepalive),
-            ("--keepalive-timeout", args.servers.keepalive_timeout),
-        ] {
-            if time.is_zero() {
-                wrong.push(format!("{flag} must be greater than 0, for example 10s"));
-            }
-        }
+        times(args, &mut wrong);
         let (Some(cluster), Some(outbound), Some(api_server), true) = (cluster, outbound, api_server, wrong.is_empty())
         else {
             return Err(InvalidConfig(wrong));
@@ -109,11 +97,7 @@ impl Config {
             join,
             links: args.servers.links.into(),
             outbound,
-            settings: Settings {
-                keepalive: args.servers.keepalive,
-                keepalive_timeout: args.servers.keepalive_timeout,
-                ..Settings::default()
-            },
+            settings: settings(&args.servers),
             api_server,
             dial_timeout: args.destinations.dial_timeout,
             max_held_bytes: args.destinations.max_held_bytes,
@@ -124,6 +108,28 @@ impl Config {
             log_level: args.logs.log_level.clone(),
         })
     }
+}
+
+fn server_name(name: &str, wrong: &mut Vec<String>) -> Option<ServerName<'static>> {
+    let parsed = ServerName::try_from(name.to_owned());
+    let why = |_| wrong.push(format!("--server-name={name} is neither a DNS name nor an IP address"));
+    parsed.map_err(why).ok()
+}
+
+fn times(args: &Args, wrong: &mut Vec<String>) {
+    for (flag, time) in [
+        ("--dial-timeout", args.destinations.dial_timeout),
+        ("--keepalive", args.servers.keepalive),
+        ("--keepalive-timeout", args.servers.keepalive_timeout),
+    ] {
+        if time.is_zero() {
+            wrong.push(format!("{flag} must be greater than 0, for example 10s"));
+        }
+    }
+}
+
+fn settings(servers: &Servers) -> Settings {
+    Settings { keepalive: servers.keepalive, keepalive_timeout: servers.keepalive_timeout, ..Settings::default() }
 }
 
 fn cluster(name: Option<&str>, wrong: &mut Vec<String>) -> Option<ClusterName> {
