@@ -1,6 +1,6 @@
 //! The configuration of a cluster that joins a hub.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api::ocm_agent::is_cluster;
 use net::random::identifier;
@@ -50,22 +50,7 @@ impl JoinConfig {
     pub(super) fn new(args: &Args, in_pod: bool, wrong: &mut Vec<String>) -> Option<Self> {
         let join = args.join.register.then_some(&args.join)?;
         let mistakes = wrong.len();
-        let credential = &args.credential;
-        if credential.cert_file.is_some() || credential.key_file.is_some() || credential.token_file.is_some() {
-            wrong.push("--register brings the credential: give no --cert-file, --key-file or --token-file".into());
-        }
-        if let Some(name) = args.servers.cluster.as_deref().filter(|name| !is_cluster(name)) {
-            wrong.push(format!(
-                "--cluster={name}: a cluster that joins becomes a namespace of the hub: at most 63 lower case letters, \
-                 digits and \"-\", not at the ends"
-            ));
-        }
-        if let Some(url) = join.member_api_url.as_deref().filter(|url| !url.starts_with("https://")) {
-            wrong.push(format!("--member-api-url={url} is not an https URL"));
-        }
-        if join.bootstrap_kubeconfig.is_none() {
-            wrong.push("--register needs --bootstrap-kubeconfig: a kubeconfig of the hub".into());
-        }
+        check(args, wrong);
         let is_for_one_run = join.state_dir.is_none() && join.state_secret.is_some();
         let state_dir = if is_for_one_run { Some(for_one_run()) } else { join.state_dir.clone() };
         if state_dir.is_none() {
@@ -75,11 +60,7 @@ impl JoinConfig {
                     .into(),
             );
         }
-        let member = match (&join.kubeconfig, in_pod) {
-            (Some(path), _) => Member::Kubeconfig(path.clone()),
-            (None, true) => Member::InCluster,
-            (None, false) => Member::Unknown,
-        };
+        let member = Member::of(join.kubeconfig.as_deref(), in_pod);
         let mut named = |text: &Option<String>, flag: &str, what: &str| {
             let parsed = text.as_deref().map(|text| SecretName::parse(text, flag));
             if let Some(Err(why)) = &parsed {
@@ -107,9 +88,41 @@ impl JoinConfig {
     }
 }
 
+/// Flags that exclude `--register`, or are invalid with it.
+fn check(args: &Args, wrong: &mut Vec<String>) {
+    let (join, credential) = (&args.join, &args.credential);
+    if credential.cert_file.is_some() || credential.key_file.is_some() || credential.token_file.is_some() {
+        wrong.push("--register brings the credential: give no --cert-file, --key-file or --token-file".into());
+    }
+    if let Some(name) = args.servers.cluster.as_deref().filter(|name| !is_cluster(name)) {
+        wrong.push(format!(
+            "--cluster={name}: a cluster that joins becomes a namespace of the hub: at most 63 lower case letters, \
+             digits and \"-\", not at the ends"
+        ));
+    }
+    if let Some(url) = join.member_api_url.as_deref().filter(|url| !url.starts_with("https://")) {
+        wrong.push(format!("--member-api-url={url} is not an https URL"));
+    }
+    if join.bootstrap_kubeconfig.is_none() {
+        wrong.push("--register needs --bootstrap-kubeconfig: a kubeconfig of the hub".into());
+    }
+}
+
 /// No other user can know the directory's name before it exists.
 fn for_one_run() -> PathBuf {
     std::env::temp_dir().join(format!("tunnel-agent-{}", identifier()))
+}
+
+// === impl Member ===
+
+impl Member {
+    fn of(kubeconfig: Option<&Path>, in_pod: bool) -> Self {
+        match (kubeconfig, in_pod) {
+            (Some(path), _) => Self::Kubeconfig(path.to_owned()),
+            (None, true) => Self::InCluster,
+            (None, false) => Self::Unknown,
+        }
+    }
 }
 
 // === impl SecretName ===
