@@ -25,15 +25,8 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     };
     all.retain(|cluster| name.is_none_or(|name| *name == cluster.name));
     all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    match name {
-        Some(name) if all.is_empty() => {
-            let what = format!("{name} is not registered, or the gateway cannot use its Secret");
-            return Ok(vec![Finding::bad(what, format!("`kubectl get clustergateway {name}` gives the reason"))]);
-        }
-        None if all.is_empty() => {
-            return Ok(vec![Finding::warning("none is registered", "register one: `kubectl clusters join`")]);
-        }
-        _ => {}
+    if all.is_empty() {
+        return Ok(vec![absent(name)]);
     }
     let names: Vec<_> = all.iter().map(|cluster| cluster.name.clone()).collect();
     let asked = session.fleet.each(names, session.limits(), |name, client| async move {
@@ -62,4 +55,15 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
         findings::cluster(&Row::new(&facts, now()), insecure, &remedy, now())
     });
     Ok(found.collect())
+}
+
+/// The finding when the gateway has no such cluster, or none at all.
+fn absent(name: Option<&ClusterName>) -> Finding {
+    match name {
+        Some(name) => Finding::bad(
+            format!("{name} is not registered, or the gateway cannot use its Secret"),
+            format!("`kubectl get clustergateway {name}` gives the reason"),
+        ),
+        None => Finding::warning("none is registered", "register one: `kubectl clusters join`"),
+    }
 }
