@@ -60,15 +60,8 @@ impl Cluster {
             let made = Dynamic::new(&spec, &located, config, common, &upstream, &metrics);
             made.continuing(previous.and_then(|previous| previous.dynamic.as_ref()))
         });
-        let identity_rules = match previous {
-            Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
-            _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
-        };
-        // Kept for the same credential, however often its Secret changes otherwise.
-        let rights = match previous {
-            Some(previous) if acts_alike(&previous.spec, &spec) => Arc::clone(&previous.rights),
-            _ => Arc::default(),
-        };
+        let identity_rules = identity_rules(previous, &spec, common);
+        let rights = rights(previous, &spec);
         let endpoint = located.url.clone();
         Ok(Self {
             spec,
@@ -164,6 +157,21 @@ pub(super) fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
         _ => false,
     };
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
+}
+
+fn identity_rules(previous: Option<&Cluster>, spec: &ClusterSpec, common: &Common) -> OwnRules {
+    match previous {
+        Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
+        _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
+    }
+}
+
+/// Kept for the same credential, however often its Secret changes otherwise.
+fn rights(previous: Option<&Cluster>, spec: &ClusterSpec) -> Arc<Rights> {
+    match previous {
+        Some(previous) if acts_alike(&previous.spec, spec) => Arc::clone(&previous.rights),
+        _ => Arc::default(),
+    }
 }
 
 /// Whether the member sees the same credential in requests for `a` and for `b`. Unknown for a
