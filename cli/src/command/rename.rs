@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use api::cluster_name::ClusterName;
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL, MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
@@ -41,15 +42,7 @@ impl Rename {
         }
         let registrations = Registrations::of(session).await?;
         let secret = registrations.get(&old).await?;
-        if secret.labels().get(ENDPOINT_TYPE_LABEL).map(String::as_str) == Some(ENDPOINT_TYPE_CLUSTER_PROXY) {
-            return Err(Trouble::usage(
-                "a cluster behind the tunnel has the name that its agents link",
-                format!(
-                    "`kubectl clusters detach {old}`, then `kubectl clusters join {new} --tunnel`: agents of both names \
-                     cannot be in one namespace"
-                ),
-            ));
-        }
+        refuse_tunnelled(&secret, &old, &new)?;
         match registrations.find(&new).await? {
             None => drop(registrations.write(&copy(&secret, new.as_str()), None).await?),
             // An unfinished rename left this.
@@ -78,6 +71,16 @@ impl Rename {
         output::print(&format!("cluster {old} is now {new}\n"))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn refuse_tunnelled(secret: &Secret, old: &ClusterName, new: &ClusterName) -> Result<()> {
+    if secret.labels().get(ENDPOINT_TYPE_LABEL).map(String::as_str) != Some(ENDPOINT_TYPE_CLUSTER_PROXY) {
+        return Ok(());
+    }
+    Err(Trouble::usage(
+        "a cluster behind the tunnel has the name that its agents link",
+        format!("`kubectl clusters join {new} --tunnel`, then `kubectl clusters detach {old}`"),
+    ))
 }
 
 /// Whether both name the same account of the same member: a rename made one from the other.
