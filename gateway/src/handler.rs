@@ -23,7 +23,7 @@ use crate::error::{Cause, Error};
 use crate::every;
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
-use crate::record::{Answered, Record, RecordedBody};
+use crate::record::{Answered, Record, RecordedBody, Rest};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;

@@ -79,7 +79,10 @@ fn refuse_tunnelled(secret: &Secret, old: &ClusterName, new: &ClusterName) -> Re
     }
     Err(Trouble::usage(
         "a cluster behind the tunnel has the name that its agents link",
-        format!("`kubectl clusters join {new} --tunnel`, then `kubectl clusters detach {old}`"),
+        format!(
+            "`kubectl clusters detach {old}`, then `kubectl clusters join {new} --tunnel`: agents of both names \
+             cannot be in one namespace"
+        ),
     ))
 }
 

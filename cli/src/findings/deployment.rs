@@ -8,6 +8,10 @@ use super::Finding;
 /// Label of what a chart installed: its version.
 pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
+/// The program contains the newer chart.
+const UPGRADE: &str =
+    "`kubectl clusters install` again, or `helm upgrade` the chart; or use the program of that version";
+
 /// Finding about the replicas of a Deployment.
 pub fn replicas(deployment: &Deployment) -> Finding {
     let name = deployment.name_any();
@@ -44,5 +48,5 @@ pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
     };
     let older = parts(told)? < parts(own)?;
     let what = format!("Deployment {} is of version {told}, older than this program ({own})", deployment.name_any());
-    older.then(|| Finding::warning(what, "`helm upgrade` the chart, or use the program of that version"))
+    older.then(|| Finding::warning(what, UPGRADE))
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::side::Side;
+use api::side::{Fault, Side};
+use http::StatusCode;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 use net::words::tame;

@@ -13,7 +13,7 @@ use kube::{Client, Config};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 use self::kubeconfig::{ca, pem};
-use super::bounded;
+use super::{bounded, streamed};
 
 pub use self::kubeconfig::{ca_file, handed_over, mistake};
 pub(super) use self::kubeconfig::{current_cluster, current_user};

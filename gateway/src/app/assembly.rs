@@ -5,7 +5,6 @@ mod sources;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use api::secret::Endpoint;
 use net::drain::Drain;
 use net::runtime::block_on;
 use net::tls;
@@ -148,7 +147,7 @@ fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
     if let Source::Hub { secrets, .. } = &config.source {
         let path = secrets.clone();
         let url = block_on(control, async move { hub::url(path.as_deref()).await })??;
-        settings.endpoints.hub = Endpoint::parse(&url, true).ok();
+        settings.endpoints.know(&url, secrets.is_none(), hub::domain());
     }
     Ok(settings)
 }

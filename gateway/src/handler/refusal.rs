@@ -47,10 +47,8 @@ pub(super) fn refuse(
         response.extensions_mut().insert(ToldToGiveWay);
     }
     if let (Some(suppressed), Some(text)) = (due, text) {
-        record.failed(
-            head,
-            &Failed { user: account.holder().user(), side, code: response.status(), text: &text, suppressed },
-        );
+        let (user, code) = (account.holder().user(), response.status().as_u16());
+        record.failed(head, &Failed { user, side, code, text: &text, suppressed });
     }
     (Answer::from(response), refusal)
 }
