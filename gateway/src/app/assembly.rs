@@ -4,7 +4,7 @@ mod sources;
 
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use net::drain::Drain;
 use net::runtime::block_on;
 use net::tls;

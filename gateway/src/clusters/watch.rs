@@ -9,7 +9,6 @@ use api::secret::CREDENTIAL_TYPE_LABEL;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use net::words::causes;
 use tokio::sync::watch::Receiver;

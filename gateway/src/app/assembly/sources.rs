@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use net::runtime::block_on;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::certificates::Certificates;

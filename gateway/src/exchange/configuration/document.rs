@@ -43,7 +43,7 @@ pub(super) struct Written {
     #[serde(default)]
     pub(super) name: Option<String>,
     #[serde(default)]
-    r#type: Option<String>,
+    pub(super) r#type: Option<String>,
     #[serde(default)]
     pub(super) source: Option<WrittenSource>,
     #[serde(default)]
