@@ -72,24 +72,17 @@ impl Config {
         let hub = hub(&args.agents, in_pod, &mut wrong);
         let serving = agents_serving(&args.agents, &mut wrong);
         let frontends = frontends(&args.frontends, &mut wrong);
-        let default_cluster = args.frontends.default_cluster.as_deref().and_then(|name| {
-            let told = |error| wrong.push(format!("--default-cluster={name}: {error}"));
-            ClusterName::parse(name).map_err(told).ok()
-        });
+        let default_cluster = default_cluster(args.frontends.default_cluster.as_deref(), &mut wrong);
         times(&args, &mut wrong);
         let (Some(serving), true) = (serving, wrong.is_empty()) else { return Err(InvalidConfig(wrong)) };
-        let warnings = warnings(&args);
+        let (warnings, settings) = (warnings(&args), settings(&args.agents));
         Ok(Self {
             agents: AgentsConfig {
                 listen: args.agents.agent_listen,
                 serving,
                 client_ca_file: args.agents.agent_client_ca_file,
                 hub_client_ca: args.agents.agent_hub_client_ca,
-                settings: Settings {
-                    keepalive: args.agents.keepalive,
-                    keepalive_timeout: args.agents.keepalive_timeout,
-                    ..Settings::default()
-                },
+                settings,
                 drain_timeout: args.process.drain_timeout,
                 recheck: args.agents.recheck_interval,
                 limits: Limits::default(),
@@ -129,6 +122,16 @@ fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> Hub {
             Hub::None
         }
     }
+}
+
+fn settings(args: &Agents) -> Settings {
+    Settings { keepalive: args.keepalive, keepalive_timeout: args.keepalive_timeout, ..Settings::default() }
+}
+
+fn default_cluster(name: Option<&str>, wrong: &mut Vec<String>) -> Option<ClusterName> {
+    let name = name?;
+    let told = |error| wrong.push(format!("--default-cluster={name}: {error}"));
+    ClusterName::parse(name).map_err(told).ok()
 }
 
 fn agents_serving(args: &Agents, wrong: &mut Vec<String>) -> Option<KeyPairFiles> {
