@@ -64,7 +64,12 @@ pub async fn rotate(
     // it at once.
     restart(member, &deployments).await?;
     used(hub, account, &new.secret, name).await?;
-    for secret in &old {
+    revoke(hub, account, &old).await?;
+    Ok(old.len())
+}
+
+async fn revoke(hub: &Member, account: &Account, tokens: &[Secret]) -> Result<()> {
+    for secret in tokens {
         hub.revoke(account, &secret.name_any()).await?;
         output::say(&format!(
             "Secret {}/{} on the hub: removed, its token is revoked",
@@ -72,7 +77,7 @@ pub async fn rotate(
             secret.name_any()
         ));
     }
-    Ok(old.len())
+    Ok(())
 }
 
 async fn restart(member: &Member, deployments: &Api<Deployment>) -> Result<()> {
