@@ -78,8 +78,8 @@ impl Stream {
     }
 
     /// `observer` gets the number of unread bytes from here on, while the stream is read as
-    /// [`AsyncRead`](tokio::io::AsyncRead). Only for the end that opened the stream: there the link's
-    /// driver takes what stays unread.
+    /// [`AsyncRead`](tokio::io::AsyncRead). Only for the end that opened the stream: there the
+    /// link's driver takes what stays unread.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
         self.inbound.observed_by(observer);
