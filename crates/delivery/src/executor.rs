@@ -35,6 +35,7 @@ pub enum Review {
         path: String,
     },
 }
+
 /// The version of RBAC objects.
 const VERSION: &str = "v1";
 

@@ -12,6 +12,7 @@ struct HeldHead {
     bytes: usize,
     account: Account,
 }
+
 /// Bytes of a header line in addition to its text. A value counts twice, because one that arrived
 /// in Huffman code has a buffer of twice the coded length.
 const LINE: usize = 64;

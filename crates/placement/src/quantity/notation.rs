@@ -8,6 +8,7 @@ use super::{DIGITS, NANO, Quantity};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
 pub struct InvalidQuantity;
+
 /// 10^0 to 10^30, the nearest double each: multiplying would add errors.
 pub(super) const POWERS: [f64; 31] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
