@@ -107,8 +107,8 @@ pub fn note(rival: &str) -> String {
     )
 }
 
-/// Another `AppliedManifestWork` that owns `object`, for a work of the same name: an agent applied it
-/// for another hub, or by another URL of this hub.
+/// Another `AppliedManifestWork` that owns `object`, for a work of the same name: an agent applied
+/// it for another hub, or by another URL of this hub.
 pub fn twin(owner: &Owner, object: &Json) -> Option<String> {
     let rival = owner.rival(object)?;
     let (hash, work) = rival.split_once('-')?;
