@@ -91,7 +91,7 @@ struct Size {
 }
 
 /// The objects on the hub, which all targets change.
-struct Ground {
+struct Fixture {
     hub: Caller,
     size: Size,
     /// Whether the cluster that changes is chosen, and whether the second half is.
@@ -103,7 +103,7 @@ struct Ground {
 
 struct Placements {
     controllers: Controllers,
-    ground: Rc<Ground>,
+    fixture: Rc<Fixture>,
     /// They run only while they are measured, because others decide at other times.
     takes_turns: bool,
 }
@@ -111,14 +111,14 @@ struct Placements {
 pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     let size = if testbed.smoke { Size { chosen: 50, others: 20 } } else { Size { chosen: 1000, others: 990 } };
     let side = testbed.hub()?;
-    let ground = Rc::new(Ground::lay(side, size)?);
-    let ours = Placements::start(testbed, &ground);
-    Ok(vec![Contender::new(OURS, ours), Contender::new(OCM, Placements::of_ocm(testbed, ground))])
+    let fixture = Rc::new(Fixture::lay(side, size)?);
+    let ours = Placements::start(testbed, &fixture);
+    Ok(vec![Contender::new(OURS, ours), Contender::new(OCM, Placements::of_ocm(testbed, fixture))])
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     fn lay(side: Rc<HubSide>, size: Size) -> Result<Self> {
         let server = &side.hub.server;
         side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
@@ -190,20 +190,20 @@ impl Ground {
 // === impl Placements ===
 
 impl Placements {
-    fn start(testbed: &Testbed, ground: &Rc<Ground>) -> Result<Self> {
-        let controllers = Controllers::start(testbed, &ground.side, "placement", &[])?;
+    fn start(testbed: &Testbed, fixture: &Rc<Fixture>) -> Result<Self> {
+        let controllers = Controllers::start(testbed, &fixture.side, "placement", &[])?;
         let takes_turns = testbed.given.ocm_placement.is_some();
-        let mut placements = Self { controllers, ground: Rc::clone(ground), takes_turns };
-        placements.ground.wait_decided()?;
+        let mut placements = Self { controllers, fixture: Rc::clone(fixture), takes_turns };
+        placements.fixture.wait_decided()?;
         placements.settle(FIRST)?;
         placements.end()?;
         Ok(placements)
     }
 
-    fn of_ocm(testbed: &Testbed, ground: Rc<Ground>) -> Result<Self> {
+    fn of_ocm(testbed: &Testbed, fixture: Rc<Fixture>) -> Result<Self> {
         let program = given::program(testbed.given.ocm_placement.as_ref(), "its scheduler", "--ocm-placement")?;
-        let controllers = Controllers::of_ocm(testbed, &ground.side, ("ocm-placement", program.as_path()), MANY, &[])?;
-        Ok(Self { controllers, ground, takes_turns: true })
+        let controllers = Controllers::of_ocm(testbed, &fixture.side, ("ocm-placement", program.as_path()), MANY, &[])?;
+        Ok(Self { controllers, fixture, takes_turns: true })
     }
 
     /// Starts them for a measurement. A flip that is followed shows that they decide: their start
@@ -211,7 +211,7 @@ impl Placements {
     fn begin(&mut self) -> Result<()> {
         if self.takes_turns {
             self.controllers.start_again()?;
-            self.ground.flip(FIRST)?;
+            self.fixture.flip(FIRST)?;
             self.settle(FIRST)?;
         }
         Ok(())
@@ -223,11 +223,11 @@ impl Placements {
 
     /// Waits until they neither write nor work.
     fn settle(&self, limit: Duration) -> Result<()> {
-        let (begin, mut writes) = (Instant::now(), self.ground.writes()?);
+        let (begin, mut writes) = (Instant::now(), self.fixture.writes()?);
         loop {
             let used = self.controllers.tree.usage()?;
-            self.ground.runtime.block_on(async { sleep(REST).await });
-            let (cpu, now) = (self.controllers.tree.cpu_since(used)?, self.ground.writes()?);
+            self.fixture.runtime.block_on(async { sleep(REST).await });
+            let (cpu, now) = (self.controllers.tree.cpu_since(used)?, self.fixture.writes()?);
             if cpu < IDLE && (now - writes).abs() < 0.5 {
                 return Ok(());
             }
@@ -245,7 +245,7 @@ impl Placements {
     fn flip(&mut self, time: Duration) -> Result<Sample> {
         let (runs, before, begin, mut flips) = (self.runs()?, self.controllers.tree.usage()?, Instant::now(), 0);
         while begin.elapsed() < time {
-            self.ground.flip(LIMIT)?;
+            self.fixture.flip(LIMIT)?;
             flips += 1;
         }
         self.settle(LIMIT)?;
@@ -259,13 +259,13 @@ impl Placements {
 
     /// Time of each edit, and the writes of one.
     fn edit(&self, time: Duration) -> Result<(Vec<Duration>, f64)> {
-        let (writes, begin, mut taken) = (self.ground.writes()?, Instant::now(), Vec::new());
+        let (writes, begin, mut taken) = (self.fixture.writes()?, Instant::now(), Vec::new());
         while begin.elapsed() < time {
-            taken.push(self.ground.edit()?);
+            taken.push(self.fixture.edit()?);
             // Each edit is written to its end; otherwise, the next would save writes.
             self.settle(LIMIT)?;
         }
-        let writes = self.ground.writes()? - writes;
+        let writes = self.fixture.writes()? - writes;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let edits = taken.len() as f64;
         Ok((taken, writes / edits))
