@@ -1,10 +1,12 @@
 //! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
 
+mod held;
+
 use std::hash::Hash;
 use std::time::Duration;
 
 use delivery::identity::{Identity, Tracked};
-use delivery::work::{APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, GROUP, applied_object, sorted};
+use delivery::work::{APPLIED_FINALIZER, AppliedSpec, GROUP, applied_object, sorted};
 use serde_json::{Map, Value as Json, json};
 use tokio::time::Instant;
 
@@ -13,8 +15,9 @@ use super::contest::Contest;
 use super::failure::Failure;
 use super::member::At;
 use super::target::Target;
-use super::work::Work;
 use crate::parts::watched::number;
+
+pub use self::held::{Agent, Held, Keeper, identity};
 
 /// Its definition, which is installed if it is missing.
 const DEFINITION: &str = include_str!("definition.json");
@@ -25,36 +28,6 @@ pub const VERSION: &str = "v1";
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Limit of the reported name of another agent, in characters: the agent chooses it.
 const AGENT: usize = 200;
-
-/// The identity with which this hub applies works.
-#[derive(Debug, Clone)]
-pub struct Agent {
-    /// Hash of the hub's URL.
-    pub hub_hash: String,
-    /// Id of this hub's controllers.
-    pub id: String,
-}
-
-/// The keeper of a work's applied objects.
-#[derive(Debug, Clone, Copy)]
-pub struct Keeper<'a> {
-    pub agent: &'a Agent,
-    pub work: &'a Work,
-}
-
-/// The owner of an `AppliedManifestWork`.
-#[derive(Debug, PartialEq, Eq)]
-enum Whose {
-    Ours,
-    /// It belongs to another cluster of this hub, by its name, whether or not that cluster exists.
-    /// A member that got another name, and a hub that was restored with half of its objects, look
-    /// the same: an automatic takeover would remove the listed objects that are not the new
-    /// owner's.
-    Sibling(String),
-    /// It is of a version whose IDs named no cluster: it may belong to another cluster.
-    Earlier,
-    Agent,
-}
 
 /// Writes of one `AppliedManifestWork`: its creation and head, and its list. A write that somebody
 /// undoes is repeated less and less often.
@@ -70,15 +43,6 @@ pub struct Undone {
     contest: Contest,
     /// The last written content, as a number.
     wrote: Option<u64>,
-}
-
-/// An `AppliedManifestWork` as it is on the member.
-#[derive(Debug, Clone)]
-pub struct Held {
-    pub applied: AppliedManifestWork,
-    labels: Map<String, Json>,
-    finalizers: Vec<Json>,
-    was_adopted: bool,
 }
 
 // === impl Writes ===
@@ -106,96 +70,6 @@ impl Undone {
         self.wrote = what;
         None
     }
-}
-
-// === impl Keeper ===
-
-impl Keeper<'_> {
-    /// The spec of its `AppliedManifestWork`. The agent ID includes the cluster, because two
-    /// clusters may lead to one member: there, works of one name share a list, and each would
-    /// delete the other's objects.
-    pub fn spec(&self) -> AppliedSpec {
-        let Agent { hub_hash, id } = self.agent;
-        let agent_id = format!("{id}-{}", self.work.cluster());
-        AppliedSpec { hub_hash: hub_hash.clone(), agent_id, manifest_work_name: self.work.name().to_owned() }
-    }
-
-    /// A `Held` of a version whose IDs named no cluster is ours if it lists an object of the work,
-    /// or none. The first keeper to write its ID keeps it.
-    fn whose(&self, held: &Held) -> Whose {
-        let known = &held.applied.spec;
-        let id = known.agent_id.strip_prefix(&self.agent.id).filter(|_| known.hub_hash == self.agent.hub_hash);
-        match id {
-            Some("") => {
-                let tracked = held.tracked();
-                let is_ours = tracked.is_empty() || tracked.iter().any(|one| self.work.has(&one.identity));
-                if is_ours { Whose::Ours } else { Whose::Earlier }
-            }
-            Some(cluster) => match cluster.strip_prefix('-') {
-                Some(cluster) if cluster == self.work.cluster() => Whose::Ours,
-                Some(cluster) => Whose::Sibling(cluster.chars().take(AGENT).collect()),
-                None => Whose::Agent,
-            },
-            None => Whose::Agent,
-        }
-    }
-}
-
-// === impl Held ===
-
-impl Held {
-    fn read(object: Json) -> Result<Self, Failure> {
-        let labels = object.pointer("/metadata/labels").and_then(Json::as_object).cloned().unwrap_or_default();
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Json::as_array).cloned().unwrap_or_default();
-        let was_adopted = object["metadata"]["annotations"].get(ADOPTED).is_some();
-        let applied = serde_json::from_value(object).map_err(|error| Failure::Unreadable(error.to_string()))?;
-        Ok(Self { applied, labels, finalizers, was_adopted })
-    }
-
-    pub fn tracked(&self) -> &[Tracked] {
-        &self.applied.status.applied_resources
-    }
-
-    /// Refuses an object that another keeper has: it is not fought over.
-    pub fn check_agent(&self, keeper: Keeper<'_>, mode: Mode) -> Result<(), Failure> {
-        let is_taken = match mode {
-            Mode::Push => false,
-            Mode::UNHEARD => !self.was_adopted,
-            Mode::Adopt(_) => true,
-        };
-        if is_taken {
-            return Ok(());
-        }
-        let (cluster, name) = (keeper.work.cluster().to_owned(), self.applied.name.clone());
-        match keeper.whose(self) {
-            Whose::Ours => Ok(()),
-            Whose::Sibling(other) => Err(Failure::Shared { cluster, name, other }),
-            Whose::Earlier => Err(Failure::Earlier { cluster, name }),
-            Whose::Agent => {
-                let agent = self.applied.spec.agent_id.chars().take(AGENT).collect();
-                Err(Failure::Foreign { cluster, name, agent })
-            }
-        }
-    }
-
-    /// Whether it contains nothing of the work, because it belongs to another cluster of this hub.
-    pub fn is_of_sibling(&self, keeper: Keeper<'_>) -> bool {
-        matches!(keeper.whose(self), Whose::Sibling(_) | Whose::Earlier)
-    }
-
-    /// Whether it is ours after an adoption from an agent, and says so.
-    pub fn is_adopted(&self, spec: &AppliedSpec) -> bool {
-        self.applied.spec == *spec && self.was_adopted
-    }
-
-    fn condition(&self) -> Json {
-        json!({"uid": self.applied.uid, "resourceVersion": self.applied.resource_version})
-    }
-}
-
-/// The object of this name on a member.
-pub fn identity(name: &str) -> Identity {
-    Identity { group: GROUP.to_owned(), resource: RESOURCE.to_owned(), name: name.to_owned(), namespace: String::new() }
 }
 
 // === impl Target ===
@@ -396,6 +270,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
+    use crate::parts::manifestworks::work::Work;
 
     #[tokio::test(start_paused = true)]
     async fn what_somebody_undoes_is_written_less_and_less_often() {
