@@ -1,6 +1,8 @@
 //! A cluster with delivery: how it is reached, what was observed of it, and which of its works have
 //! a slot.
 
+mod slot;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +16,6 @@ use tokio::time::Instant;
 
 use super::budget::Budget;
 use super::discovery::Kinds;
-use super::failure::Failure;
 use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::member::Member;
@@ -22,6 +23,8 @@ use super::rest::Rest;
 use super::shelf::Room;
 use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
+
+pub use self::slot::{Slot, Step};
 
 /// Works of one cluster that are processed concurrently.
 const MOST: usize = 4;
@@ -109,26 +112,6 @@ struct Away {
     answered: Option<Instant>,
 }
 
-/// A permit to process one work, for a while.
-pub struct Slot {
-    target: Arc<Target>,
-    _permit: Permit<AtomicUsize>,
-    /// The end of the slot.
-    until: Instant,
-    /// Whether its first step has begun.
-    has_begun: AtomicBool,
-    /// Its permits among the slow clusters.
-    slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
-}
-
-/// A step within a slot: one object, or one look-up of a kind.
-pub struct Step<'a> {
-    slot: &'a Slot,
-    /// The first step is always completed: otherwise slots without any progress could follow each
-    /// other.
-    is_first: bool,
-}
-
 /// The clusters with delivery, and no others.
 pub struct Targets {
     targets: Mutex<HashMap<String, Arc<Target>>>,
@@ -149,43 +132,6 @@ impl Shared {
             slow_works: Arc::default(),
             slow_line: Arc::default(),
         }
-    }
-}
-
-// === impl Slot ===
-
-impl Slot {
-    /// Begins a step.
-    ///
-    /// # Errors
-    ///
-    /// As [`Step::goes_on`].
-    pub fn step(&self) -> Result<Step<'_>, Failure> {
-        let step = Step { slot: self, is_first: !self.has_begun.swap(true, Ordering::Relaxed) };
-        step.goes_on().map(|()| step)
-    }
-}
-
-// === impl Step ===
-
-impl Step<'_> {
-    /// Checks that there may be another request.
-    ///
-    /// # Errors
-    ///
-    /// Fails if its cluster is slow, and others of its works, or works of enough other slow
-    /// clusters, come first; or if the slot has lasted long enough, which does not end a first
-    /// step.
-    pub fn goes_on(&self) -> Result<(), Failure> {
-        let Self { slot, is_first } = *self;
-        if !is_first && Instant::now() >= slot.until {
-            return Err(Failure::SlotOver);
-        }
-        let mut slow = slot.slow.lock();
-        if slow.is_none() && slot.target.is_slow() {
-            *slow = Some(slot.target.slow_slot().ok_or(Failure::Slow)?);
-        }
-        Ok(())
     }
 }
 
