@@ -1,6 +1,7 @@
 //! Brings one object of a work to its wanted state.
 
 mod action;
+mod remembered;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,17 +10,19 @@ use api::side::Side;
 use delivery::executor::Executor;
 use delivery::manifests::{Fault, Manifest};
 use delivery::ownership::{Claim, Owner};
-use delivery::strategy::{Action, Known, Seen, Strategy, Wanted, plan, seen};
+use delivery::strategy::{Action, Known, Strategy, Wanted, plan, seen};
 use delivery::work::{Availability, Failed, ManifestWorkSpec, is_owned, options};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
-use super::contest::{By, Contest};
+use super::contest::By;
 use super::member::{At, MemberError, OWN};
 use super::target::Target;
 use crate::metrics::Delivery;
+
+pub use self::remembered::Remembered;
 
 /// Attempts of one pass, if another client writes in between.
 const TRIES: usize = 3;
@@ -40,25 +43,6 @@ const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::fro
 
 /// Limit of the time that the member may ask for before the next attempt (`Retry-After`).
 const LONGEST_OBJECT_REST: Duration = Duration::from_mins(4);
-
-/// The state of an object between two passes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Remembered {
-    pub seen: Option<Seen>,
-    pub contest: Contest,
-    /// Whether another work contests it.
-    pub is_of_work: bool,
-    /// Refusals of server-side apply because of others' fields, and the generation of the work that
-    /// they belong to.
-    pub conflicts: Contest,
-    pub conflicts_at: Option<i64>,
-    /// Failures in a row.
-    pub failures: u32,
-    /// The last logged failure, as a number.
-    pub said: Option<u64>,
-    /// When it is processed again, with or without a change.
-    pub again: Option<Instant>,
-}
 
 /// The outcome for an object.
 #[derive(Debug)]
@@ -229,24 +213,6 @@ pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Resul
         REFUSED.wait(failures).max(error.retry_after().min(LONGEST_OBJECT_REST))
     };
     Ok(Judged { why: error.to_string(), hop: error.hop(), again })
-}
-
-// === impl Remembered ===
-
-impl Remembered {
-    /// Records that others' fields refused it just now, for that generation of the work.
-    pub fn conflicted(&mut self, generation: i64, now: Instant) {
-        if self.conflicts_at != Some(generation) {
-            (self.conflicts, self.conflicts_at) = (Contest::default(), Some(generation));
-        }
-        self.conflicts.repaired(now);
-    }
-
-    /// The time before which no attempt is made, although the object may change: each would fail.
-    pub fn rests(&self, generation: i64, now: Instant) -> Option<Instant> {
-        let wait = self.conflicts.wait(now).filter(|_| self.conflicts_at == Some(generation))?;
-        Some(now + wait)
-    }
 }
 
 // === impl Look ===
