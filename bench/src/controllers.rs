@@ -139,18 +139,4 @@ impl Controllers {
         self.process.check()?;
         metric(self.admin, name, labels)
     }
-
-    /// Waits until the metric no longer moves for `pause`.
-    pub fn settled(&mut self, name: &str, pause: Duration, limit: Duration) -> Result<()> {
-        let mut last = None;
-        let mut since = tokio::time::Instant::now();
-        wait::until(&format!("{name} to rest"), limit, || {
-            let now = self.metric(name)?;
-            if last != Some(now) {
-                (last, since) = (Some(now), tokio::time::Instant::now());
-            }
-            ensure!(since.elapsed() >= pause, "it is {now}");
-            Ok(())
-        })
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use links::{Agents, Limits};
 use net::drain::Drain;
 use net::runtime::{BackgroundRuntime, block_on};

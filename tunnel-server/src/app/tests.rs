@@ -12,7 +12,6 @@ use tunnel::register::{self, Registration};
 use tunnel::{ClusterName, Incoming, Serving, Settings};
 
 use super::*;
-use crate::admin;
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -22,7 +22,7 @@ pub(super) enum Found {
 
 impl Found {
     /// Adds a page. Returns the token for the next page.
-    pub(super) fn add(&mut self, body: &[u8]) -> std::result::Result<String, Failure> {
+    pub(super) fn add(&mut self, body: &[u8]) -> Result<String, Failure> {
         let unreadable = |_| Failure::own("the answer cannot be read");
         match self {
             Self::Rows(part) => {
@@ -44,7 +44,7 @@ impl Found {
     }
 }
 
-pub(super) async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Option<Resource>, Failure> {
+pub(super) async fn discover(client: &Client, wanted: &Wanted) -> Result<Option<Resource>, Failure> {
     let document = |path| async move {
         let body = session::get(client, path, resource::ACCEPT).await?;
         let groups: Option<Groups> = serde_json::from_slice(&body).ok();

@@ -1,4 +1,3 @@
-use super::escalation::bound;
 use super::*;
 use crate::identity::RBAC;
 use crate::strategy::{Ignore, ServerSide, When};
