@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use harness::program::Program;
 use harness::usage::Tree;
 use hub_tests::process::Process;
