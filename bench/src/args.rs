@@ -33,6 +33,9 @@ pub struct Args {
     /// Objects in each of them, a multiple of ten
     #[arg(long, global = true, default_value_t = 10, value_name = "NUMBER")]
     pub objects: usize,
+    /// `ManagedClusters` of the scenario joining
+    #[arg(long, global = true, default_value_t = 5000, value_name = "NUMBER")]
+    pub managed_clusters: usize,
     /// Keep the other scenarios of the existing report, each with the commit it was measured at
     #[arg(long, global = true)]
     pub add: bool,
@@ -82,12 +85,13 @@ pub enum Command {
 // === impl Args ===
 
 impl Args {
-    /// The amount that the scenario delivery delivers.
-    pub fn delivery(&self) -> Result<Size> {
+    /// The amounts of the scenarios delivery and joining.
+    pub fn size(&self) -> Result<Size> {
         ensure!(self.clusters > 2, "--clusters: two are ill at times, and one more has to be there");
         let is_whole = self.objects > 0 && self.objects.is_multiple_of(Size::OBJECTS);
         ensure!(is_whole, "--objects: write a multiple of {}", Size::OBJECTS);
-        Ok(Size { clusters: self.clusters, works: self.objects / Size::OBJECTS })
+        ensure!(self.managed_clusters > 0, "--managed-clusters: one is needed");
+        Ok(Size { clusters: self.clusters, works: self.objects / Size::OBJECTS, managed: self.managed_clusters })
     }
 
     /// Directory of the report.

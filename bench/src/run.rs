@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
     let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
-    let mut testbed = Testbed::new(args.programs.clone(), smoke, args.delivery()?)?;
+    let mut testbed = Testbed::new(args.programs.clone(), smoke, args.size()?)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     let begun = Run::now(&plan);
     for scenario in scenarios {

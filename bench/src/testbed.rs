@@ -21,8 +21,8 @@ pub struct Testbed {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
-    /// Size of the scenario delivery, unless it is only tried.
-    pub delivery: Size,
+    /// Amounts of the scenarios delivery and joining, unless they are only tried.
+    pub size: Size,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     /// Routes to the upstream.
@@ -34,9 +34,9 @@ pub struct Testbed {
 // === impl Testbed ===
 
 impl Testbed {
-    pub fn new(given: Programs, smoke: bool, delivery: Size) -> Result<Self> {
+    pub fn new(given: Programs, smoke: bool, size: Size) -> Result<Self> {
         let (hub, upstream, routes) = (None, None, Routes::default());
-        Ok(Self { smoke, given, delivery, hub, upstream, routes, scratch: Scratch::create()? })
+        Ok(Self { smoke, given, size, hub, upstream, routes, scratch: Scratch::create()? })
     }
 
     /// Directory for keys, configurations and logs.

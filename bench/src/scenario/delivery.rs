@@ -126,7 +126,7 @@ struct Delivery {
 }
 
 pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
-    let size = if testbed.smoke { Size::SMOKE } else { testbed.delivery };
+    let size = if testbed.smoke { Size::SMOKE } else { testbed.size };
     let delivery = Delivery::start(testbed, size);
     vec![Contender::new(OURS, delivery)]
 }

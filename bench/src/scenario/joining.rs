@@ -37,7 +37,8 @@ pub const ABOUT: About = About {
     name: "joining",
     title: "5,000 clusters with agents, and 500 that join",
     method: "The controllers with the part `ocm-registration`, the chart's admission policies, and a real hub with \
-             5,000 accepted ManagedClusters, whose Leases the bench renews once a minute, evenly spread. For twelve \
+             5,000 accepted ManagedClusters (or `--managed-clusters`), whose Leases the bench renews once a minute, \
+             evenly spread. For twelve \
              times `--seconds` nothing else happens; hub requests are those of the kinds that the part works on, \
              without watches and without the Leases' renewals. Then 20 more clusters, one after the other every \
              quarter of a second, are silent: timed from the moment that their Lease gives until their ManagedCluster \
@@ -105,7 +106,7 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     let size = if testbed.smoke {
         Size { clusters: 10, silent: 2, joining: 4 }
     } else {
-        Size { clusters: 5000, silent: 20, joining: 500 }
+        Size { clusters: testbed.size.managed, silent: 20, joining: 500 }
     };
     let joining = Joining::start(testbed, size)?;
     let (agents, smoke) = (Rc::clone(&joining.agents), testbed.smoke);

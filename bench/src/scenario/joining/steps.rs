@@ -32,7 +32,7 @@ const LITTLE: f64 = 5.0;
 const PATIENCE: Duration = Duration::from_mins(20);
 const LOOK: Duration = Duration::from_millis(250);
 /// Limit for every step.
-const LIMIT: Duration = Duration::from_mins(15);
+const LIMIT: Duration = Duration::from_mins(45);
 const SETTLE: Duration = Duration::from_secs(5);
 /// Renewals that may be missing.
 const TIMES: u32 = 5;
