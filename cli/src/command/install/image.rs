@@ -13,8 +13,8 @@ use crate::trouble::{Result, Trouble};
 struct Image {
     /// Whose it is, for messages.
     of: &'static str,
-    /// The value that turns the program on. `None`: it always runs.
-    enabled: Option<&'static str>,
+    /// The values of which each turns the program on. None: it always runs.
+    enabled: &'static [&'static str],
     /// The value that names the image.
     repository: &'static str,
     /// Its usual name in a registry.
@@ -22,16 +22,16 @@ struct Image {
 }
 
 static IMAGES: [Image; 3] = [
-    Image { of: "gateway", enabled: None, repository: "image.repository", name: "cluster-gateway" },
+    Image { of: "gateway", enabled: &[], repository: "image.repository", name: "cluster-gateway" },
     Image {
         of: "tunnel-server",
-        enabled: Some("tunnel.server.enabled"),
+        enabled: &["tunnel.server.enabled"],
         repository: "tunnel.server.image.repository",
         name: "tunnel-server",
     },
     Image {
         of: "controllers",
-        enabled: Some("controllers.enabled"),
+        enabled: &["controllers.enabled", "delivery.enabled"],
         repository: "controllers.image.repository",
         name: "cluster-gateway-controllers",
     },
@@ -98,9 +98,10 @@ fn is_unset(image: &Image, lists: &[String], files: &[Option<Value>]) -> bool {
         lists.iter().flat_map(|list| list.split(',')).filter_map(value).any(|is| is)
     };
     let in_files = |is: &dyn Fn(&Value) -> bool| files.iter().flatten().any(is);
-    let runs = image.enabled.is_none_or(|key| {
+    let is_on = |key: &&str| {
         given(key, |value| value == "true") || in_files(&|values: &Value| *at(values, key) == Value::Bool(true))
-    });
+    };
+    let runs = image.enabled.is_empty() || image.enabled.iter().any(is_on);
     let is_named = given(image.repository, |value| !value.is_empty())
         || in_files(&|values: &Value| text(values, image.repository).is_some())
         || files.contains(&None);
@@ -155,6 +156,9 @@ mod tests {
         let servers = "tunnel.server.enabled=true";
         assert_eq!(unset(&[gateway, servers], &[]), ["tunnel-server"]);
         assert_eq!(unset(&[gateway], &["controllers: {enabled: true}"]), ["controllers"]);
+        // The chart runs the controllers for it, too.
+        assert_eq!(unset(&[gateway], &["delivery: {enabled: true}"]), ["controllers"]);
+        assert_eq!(unset(&[gateway, "delivery.enabled=true"], &[]), ["controllers"]);
         assert!(unset(&[gateway, "tunnel.server.enabled=false"], &["controllers: {enabled: false}"]).is_empty());
         let named = "tunnel: {server: {image: {repository: r/y}}}";
         assert!(unset(&[&format!("{gateway},{servers}")], &[named]).is_empty());
@@ -165,7 +169,7 @@ mod tests {
         let own = document(GATEWAY.text("values.yaml"));
         for image in &IMAGES {
             assert_eq!(text(&own, image.repository), Some(image.name));
-            assert!(image.enabled.is_none_or(|key| *at(&own, key) == Value::Bool(false)), "{}", image.of);
+            assert!(image.enabled.iter().all(|key| *at(&own, key) == Value::Bool(false)), "{}", image.of);
         }
     }
 
