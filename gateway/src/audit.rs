@@ -15,7 +15,7 @@ use auth::Identity;
 use http::{HeaderMap, HeaderValue, Request};
 
 use crate::connection::Connection;
-use crate::error::{Forbidden, Refusal};
+use crate::error::{Forbidden, Refusal, Side};
 
 /// A request's event in the making.
 pub struct Draft {
@@ -88,6 +88,11 @@ impl Draft {
             self.event.user.get_or_insert(user);
             self.event.decision = Some(Decision::forbid(&reason));
         }
+    }
+
+    /// Records who cut the response off after its head.
+    pub fn cut_off(&mut self, side: Side) {
+        self.event.side = Some(side.as_str());
     }
 
     /// Sends the client the request's ID, unless the member did.

@@ -23,7 +23,7 @@ use crate::error::{Cause, Error};
 use crate::every;
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
-use crate::record::{Answered, Record, RecordedBody, Rest};
+use crate::record::{Answered, Record, RecordedBody, Sending};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
@@ -79,7 +79,7 @@ pub async fn handle(
     let is_stream = is_upgraded || response.body().is_stream();
     record.answered(Answered { status, headers: response.headers_mut(), is_stream, is_upgraded, refusal });
     let Some(joined) = joined else {
-        record.continues(response.body(), || Rest::of(gateway, &line, connection.served(), account));
+        record.continues(response.body(), || Sending::of(gateway, &line, connection.served(), account));
         return response.map(|body| RecordedBody::new(body, Some(record)));
     };
     tokio::spawn(joined.carry(record));

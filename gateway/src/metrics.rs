@@ -148,6 +148,7 @@ impl Metrics {
             client_connections: Gauge::default(),
             tls_failures: Counter::default(),
             failures: Family::default(),
+            cut_responses: Family::default(),
             proxied: None,
         };
         families.announce(registry);
@@ -223,6 +224,12 @@ impl Metrics {
     /// Counts a request that failed on this side: caller, hub, gateway, tunnel or member.
     pub fn failed(&self, side: &'static str) {
         self.families.failures.get_or_create(&SideLabels { side }).inc();
+    }
+
+    /// Counts a response that this side cut off after its head. Not a failure: load balancers end
+    /// idle watches all the time, and their clients open new ones.
+    pub fn response_cut(&self, side: &'static str) {
+        self.families.cut_responses.get_or_create(&SideLabels { side }).inc();
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
 mod access;
-mod rest;
+mod sending;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use traces::{Span, Trace};
 
 use self::access::AccessLine;
 pub use self::access::Failed;
-pub use self::rest::Rest;
+pub use self::sending::Sending;
 use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
@@ -86,7 +86,7 @@ struct Open {
     started: Instant,
     is_stream: bool,
     /// Set while more than the head of a response has to be sent.
-    rest: Option<Rest>,
+    sending: Option<Sending>,
 }
 
 /// The code for requests whose client left before the response head (nginx's convention).
@@ -122,7 +122,7 @@ impl Record {
             side: None,
             started: Instant::now(),
             is_stream: false,
-            rest: None,
+            sending: None,
         }))
     }
 
@@ -187,22 +187,22 @@ impl Record {
         }
     }
 
-    /// The head of `body` is sent. If the rest is cut off, this request fails after all, unless its
-    /// failure is the response.
-    pub fn continues(&mut self, body: &ResponseBody, rest: impl FnOnce() -> Rest) {
+    /// The head of `body` is sent. If the rest is cut off, that is reported, unless the response is
+    /// a refusal.
+    pub fn continues(&mut self, body: &ResponseBody, sending: impl FnOnce() -> Sending) {
         if self.0.side.is_none() && !body.is_end_stream() {
-            self.0.rest = Some(rest());
+            self.0.sending = Some(sending());
         }
     }
 
     /// The member's response broke off.
     fn cut_off(&mut self, error: &Truncated) {
         let open = &mut *self.0;
-        if let Some(rest) = open.rest.take()
+        if let Some(sending) = open.sending.take()
             && !error.is_given_up()
-            && rest.is_for_a_registered_cluster()
+            && sending.is_for_a_registered_cluster()
         {
-            open.cut(&rest, Side::Member, &error.to_string());
+            open.cut(&sending, Side::Member, &error.to_string());
         }
     }
 }
@@ -283,13 +283,15 @@ impl Admitted<'_> {
 
 impl Open {
     /// Reports that a response was cut off after its head.
-    fn cut(&mut self, rest: &Rest, side: Side, text: &str) {
+    fn cut(&mut self, sending: &Sending, side: Side, text: &str) {
         self.side = Some(side);
-        self.metrics.failed(side);
-        rest.gateway.metrics.failed(side.as_str());
-        let line = rest.line();
-        if let Some(suppressed) = rest.gateway.failure_log.due(line.cluster(), side) {
-            self.failed(line, &Failed { user: rest.user(), side, code: self.code, text, suppressed });
+        if let Some(audit) = &mut self.audit {
+            audit.cut_off(side);
+        }
+        sending.gateway.metrics.response_cut(side.as_str());
+        let line = sending.line();
+        if let Some(suppressed) = sending.gateway.failure_log.due(line.cluster(), side) {
+            self.failed(line, &Failed { user: sending.user(), side, code: self.code, text, suppressed });
         }
     }
 
@@ -302,10 +304,10 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(rest) = self.rest.take()
-            && rest.gave_way()
+        if let Some(sending) = self.sending.take()
+            && sending.gave_way()
         {
-            self.cut(&rest, Side::Gateway, &Error::HeldTooMuch.to_string());
+            self.cut(&sending, Side::Gateway, &Error::HeldTooMuch.to_string());
         }
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();

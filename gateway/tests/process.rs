@@ -361,7 +361,11 @@ const WATCH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c/proxy
 async fn the_usual_log_has_what_a_limit_refused_and_what_was_cut_off() {
     let member = FakeMember::start(MemberOptions::default()).await;
     let mut streams = member.streams("/api/v1/pods");
-    let (running, connection) = serving(&member, &["--max-long-requests-per-user=1"], H2Options::default()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let audit = directory.path().join("audit.log");
+    let log = format!("--audit-log-path={}", audit.display());
+    let flags = ["--max-long-requests-per-user=1", log.as_str()];
+    let (running, connection) = serving(&member, &flags, H2Options::default()).await;
     let (answer, (_, stream)) = tokio::join!(connection.get(WATCH, &ADMIN), streams.next());
     let answer = answer.unwrap();
     assert_eq!(answer.status(), 200);
@@ -375,6 +379,22 @@ async fn the_usual_log_has_what_a_limit_refused_and_what_was_cut_off() {
     let (said, error) = failed(&running.process);
     assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "watch", "pods", 200, "member"]));
     assert!(error.contains("the member's response was cut off"), "{error}");
+    // Load balancers cut idle watches: the alerts on failures must not fire.
+    let metrics = connection.get("/metrics", &ADMIN).await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("cluster_gateway_cut_responses_total{side=\"member\"} 1\n"), "{metrics}");
+    assert!(!metrics.contains("cluster_gateway_failures_total{side=\"member\"}"), "{metrics}");
+    let sides = async || {
+        let events = std::fs::read_to_string(&audit).unwrap_or_default();
+        let sides = events.lines().filter(|event| event.contains("ResponseComplete")).map(side_of);
+        sides.filter(|side| !side.is_null()).collect::<Vec<_>>() == ["gateway", "member"]
+    };
+    becomes(WAIT, "the sides in the audit log", sides).await;
+}
+
+/// The side that failed, in a line of the audit log.
+fn side_of(line: &str) -> serde_json::Value {
+    let event: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+    event["annotations"]["cluster.core.oam.dev/side"].clone()
 }
 
 /// The head of a response is sent before the gateway holds too much of the rest.

@@ -89,7 +89,7 @@ pub struct Event {
     pub dialect: Option<&'static str>,
     pub decision: Option<Decision>,
     /// The side that failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None` if the
-    /// request did not fail, or if the response is the member's own.
+    /// request did not fail, or if the response is the member's own and was not cut off.
     pub side: Option<&'static str>,
 }
 

@@ -32,6 +32,7 @@ pub(super) struct Families {
     pub(super) client_connections: Gauge,
     pub(super) tls_failures: Counter,
     pub(super) failures: Family<SideLabels, Counter>,
+    pub(super) cut_responses: Family<SideLabels, Counter>,
     /// None if they are turned off.
     pub(super) proxied: Option<Proxied>,
 }
@@ -79,6 +80,11 @@ impl Families {
             "cluster_gateway_failures",
             "Requests that the gateway answered with its own error, by the side that failed",
             self.failures.clone(),
+        );
+        registry.register(
+            "cluster_gateway_cut_responses",
+            "Responses that were cut off after their head, by the side that ended them",
+            self.cut_responses.clone(),
         );
     }
 

@@ -1,4 +1,5 @@
-//! What the log needs about a response that is cut off after its head was sent.
+//! What is kept of a request while its response is sent, for the log line if the response is cut
+//! off.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use crate::holding::Account;
 use crate::needs::RequestNeeds;
 use crate::request::Line;
 
-/// Kept while a response is sent. The request's path is a copy, because its own buffer may be much
-/// larger; the request's account counts the path anyway.
-pub struct Rest {
+/// Kept from the head of a response to its end. The request's path is a copy, because its own buffer
+/// may be much larger; the request's account counts the path anyway.
+pub struct Sending {
     pub gateway: Arc<RequestNeeds>,
     account: Account,
     method: Method,
@@ -21,9 +22,9 @@ pub struct Rest {
     served: Served,
 }
 
-// === impl Rest ===
+// === impl Sending ===
 
-impl Rest {
+impl Sending {
     /// `line` is the request's own, and `served` is what its port serves.
     pub fn of(gateway: &Arc<RequestNeeds>, line: &Line, served: Served, account: &Account) -> Self {
         let (method, target) = (line.method().clone(), line.target().into());
