@@ -68,10 +68,15 @@ pub fn values(cluster: &ClusterName, servers: &Servers, image: Option<&str>) -> 
         values["serverCA"] = json!({"secretKey": SERVER_CA});
     }
     if let Some(image) = image {
-        let (repository, tag) = split_image(image);
-        values["image"] = json!({"repository": repository, "tag": tag});
+        values["image"] = image_values(image);
     }
     values
+}
+
+/// The value `image` of the agent's chart.
+pub fn image_values(image: &str) -> Value {
+    let (repository, tag) = split_image(image);
+    json!({"repository": repository, "tag": tag})
 }
 
 /// Makes the binding of `account`, whose uid is `uid`, the owner of the object: both are deleted

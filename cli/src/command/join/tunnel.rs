@@ -1,7 +1,8 @@
 //! `join --tunnel`: the agent's identity on the hub, and the agent on the member.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use api::cluster_name::ClusterName;
 use api::secret::CA_KEY;
@@ -9,7 +10,8 @@ use api::{GROUP, VERSION};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::account::Account;
 use crate::agent::{self, Servers};
@@ -140,15 +142,14 @@ impl Tunnel {
         // helm contacts no cluster while it renders, and assumes a version of its own.
         let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--kube-version", version];
         let mut words: Vec<_> = words.map(str::to_owned).to_vec();
-        // Ours come after a person's files: they name the cluster and its Secret.
-        let files = self.agent_values.iter().map(String::as_str).chain(["-"]);
-        words.extend(files.map(|file| format!("--values={file}")));
-        words.extend(self.agent_set.iter().map(|value| format!("--set={value}")));
-        let image = match &self.agent_image {
-            Some(image) => Some(image.clone()),
+        let guessed = match &self.agent_image {
+            Some(_) => None,
             None => servers::agents_image(session, &namespace::of_gateway(session).await?).await,
         };
-        let values = agent::values(name, servers, image.as_deref());
+        let guessed = guessed.map(|image| image_file(&image)).transpose()?;
+        let guessed = guessed.as_ref().map(NamedTempFile::path);
+        words.extend(value_options(guessed, &self.agent_values, &self.agent_set));
+        let values = agent::values(name, servers, self.agent_image.as_deref());
         let interrupted = &session.options.interrupted;
         let text = self.helm.output(&words, &values.to_string(), helm::LIMIT, interrupted).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
@@ -189,6 +190,27 @@ impl Tunnel {
         }
         Ok(())
     }
+}
+
+/// A file of values with this image: a person's own files override it.
+fn image_file(image: &str) -> Result<NamedTempFile> {
+    let values = json!({"image": agent::image_values(image)}).to_string();
+    let written = NamedTempFile::new().and_then(|mut file| file.write_all(values.as_bytes()).map(|()| file));
+    written.map_err(|error| {
+        Trouble::failed(
+            format!("no place for values of the agent's chart: {error}"),
+            "set TMPDIR to a writable directory, or give --agent-image",
+        )
+    })
+}
+
+/// helm's options for values. Each overrides those before it: the `guessed` image, a person's
+/// `files`, our own values (from standard input), which name the cluster and its Secret, and what a
+/// person `set`.
+fn value_options(guessed: Option<&Path>, files: &[String], set: &[String]) -> Vec<String> {
+    let guessed = guessed.map(|file| format!("--values={}", file.display()));
+    let files = files.iter().map(String::as_str).chain(["-"]).map(|file| format!("--values={file}"));
+    guessed.into_iter().chain(files).chain(set.iter().map(|value| format!("--set={value}"))).collect()
 }
 
 /// Whether a gateway that serves these resources has a tunnel of its own. Only the Go
@@ -267,10 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn a_guessed_image_gives_way_to_a_persons_values_and_ours_do_not() {
+        let (files, set) = (["own.yaml".to_owned()], ["image.tag=2".to_owned()]);
+        let file = image_file("registry:5000/tunnel-agent:1").unwrap();
+        let guessed = file.path().display().to_string();
+        let expected = [
+            format!("--values={guessed}"),
+            "--values=own.yaml".into(),
+            "--values=-".into(),
+            "--set=image.tag=2".into(),
+        ];
+        assert_eq!(value_options(Some(file.path()), &files, &set), expected);
+        assert_eq!(value_options(None, &[], &[]), ["--values=-"]);
+        let written: Value = serde_json::from_slice(&std::fs::read(&guessed).unwrap()).unwrap();
+        assert_eq!(written, json!({"image": {"repository": "registry:5000/tunnel-agent", "tag": "1"}}));
+    }
+
+    #[test]
     fn only_the_go_gateway_links_no_agents() {
         let served = |names: &[&str]| {
-            let resources: Vec<_> = names.iter().map(|name| serde_json::json!({"name": name})).collect();
-            serde_json::json!({"resources": resources}).to_string()
+            let resources: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"resources": resources}).to_string()
         };
         assert!(!links_agents(served(&["clustergateways", "clustergateways/proxy"]).as_bytes()));
         assert!(links_agents(served(&["clustergateways", "clustergateways/traffic"]).as_bytes()));
