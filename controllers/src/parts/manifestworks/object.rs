@@ -24,7 +24,7 @@ use crate::metrics::Delivery;
 
 pub use self::remembered::Remembered;
 
-/// Attempts of one pass, if another client writes in between.
+/// Attempts of one pass, if the member answers with conflicts.
 const TRIES: usize = 3;
 /// Wait after these attempts, and the number of passes in a row before it becomes longer: what
 /// looks like another client may be a webhook or a quota.
@@ -151,7 +151,7 @@ pub async fn settle(
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
-    let why = Failed::Other(format!("another client writes the object at the same time: {said}"));
+    let why = Failed::Other(format!("the member answered with a conflict each time: {said}"));
     Ok(look.outcome_failed(why, Side::Member.as_str(), Some(raced(before.failures)), None))
 }
 

@@ -29,7 +29,7 @@ const TRIES: usize = 8;
 /// Answers that concern one object, and what its report contains.
 const OF_OBJECT: [(&str, &str); 9] = [
     ("403", "no, it said"),
-    ("409", "another client writes the object at the same time"),
+    ("409", "the member answered with a conflict each time"),
     ("413", "no, it said"),
     ("422", "no, it said"),
     ("429", "no, it said"),

@@ -341,7 +341,7 @@ async fn only_others_fields_are_a_conflict_that_waits_for_a_change() {
         one.0.lock().refusal = Some(refusal(json!([])));
         let mut outcome = settled(&one.target(), strategy, Remembered::default()).await;
         let told = format!("{:?}", outcome.result);
-        assert!(told.contains("another client") && told.contains("no, it said"), "{told}");
+        assert!(told.contains("answered with a conflict each time") && told.contains("no, it said"), "{told}");
         assert_eq!((one.writes().len(), outcome.is_conflict), (3, false), "{strategy}");
         let mut waits = Vec::new();
         for _ in 0..8 {
