@@ -76,7 +76,7 @@ impl Install {
         let words = self.words(options, &chart.place);
         let text = self.helm.output(&words, "", self.wait + helm::LIMIT, &options.interrupted).await?;
         output::print(without_notes(&text))?;
-        cautions(&text).flat_map(str::lines).for_each(output::say);
+        cautions(&text).into_iter().flat_map(str::lines).for_each(output::say);
         output::say(&format!("The chart's notes: `helm get notes {} -n {}`.", self.release, self.namespace));
         available(&session, self.wait).await?;
         output::say("The hub reaches the gateway. Next: `kubectl clusters check`, then `kubectl clusters join`.");
@@ -141,11 +141,17 @@ fn without_notes(text: &str) -> &str {
     text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }
 
-/// The paragraphs of the notes that warn of something.
-fn cautions(text: &str) -> impl Iterator<Item = &str> {
+/// The paragraphs of the notes that warn of something, and the indented commands after them.
+fn cautions(text: &str) -> Vec<&str> {
     let notes = text.split_once("\nNOTES:").map_or("", |(_, notes)| notes);
-    let warns = |part: &&str| part.starts_with("WARNING: ") || part.starts_with("NOTE: ");
-    notes.split("\n\n").map(str::trim).filter(warns)
+    let parts = notes.split("\n\n").map(|part| part.trim_start_matches('\n').trim_end());
+    let mut warns = false;
+    let warning = |part: &&str| {
+        let is_continued = warns && part.starts_with(' ');
+        warns = is_continued || part.starts_with("WARNING: ") || part.starts_with("NOTE: ");
+        warns
+    };
+    parts.filter(warning).collect()
 }
 
 /// Waits, for at most `span`, until the hub reaches the gateway: its pods are ready a moment
@@ -186,8 +192,10 @@ mod tests {
 
     #[test]
     fn what_the_notes_warn_of_is_told() {
-        let told = "STATUS: deployed\nNOTES:\nuse it\n\nWARNING: one place\nfor all.\n\n    a command\n\nNOTE: two\n";
-        assert_eq!(cautions(told).collect::<Vec<_>>(), ["WARNING: one place\nfor all.", "NOTE: two"]);
-        assert_eq!(cautions("WARNING: none of the notes\n").count(), 0);
+        let told = "STATUS: deployed\nNOTES:\nuse it\n\n    a command\n\nWARNING: one place\nfor all. Move them:\n\n    \
+                    one\n    two\n\nGo on:\n\n    a third\n\nNOTE: two\n";
+        let expected = ["WARNING: one place\nfor all. Move them:", "    one\n    two", "NOTE: two"];
+        assert_eq!(cautions(told), expected);
+        assert!(cautions("WARNING: none of the notes\n").is_empty());
     }
 }
