@@ -6,6 +6,7 @@
 
 mod audit;
 mod authentication;
+mod clusters;
 mod config;
 mod dialects;
 mod dynamic;
@@ -13,7 +14,6 @@ mod gates;
 mod identity;
 mod inherited;
 mod limits;
-mod members;
 mod serving;
 mod spelling;
 mod tracing;
@@ -38,7 +38,7 @@ use self::tunnel::Links;
 pub use crate::config::Config;
 
 pub use self::authentication::{Authentication, Authorization};
-pub use self::members::{Members, Standalone};
+pub use self::clusters::{Members, Standalone};
 
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]

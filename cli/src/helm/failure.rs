@@ -1,4 +1,4 @@
-//! What to do after helm failed.
+//! What helm printed, or the trouble if it failed, with a remedy.
 
 use std::io;
 use std::process::Output;

@@ -1,4 +1,4 @@
-//! The response to a request that is refused before it is handled.
+//! The response to a request that failed in the gateway, and the report of the failure.
 
 use api::cluster_name::ClusterName;
 use tracing::Level;

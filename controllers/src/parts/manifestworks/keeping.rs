@@ -1,4 +1,5 @@
-//! One pass over a work, and what is kept of it for the next.
+//! Decides what a work needs: runs a pass over it if one is due, reports its status, and sets when it
+//! is looked at again.
 
 use std::sync::Arc;
 

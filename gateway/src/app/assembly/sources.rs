@@ -1,4 +1,5 @@
-//! The sources of clusters, and what all of their clusters share.
+//! What the configuration makes: the source of clusters, what all clusters share, the authentication
+//! of callers, and the Karmada upstream.
 
 use std::sync::Arc;
 

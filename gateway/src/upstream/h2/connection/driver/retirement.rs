@@ -1,4 +1,4 @@
-//! When an idle connection to a member is retired.
+//! When a connection to a member is given up although it works.
 
 use std::sync::Arc;
 

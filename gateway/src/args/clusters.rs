@@ -1,4 +1,5 @@
-//! Flags about members.
+//! Flags about clusters: how their members are reached, and what a gateway without a hub reads in
+//! its place.
 
 use std::path::PathBuf;
 use std::time::Duration;
