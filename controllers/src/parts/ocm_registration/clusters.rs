@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::beats::Beats;
-use super::corrections::Corrections;
+use super::corrections::{Corrections, unwritten};
 use super::hub::{CallError, Hub, found, now_millis, now_text, value};
 use super::lease::{AgentLease, Life};
 use super::rights::{Refused, Rights};
@@ -165,7 +165,7 @@ impl Clusters {
         let change = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
         match self.hub.merge(&self.api, name, &change).await {
             Ok(changed) => Ok((value(&changed), None)),
-            Err(error) if error.is_too_large() => Ok((cluster, Some(format!("cannot write its annotations: {error}")))),
+            Err(error) if error.is_too_large() => Ok((cluster, Some(unwritten("annotations", &error)))),
             Err(error) => Err(error),
         }
     }
@@ -237,7 +237,7 @@ impl Clusters {
 fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Option<String>, CallError> {
     match written {
         Ok(_) => Ok(None),
-        Err(error) if error.is_too_large() => Ok(Some(format!("cannot write its {what}: {error}"))),
+        Err(error) if error.is_too_large() => Ok(Some(unwritten(what, &error))),
         Err(error) => Err(error),
     }
 }
@@ -313,8 +313,9 @@ mod tests {
         let mut denied = DynamicObject::new("c1", &managed_clusters()).data(json!({"spec": {}}));
         denied.annotations_mut().insert(standing::AUTOMATIC_ANNOTATION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
         let failure = clusters.work(&denied).await.unwrap_err();
-        let note = "cannot write its conditions";
+        let (note, remedy) = ("cannot write its conditions", "; make it smaller");
         assert!(matches!(&failure, Failure::Reported(why) if why.starts_with(note)), "{failure}");
-        assert!(told.recv().await.unwrap().starts_with(note));
+        let told = told.recv().await.unwrap();
+        assert!(told.starts_with(note) && told.ends_with(remedy), "{told}");
     }
 }

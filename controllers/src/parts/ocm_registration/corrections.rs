@@ -61,9 +61,15 @@ impl Corrections<'_> {
         match self.hub.merge(self.api, self.name, &change).await {
             Ok(changed) => Ok((value(&changed), None)),
             Err(error) if error.is_conflict() || error.is(NOT_FOUND) || error.concerns_all() => Err(error),
-            Err(error) => Ok((cluster, Some(format!("cannot write its {what}: {error}")))),
+            Err(error) => Ok((cluster, Some(unwritten(what, &error)))),
         }
     }
+}
+
+/// Why `what` of a cluster is not written, and what to do if the hub takes no larger object.
+pub fn unwritten(what: &str, error: &CallError) -> String {
+    let remedy = if error.is_too_large() { "; make it smaller" } else { "" };
+    format!("cannot write its {what}: {error}{remedy}")
 }
 
 /// What of a cluster's metadata is to be added.
