@@ -15,13 +15,15 @@ pub const LARGEST: usize = 64 << 10;
 /// Bytes that they may take in memory. A cluster with 200 claims takes half of it.
 const HEAVIEST: usize = 512 << 10;
 /// The same of a `ManagedCluster` that is new: anybody with a bootstrap credential may create
-/// thousands. The most taints that admission lets in fit.
+/// thousands. As many taints as admission permits fit, if each has no more than 200 bytes;
+/// admission permits longer ones.
 const LARGEST_NEW: usize = 16 << 10;
 const HEAVIEST_NEW: usize = 128 << 10;
 /// Bytes of an annotation, of all taints, of all finalizers, and of a condition that stay of an
 /// object that is too large.
 const SHORT: usize = 16 << 10;
-/// Bytes of memory that taints which stay then may take. The most that admission lets in fit.
+/// Bytes of memory that taints which stay then may take: as many as admission permits, if each has
+/// no more than 200 bytes.
 const HEAVIEST_TAINTS: usize = 128 << 10;
 /// Conditions of a `ManagedCluster` that stay then.
 const CONDITIONS: [&str; 4] = [HUB_ACCEPTED, JOINED, AVAILABLE, CLOCK_SYNCED];
@@ -219,7 +221,9 @@ mod tests {
             |spec: Value, status: Value| json!({"spec": spec, "status": status, "more": "m".repeat(LARGEST / 2)});
         new.data = medium(json!({"hubAcceptsClient": false}), json!({}));
         assert!(excess(&new).unwrap().ends_with("16 KiB, or take more than 128 KiB of memory before it is accepted"));
-        let taint = json!({"key": "k", "value": "v", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
+        let (key, value) = (format!("example.com/{}", "k".repeat(48)), "v".repeat(60));
+        let taint = json!({"key": key, "value": value, "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
+        assert!((190..=200).contains(&taint.to_string().len()), "{taint}");
         new.data = json!({"spec": {"taints": vec![taint; 66]}});
         assert_eq!(excess(&new), None, "as many taints as there may be");
         new.data = medium(json!({"hubAcceptsClient": true}), json!({}));

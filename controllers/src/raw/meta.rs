@@ -1,6 +1,6 @@
-//! Objects of a kind whose metadata is bounded: its writer may fill a mebibyte and a half with
-//! labels, and many a list is of objects that anybody may write. Of metadata alone, and of whole
-//! objects.
+//! Reads objects, or their metadata alone, and leaves out fields of the metadata that are too
+//! heavy: an object's writer may fill a mebibyte and a half with labels, and anybody may write
+//! objects of some kinds.
 
 use std::any::type_name;
 use std::borrow::Cow;
@@ -32,13 +32,13 @@ pub struct Bounded<K> {
     pub left_out: Option<&'static str>,
 }
 
-/// An object of a kind that is known only here.
+/// Reads an object of a kind that has no type here.
 pub async fn get_object(api: &Api<DynamicObject>, name: &str) -> kube::Result<DynamicObject> {
     let request = Request::new(api.resource_url()).get(name, &GetParams::default());
     send(api, request.map_err(Error::BuildRequest)?).await.map(RawObject::read)
 }
 
-/// An object.
+/// Reads an object.
 pub async fn get<K: Resource + Clone + Default + DeserializeOwned>(
     api: &Api<K>,
     name: &str,
@@ -47,13 +47,13 @@ pub async fn get<K: Resource + Clone + Default + DeserializeOwned>(
     send(api, request.map_err(Error::BuildRequest)?).await
 }
 
-/// The metadata of a page.
+/// Reads the metadata of a page of objects.
 pub async fn list<K: Resource + Clone>(api: &Api<K>, page: &ListParams) -> kube::Result<ObjectList<Meta<K>>> {
     let request = Request::new(api.resource_url()).list_metadata(page);
     send(api, request.map_err(Error::BuildRequest)?).await
 }
 
-/// The metadata of what was written.
+/// Patches an object. Returns its metadata.
 pub async fn patch<K: Resource + Clone, P: Serialize + fmt::Debug>(
     api: &Api<K>,
     name: &str,

@@ -81,8 +81,9 @@ fn searched(resolver: &str) -> Option<String> {
 /// A client for `kubeconfig`, or for the cluster that this process runs in. `user_agent` is its
 /// User-Agent. Must be called on the runtime that drives the client. Reads tokens of pods, and
 /// tokens that the kubeconfig names by file, again when they change. A response of more than 128
-/// MiB, or a watch event of more than 10 MiB, ends with an error. Remembers whether the hub sends
-/// lists as [`crate::watcher()`] asks for them, so it is not for watches whose watchers word them.
+/// MiB, or a watch event of more than 10 MiB, ends with an error. If the hub does not send lists as
+/// [`crate::watcher()`] asks for them, it refuses such requests itself for some minutes. Watches
+/// that callers word are for [`watch_client`], which passes them on.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
