@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_log_has_every_failure_but_the_callers_own() {
+    fn every_failure_but_the_callers_own_is_a_warning() {
         for error in every_kind() {
             let verdict = error.verdict();
             assert_eq!(verdict.level == Level::WARN, verdict.side != Side::Caller, "{error:?}");

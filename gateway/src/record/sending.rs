@@ -12,8 +12,8 @@ use crate::holding::Account;
 use crate::needs::RequestNeeds;
 use crate::request::Line;
 
-/// Kept from the head of a response to its end. The request's path is a copy, because its own buffer
-/// may be much larger; the request's account counts the path anyway.
+/// Kept from the head of a response to its end. The request's path is a copy, because its own
+/// buffer may be much larger; the request's account counts the path anyway.
 pub struct Sending {
     pub gateway: Arc<RequestNeeds>,
     account: Account,

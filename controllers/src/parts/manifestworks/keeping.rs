@@ -1,5 +1,5 @@
-//! Decides what a work needs: runs a pass over it if one is due, reports its status, and sets when it
-//! is looked at again.
+//! Decides what a work needs: runs a pass over it if one is due, reports its status, and sets when
+//! it is looked at again.
 
 use std::sync::Arc;
 

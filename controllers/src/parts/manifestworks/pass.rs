@@ -1,5 +1,5 @@
-//! One pass over a work: it applies the manifests that are owed to the member, removes what the work
-//! no longer has, and leaves the status to report in memory.
+//! One pass over a work: it applies the manifests that are owed to the member, removes what the
+//! work no longer has, and leaves the status to report in memory.
 
 mod results;
 

@@ -1,5 +1,5 @@
-//! What the configuration makes: the source of clusters, what all clusters share, the authentication
-//! of callers, and the Karmada upstream.
+//! What the configuration makes: the source of clusters, what all clusters share, the
+//! authentication of callers, and the Karmada upstream.
 
 use std::sync::Arc;
 
