@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn what_the_notes_warn_of_is_told() {
-        let told = "STATUS: deployed\nNOTES:\nuse it\n\n    a command\n\nWARNING: one place\nfor all. Move them:\n\n    \
-                    one\n    two\n\nGo on:\n\n    a third\n\nNOTE: two\n";
+        let told = "STATUS: deployed\nNOTES:\nuse it\n\n    a command\n\nWARNING: one place\nfor all. Move them:\n\n\
+                    \x20   one\n    two\n\nGo on:\n\n    a third\n\nNOTE: two\n";
         let expected = ["WARNING: one place\nfor all. Move them:", "    one\n    two", "NOTE: two"];
         assert_eq!(cautions(told), expected);
         assert!(cautions("WARNING: none of the notes\n").is_empty());

@@ -98,7 +98,7 @@ fn is_unset(image: &Image, lists: &[String], files: &[Option<Value>]) -> bool {
         lists.iter().flat_map(|list| list.split(',')).filter_map(value).any(|is| is)
     };
     let in_files = |is: &dyn Fn(&Value) -> bool| files.iter().flatten().any(is);
-    let is_on = |key: &&str| {
+    let is_on = |&key: &&str| {
         given(key, |value| value == "true") || in_files(&|values: &Value| *at(values, key) == Value::Bool(true))
     };
     let runs = image.enabled.is_empty() || image.enabled.iter().any(is_on);
