@@ -16,6 +16,7 @@ use fleet::{Sender, Sight};
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::awaited::Awaited;
 use self::follow::{Follow, follow};
 pub use self::lists::{Lists, ListsOfOne};
 use crate::parts::watched::is_older;
@@ -56,8 +57,7 @@ struct Seen {
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
     /// By work; with the version of each changed object.
     changed: HashMap<String, HashMap<Identity, Version>>,
-    /// By work: objects whose kind is missing.
-    awaited: HashMap<String, HashSet<Identity>>,
+    awaited: Awaited,
     /// Works without state of their objects, because there is no room for it.
     unwatched: HashSet<String>,
     followed: HashMap<Scope, Followed>,
@@ -106,7 +106,9 @@ impl Scope {
 impl Sights {
     /// Takes the objects of a work that changed since the last call.
     pub fn take_changed(&self, work: &str) -> HashSet<Identity> {
-        self.0.lock().changed.remove(work).unwrap_or_default().into_keys().collect()
+        let mut seen = self.0.lock();
+        let defined = seen.awaited.take(work);
+        seen.changed.remove(work).unwrap_or_default().into_keys().chain(defined).collect()
     }
 
     /// The same identity, shared with the kept state.
@@ -224,7 +226,7 @@ impl Sights {
         self.retain(work, |_| false);
         let mut seen = self.0.lock();
         seen.changed.remove(work);
-        seen.awaited.remove(work);
+        seen.awaited.set(work, HashSet::new());
         seen.unwatched.remove(work);
         seen.followed.retain(|_, followed| {
             followed.works.remove(work);

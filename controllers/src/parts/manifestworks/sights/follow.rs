@@ -13,8 +13,10 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::awaited::group_of;
 use super::{Route, Scope, Seen, Version};
 use crate::parts::hub;
+use crate::parts::watched::number;
 
 /// Timeout of a page of a list, of the head of a watch's response, and of the rest of one of its
 /// lines.
@@ -135,14 +137,21 @@ impl Follow {
         if self.route.lists.rest.until().is_some() {
             self.blinded(1);
         }
-        let mut objects = HashMap::new();
+        let (mut objects, mut definitions) = (HashMap::new(), HashMap::<String, u64>::new());
         let take = |name: &str, version: &str| {
-            self.defined(name);
+            if let Some(group) = self.awaited(name) {
+                let all = definitions.entry(group.to_owned()).or_default();
+                *all = all.wrapping_add(number(&(name, version)));
+            }
             if let Some(identity) = self.tracked(name) {
                 objects.insert(identity, Some(version.to_owned()).filter(|version| !version.is_empty()));
             }
         };
         let version = sight.list(take).await?;
+        if !definitions.is_empty() {
+            let woken = self.sights.upgrade().map(|sights| sights.lock().awaited.listed(definitions));
+            self.wake(woken.unwrap_or_default());
+        }
         Ok(Listed { version, objects })
     }
 
@@ -166,8 +175,11 @@ impl Follow {
     }
 
     fn saw(&self, change: Change, name: &str, at: &str) {
-        if change == Change::There {
-            self.defined(name);
+        if change == Change::There
+            && let Some(group) = self.awaited(name)
+        {
+            let woken = self.sights.upgrade().map(|sights| sights.lock().awaited.defined(group));
+            self.wake(woken.unwrap_or_default());
         }
         let (Some(sights), Some(identity)) = (self.sights.upgrade(), self.tracked(name)) else { return };
         let version = (change == Change::There).then(|| at.to_owned());
@@ -184,11 +196,10 @@ impl Follow {
         self.wake(woken);
     }
 
-    /// Wakes the works that lacked a kind, if the object is a definition.
-    fn defined(&self, name: &str) {
-        let sights = self.sights.upgrade().filter(|_| self.scope.is_of_definitions());
-        let woken = sights.map(|sights| sights.lock().defined(name));
-        self.wake(woken.unwrap_or_default());
+    /// The group of a definition, if works lack a kind of it.
+    fn awaited<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let group = group_of(name).filter(|_| self.scope.is_of_definitions())?;
+        self.sights.upgrade()?.lock().awaited.has(group).then_some(group)
     }
 
     fn wake(&self, works: Vec<String>) {

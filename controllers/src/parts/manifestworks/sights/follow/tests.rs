@@ -184,7 +184,7 @@ async fn definitions_wake_the_works_that_lack_their_kinds() {
     let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
     for group in ["a.io", "b.io", "c.io"] {
         let lacking = Identity { group: group.to_owned(), ..Identity::default() };
-        sights.lock().awaited.insert(group.to_owned(), [lacking].into());
+        sights.lock().awaited.set(group, [lacking].into());
     }
     let one = Follow { scope: Scope::definitions(), ..following("", &route, &sights) };
     let wakes = route.wakes.clone();
@@ -192,4 +192,36 @@ async fn definitions_wake_the_works_that_lack_their_kinds() {
     let woken = [wakes.next().await, wakes.next().await].map(|(_, work)| work);
     assert!(woken.contains(&"a.io".to_owned()) && woken.contains(&"b.io".to_owned()), "{woken:?}");
     assert_eq!(wakes.waiting(), 0, "the third is woken, too");
+}
+
+/// A member that allows no watch, and whose definition changes after an hour.
+#[tokio::test(start_paused = true)]
+async fn definitions_that_are_listed_again_are_news_only_if_they_have_changed() {
+    let began = Instant::now();
+    let answer = move |request: Request<Body>| async move {
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403});
+            return Ok::<_, tower::BoxError>(response(403, &refused));
+        }
+        let version = if began.elapsed() < Duration::from_hours(1) { "6" } else { "7" };
+        let things = json!({"metadata": {"name": "things.a.io", "resourceVersion": version}});
+        Ok(response(200, &json!({"metadata": {"resourceVersion": version}, "items": [things]})))
+    };
+    let sights = Arc::<Mutex<Seen>>::default();
+    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let lacking = Identity { group: "a.io".to_owned(), ..Identity::default() };
+    sights.lock().awaited.set("w", [lacking].into());
+    let one = Follow { scope: Scope::definitions(), ..following("", &route, &sights) };
+    let mut news = Vec::new();
+    // The third would be one too many.
+    let watched = async {
+        for _ in 0..3 {
+            route.wakes.next().await;
+            sights.lock().awaited.take("w");
+            news.push(began.elapsed().as_secs() / 3600);
+        }
+    };
+    let both = async { tokio::join!(follow(one), watched) };
+    assert!(timeout(Duration::from_mins(150), both).await.is_err(), "it never ends");
+    assert_eq!(news, [0, 1]);
 }
