@@ -138,10 +138,11 @@ impl Member {
         self.write_as_manager(Method::PUT, &at.object(), (JSON, object)).await
     }
 
-    /// What the member would make of a replacement: nothing is stored.
+    /// What the member would make of a replacement. A server behind the member's may ignore that
+    /// it is a dry run, and store it: so it counts as a write.
     pub async fn try_replace(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
         let path = format!("{}?fieldManager={MANAGER}&dryRun=All", at.object());
-        self.send(Method::PUT, path, Some((JSON, object)), Use::Read).await
+        self.write(Method::PUT, path, Some((JSON, object))).await
     }
 
     /// A JSON merge patch.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::contest::By;
 use super::member::{At, MemberError, OWN};
 use super::target::Target;
-use crate::metrics::Delivery;
+use crate::metrics::{Act, Delivery};
 
 pub use self::remembered::Remembered;
 
@@ -41,6 +41,8 @@ pub const GRANTED: Duration = Duration::from_mins(1);
 /// Interval of attempts that the member refuses.
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
+/// Path of an object's version.
+const VERSION: &str = "/metadata/resourceVersion";
 /// Limit of the time that the member may ask for before the next attempt (`Retry-After`).
 const LONGEST_OBJECT_REST: Duration = Duration::from_mins(4);
 
@@ -243,16 +245,20 @@ impl Look<'_> {
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
         let (object, owner) = (self.object, self.setting.owner);
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
-        let action = match (plan(&wanted, found.as_ref()), found.as_ref()) {
+        let (action, written) = match (plan(&wanted, found.as_ref()), found.as_ref()) {
             (Action::Nothing, Some(observed)) => self.unseen(&wanted, observed, &at).await?,
-            (action, _) => action,
+            (action, _) => (action, None),
         };
         let by = (is_change(&action) && self.was_applied).then(|| By::of(found.as_ref(), owner));
         self.undone_by.lock().clone_from(&by);
         self.check_contest(&action)?;
         let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
         let mut is_changed = true;
-        if let Some(answer) = self.carry_out(action, &at).await? {
+        let answer = match written {
+            Some(answer) => Some(self.counted(Act::Update, Ok(answer))?),
+            None => self.carry_out(action, &at).await?,
+        };
+        if let Some(answer) = answer {
             is_changed = found.as_ref().is_none_or(|before| is_other(before, &answer));
             *found = Some(answer);
         }
@@ -271,18 +277,21 @@ impl Look<'_> {
     }
 
     /// The repair of an object that this process has not seen yet, and that has more than its
-    /// manifest: the member says what of that it fills in itself, without a write.
-    async fn unseen(&self, wanted: &Wanted<'_>, observed: &Json, at: &AtOwned) -> Result<Action, Stop> {
+    /// manifest: the member says what of that it fills in itself, without a write. If it wrote the
+    /// object all the same, also its answer.
+    async fn unseen(&self, wanted: &Wanted<'_>, observed: &Json, at: &AtOwned) -> Result<(Action, Option<Json>), Stop> {
         if !self.setting.is_kept || wanted.known != Known::Applied || self.strategy != Strategy::Update {
-            return Ok(Action::Nothing);
+            return Ok((Action::Nothing, None));
         }
         let replacement = plan(&Wanted { known: Known::Nothing, ..*wanted }, Some(observed));
-        let Action::Replace(object) = replacement else { return Ok(Action::Nothing) };
-        match self.setting.target.member.try_replace(at.get(), &object).await {
-            Ok(answer) if seen(self.object, &answer) == seen(self.object, observed) => Ok(Action::Nothing),
-            Ok(_) => Ok(Action::Replace(object)),
+        let Action::Replace(object) = &replacement else { return Ok((Action::Nothing, None)) };
+        self.check_contest(&replacement)?;
+        match self.setting.target.member.try_replace(at.get(), object).await {
+            Ok(answer) if is_stored(observed, &answer) => Ok((replacement, Some(answer))),
+            Ok(answer) if seen(self.object, &answer) == seen(self.object, observed) => Ok((Action::Nothing, None)),
+            Ok(_) => Ok((replacement, None)),
             // Because of immutable fields, or of a webhook that cannot try, for example.
-            Err(MemberError::Refused(_) | MemberError::Late(_)) => Ok(Action::Nothing),
+            Err(MemberError::Refused(_) | MemberError::Late(_)) => Ok((Action::Nothing, None)),
             Err(error) => Err(error.into()),
         }
     }
@@ -321,10 +330,15 @@ fn is_change(action: &Action) -> bool {
     is_repair(action) || matches!(action, Action::PatchOwners(_))
 }
 
+/// Whether the answer to a dry run shows that the object was stored. A dry run may answer with the
+/// next generation, but not with another version: it names the version that was read.
+fn is_stored(before: &Json, answer: &Json) -> bool {
+    answer.pointer(VERSION).is_some() && is_other(before, answer)
+}
+
 /// Whether an answer has another version than the object before: a write without a change reverts
 /// nothing.
 fn is_other(before: &Json, answer: &Json) -> bool {
-    const VERSION: &str = "/metadata/resourceVersion";
     let after = answer.pointer(VERSION);
     after.is_none() || before.pointer(VERSION) != after
 }

@@ -38,7 +38,7 @@ impl Look<'_> {
         }
     }
 
-    fn counted(&self, act: Act, answer: Result<Json, MemberError>) -> Result<Json, Stop> {
+    pub(super) fn counted(&self, act: Act, answer: Result<Json, MemberError>) -> Result<Json, Stop> {
         // The object existed a moment ago.
         let is_gone = |error: &MemberError| {
             matches!(act, Act::Update | Act::Patch) && error.is_missing() && !error.is_kind_missing()

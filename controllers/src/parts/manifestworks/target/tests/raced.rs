@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::calls::MANAGER;
-use crate::parts::manifestworks::contest::By;
+use crate::parts::manifestworks::contest::{By, Contest};
 use crate::parts::manifestworks::object::{Outcome, Remembered, Setting, settle};
 
 const PATH: &str = "/apis/x.io/v1/things/a";
@@ -35,6 +35,9 @@ struct State {
     refusal: Option<Value>,
     /// It fills in a field.
     fills: bool,
+    /// It stores what it should only try.
+    is_rash: bool,
+    tries: usize,
     writes: Vec<Method>,
 }
 
@@ -58,7 +61,7 @@ impl One {
                 let is_dry = parts.uri.query().is_some_and(|query| query.contains("dryRun=All"));
                 let mut state = one.0.lock();
                 let (code, answer) = if is_dry && parts.method == Method::PUT {
-                    state.tried(body)
+                    state.tried(parts.uri.path(), body)
                 } else {
                     state.answer(&parts.method, (parts.uri.path(), kind), body)
                 };
@@ -163,10 +166,18 @@ impl State {
         (200, self.object.clone().unwrap_or_default().to_string())
     }
 
-    /// The answer to a PUT that stores nothing.
-    fn tried(&self, body: Value) -> (u16, String) {
-        let refused = self.refusal.as_ref().map(|refusal| (409, refusal.to_string()));
-        refused.unwrap_or_else(|| (200, self.filled(body).to_string()))
+    /// The answer to a PUT that should store nothing.
+    fn tried(&mut self, path: &str, body: Value) -> (u16, String) {
+        self.tries += 1;
+        if self.is_rash {
+            return self.answer(&Method::PUT, (path, ""), body);
+        }
+        if let Some(refusal) = &self.refusal {
+            return (409, refusal.to_string());
+        }
+        let mut object = self.filled(body);
+        object["metadata"]["generation"] = 2.into();
+        (200, object.to_string())
     }
 
     fn filled(&self, mut object: Value) -> Value {
@@ -357,29 +368,60 @@ async fn only_others_fields_are_a_conflict_that_waits_for_a_change() {
     assert_eq!((one.writes().len(), outcome.is_conflict, outcome.remembered.again), (1, true, None));
 }
 
+/// A member that fills in a field. To the object, another client may have added one more.
+fn filling(added: bool) -> One {
+    let mut found = thing("ours", &[owner()]);
+    found["metadata"]["generation"] = 1.into();
+    found["spec"]["filled"] = true.into();
+    if added {
+        found["spec"]["added"] = "x".into();
+    }
+    let one = One::with(Some(found));
+    one.0.lock().fills = true;
+    one
+}
+
 /// A replica that begins has seen none of them.
 #[tokio::test(start_paused = true)]
 async fn what_was_added_while_nobody_looked_is_repaired_and_what_the_member_fills_in_stays() {
-    let with = |added: bool| {
-        let mut found = thing("ours", &[owner()]);
-        found["spec"]["filled"] = true.into();
-        if added {
-            found["spec"]["added"] = "x".into();
-        }
-        let one = One::with(Some(found));
-        one.0.lock().fills = true;
-        one
-    };
-    let one = with(false);
+    let one = filling(false);
     let outcome = settled(&one.target(), "Update", Remembered::default()).await;
     assert!(outcome.result.is_ok() && outcome.remembered.seen.is_some() && one.writes().is_empty(), "{outcome:?}");
-    let one = with(true);
+    let one = filling(true);
     let outcome = settled(&one.target(), "Update", Remembered::default()).await;
     assert!(outcome.result.is_ok(), "{outcome:?}");
     assert_eq!((one.writes(), &one.object()["spec"]), (vec![Method::PUT], &json!({"a": "ours", "filled": true})));
     // A member that cannot try it says nothing of the object.
-    let one = with(true);
+    let one = filling(true);
     one.0.lock().refusal = Some(json!({"kind": "Status", "code": 409, "message": "no dry run"}));
     let outcome = settled(&one.target(), "Update", Remembered::default()).await;
     assert!(outcome.result.is_ok() && one.writes().is_empty() && one.object()["spec"]["added"] == "x", "{outcome:?}");
+}
+
+/// A server behind the member's may know of no dry run.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_that_is_stored_is_the_repair() {
+    let one = filling(true);
+    one.0.lock().is_rash = true;
+    let outcome = settled(&one.target(), "Update", Remembered::default()).await;
+    assert_eq!((one.writes().len(), one.object()["spec"].get("added")), (1, None), "it is not written again");
+    assert_ne!(outcome.remembered.contest, Contest::default());
+    assert!(outcome.observed.is_some_and(|object| object == one.object()) && outcome.remembered.seen.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_is_sent_only_where_a_write_may_be() {
+    let tries = |one: &One| one.0.lock().tries;
+    let one = filling(true);
+    let mut contested = Remembered::default();
+    contested.contest.repaired(Instant::now());
+    let outcome = settled(&one.target(), "Update", contested).await;
+    assert!(outcome.result.is_ok() && outcome.remembered.again.is_some(), "{outcome:?}");
+    assert_eq!(tries(&one), 0, "another client has just changed it back");
+    let target = one.target();
+    target.member.close();
+    let tracked = tracked("a");
+    let at = At { identity: &tracked.identity, version: "v1" };
+    assert!(matches!(target.member.try_replace(at, &one.object()).await, Err(MemberError::NotLeading(_))));
+    assert_eq!(tries(&one), 0, "the cluster gets no more deliveries");
 }
