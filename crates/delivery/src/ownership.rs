@@ -36,15 +36,19 @@ impl Owner {
         references(object).iter().any(|one| text(one, "/uid") == self.uid)
     }
 
-    /// The name of the first other owner of our kind, in any version, that has a reference on
-    /// `object`.
+    /// The name of the first other owner of our kind that has a reference on `object`.
     pub fn rival<'o>(&self, object: &'o Json) -> Option<&'o str> {
-        let is_rival = |one: &&Json| {
+        self.rivals(object).next()
+    }
+
+    /// The names of the other owners of our kind, in any version, that have references on `object`.
+    pub fn rivals<'o>(&self, object: &'o Json) -> impl Iterator<Item = &'o str> {
+        let is_rival = move |one: &&Json| {
             group_and_version(text(one, "/apiVersion")).0 == group_and_version(&self.api_version).0
                 && text(one, "/kind") == self.kind
                 && text(one, "/uid") != self.uid
         };
-        references(object).iter().find(is_rival).map(|one| text(one, "/name"))
+        references(object).iter().filter(is_rival).map(|one| text(one, "/name"))
     }
 
     /// The references that `object` should have; none if it has them already.
@@ -162,7 +166,8 @@ pub(crate) mod tests {
     fn rivals_are_of_our_kind() {
         let us = owner("1");
         assert!(us.rival(&owned(&[&us, &owner("2")])).is_some() && us.owns(&owned(&[&us])));
-        assert_eq!(us.rival(&owned(&[&us, &owner("2"), &owner("3")])), Some("hash-2"));
+        let three = owned(&[&us, &owner("2"), &owner("3")]);
+        assert_eq!((us.rival(&three), us.rivals(&three).last()), (Some("hash-2"), Some("hash-3")));
         let older = Owner { api_version: "work.open-cluster-management.io/v1beta1".into(), ..owner("2") };
         assert!(us.rival(&owned(&[&us, &older])).is_some());
         let set = Owner { kind: "ReplicaSet".into(), ..owner("2") };

@@ -16,6 +16,8 @@ const WAITS: [Duration; 4] =
 const NAME: usize = 253;
 /// Characters of the hash in the name of an `AppliedManifestWork`.
 const HASH: usize = 64;
+/// Most `AppliedManifestWorks` of the same name that are reported of a work.
+pub const TWINS: usize = 4;
 /// If nothing changes for this long, the contest is over.
 const PEACE: Duration = Duration::from_mins(10);
 
@@ -107,13 +109,18 @@ pub fn note(rival: &str) -> String {
     )
 }
 
-/// Another `AppliedManifestWork` that owns `object`, for a work of the same name: an agent applied
-/// it for another hub, or by another URL of this hub.
-pub fn twin(owner: &Owner, object: &Json) -> Option<String> {
-    let rival = owner.rival(object)?;
-    let (hash, work) = rival.split_once('-')?;
-    let (_, own) = owner.name.split_once('-')?;
-    (hash.len() == HASH && work == own).then(|| cut(rival))
+/// Other `AppliedManifestWorks` that own `object`, for a work of the same name: an agent applied it
+/// for another hub, or by another URL of this hub.
+pub fn twins(owner: &Owner, object: &Json) -> Vec<String> {
+    let Some((_, own)) = owner.name.split_once('-') else { return Vec::new() };
+    let is_like = |name: &str| name.split_once('-').is_some_and(|(hash, work)| is_hash(hash) && work == own);
+    // One of the same hash is an earlier one of ours.
+    let is_twin = |name: &&str| *name != owner.name && is_like(name);
+    owner.rivals(object).filter(is_twin).take(TWINS).map(cut).collect()
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == HASH && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn is_of_work(manager: &str) -> bool {
@@ -180,15 +187,21 @@ mod tests {
     fn a_work_of_the_same_name_with_another_hash_is_a_twin_and_no_other_is() {
         let named = |name: String| Owner { name, ..owner("2") };
         let own = Owner { name: format!("{}-web", "a".repeat(HASH)), ..owner("1") };
-        let of = |other: String| {
-            let owners = [own.reference(), named(other).reference()];
-            twin(&own, &json!({"metadata": {"ownerReferences": owners}}))
+        let of = |others: &[&String]| {
+            let others = others.iter().map(|other| named((*other).clone()).reference());
+            let owners: Vec<Json> = [own.reference()].into_iter().chain(others).collect();
+            twins(&own, &json!({"metadata": {"ownerReferences": owners}}))
         };
-        let agents = format!("{}-web", "b".repeat(HASH));
-        assert_eq!(of(agents.clone()), Some(agents));
-        assert_eq!(of(format!("{}-api", "a".repeat(HASH))), None, "another work of ours shares the object");
-        assert_eq!(of("hash-web".to_owned()), None);
-        assert_eq!(twin(&own, &json!({})), None);
+        let (agents, ours) = (format!("{}-web", "b".repeat(HASH)), format!("{}-api", "a".repeat(HASH)));
+        assert_eq!(of(&[&agents]), [agents.clone()]);
+        assert!(of(&[&ours]).is_empty(), "another work of ours shares the object");
+        assert!(of(&[&own.name]).is_empty(), "it is ours, with another uid");
+        assert_eq!(of(&[&ours, &agents]), [agents.clone()], "not the first owner");
+        for hash in ["hash".to_owned(), "B".repeat(HASH), "x".repeat(HASH), "é".repeat(HASH / 2)] {
+            assert!(of(&[&format!("{hash}-web")]).is_empty(), "{hash}");
+        }
+        assert_eq!(of(&[&agents; 9]).len(), TWINS);
+        assert!(twins(&own, &json!({})).is_empty());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::applied::Writes;
 use super::begun::Begun;
 use super::budget::{self, Budget, Charge};
 use super::clusters::Mode;
+use super::contest::TWINS;
 use super::edits::{Edit, Edits};
 use super::failure::Failure;
 use super::objects::Objects;
@@ -43,8 +44,8 @@ pub struct Memory {
     begun: Option<Box<Begun>>,
     /// The cluster's mode with which it was adopted from an agent, if one kept it.
     pub adopted: Option<Mode>,
-    /// Another `AppliedManifestWork` that delivers it was reported.
-    pub twin_told: bool,
+    /// Other `AppliedManifestWorks` that deliver it, and were reported.
+    twins_told: Vec<String>,
     /// Writes of its `AppliedManifestWork`.
     pub writes: Writes,
     /// When its `AppliedManifestWork` is processed again.
@@ -106,6 +107,16 @@ impl Memory {
             _ => self.written = None,
         }
         self.edits.know(&work.version);
+    }
+
+    /// Records another `AppliedManifestWork` that delivers it. Returns whether it is to be reported:
+    /// a member may name any number of them, each time others.
+    pub fn met(&mut self, twin: &str) -> bool {
+        let is_new = self.twins_told.len() < TWINS && self.twins_told.iter().all(|told| told != twin);
+        if is_new {
+            self.twins_told.push(twin.to_owned());
+        }
+        is_new
     }
 
     /// Whether the work is complete, by its reported status, or the one about to be written.
@@ -375,6 +386,14 @@ mod tests {
             memory.owed.len()
         };
         assert_eq!([owed(Some(1), true), owed(None, true), owed(Some(2), true), owed(Some(1), false)], [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn each_twin_is_reported_once_and_so_many_at_most() {
+        let mut memory = Memory::default();
+        assert!(memory.met("a") && memory.met("b") && !memory.met("a") && !memory.met("b"));
+        let told = (0..10).filter(|number| memory.met(&number.to_string())).count();
+        assert_eq!(told, TWINS - 2);
     }
 
     #[test]

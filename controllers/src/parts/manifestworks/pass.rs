@@ -22,7 +22,7 @@ use super::applied::{self, Held, Keeper};
 use super::begun::{Begun, Kept};
 use super::clusters::Mode;
 use super::complete::{read, reopened};
-use super::contest::{By, twin};
+use super::contest::{By, twins};
 use super::discovery::Gvk;
 use super::done::Done;
 use super::ending::How;
@@ -69,8 +69,8 @@ struct Looked {
     kept: Kept,
     remembered: Remembered,
     contested_by: Option<By>,
-    /// The `AppliedManifestWork` of an agent that delivers it, too.
-    twin: Option<String>,
+    /// The `AppliedManifestWorks` of agents that deliver it, too.
+    twins: Vec<String>,
     is_conflict: bool,
     /// Where what failed did.
     hop: &'static str,
@@ -308,7 +308,8 @@ impl Pass<'_> {
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
         let Outcome { result, hop, availability, observed, is_owned, remembered, contested_by, note, is_conflict } =
             outcome;
-        let twin = observed.as_ref().filter(|_| is_owned).and_then(|object| twin(setting.owner, object));
+        let owned = observed.as_ref().filter(|_| is_owned);
+        let twins = owned.map(|object| twins(setting.owner, object)).unwrap_or_default();
         let said = match observed {
             Some(object) => {
                 let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
@@ -317,7 +318,7 @@ impl Pass<'_> {
             None => None,
         };
         let kept = Kept { result, availability, is_owned, uid, version, said, note };
-        Ok(Looked { kept, remembered, contested_by, twin, is_conflict, hop })
+        Ok(Looked { kept, remembered, contested_by, twins, is_conflict, hop })
     }
 }
 

@@ -25,7 +25,7 @@ use crate::parts::watched::number;
 impl Pass<'_> {
     pub(super) fn keep(&self, manifest: &Manifest, looked: Looked, memory: &mut Memory, done: &mut Done<'_>) {
         let identity = manifest.identity();
-        let Looked { kept, mut remembered, contested_by, twin, is_conflict, hop } = looked;
+        let Looked { kept, mut remembered, contested_by, twins, is_conflict, hop } = looked;
         if is_conflict {
             remembered.conflicted(self.work.generation, Instant::now());
         }
@@ -46,8 +46,7 @@ impl Pass<'_> {
             );
             self.part.tell(self.work, Reason::ObjectContested, note);
         }
-        if let Some(twin) = twin.filter(|_| !memory.twin_told) {
-            memory.twin_told = true;
+        for twin in twins.into_iter().filter(|twin| memory.met(twin)) {
             let note = format!(
                 "AppliedManifestWork {twin} of cluster {} owns {} too: an agent applied a work of this name there, for \
                  another hub or by another URL than --hub-url. If it still runs, both write the object: stop one of \
