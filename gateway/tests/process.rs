@@ -355,6 +355,8 @@ async fn serving(member: &FakeMember, flags: &[&str], options: H2Options) -> (Ru
 }
 
 const ADMIN: [(&str, &str); 1] = [("authorization", "Bearer admin-token")];
+/// A user with limits, unlike those of `system:masters`.
+const OTHER: [(&str, &str); 1] = [("authorization", "Bearer other-token")];
 const WATCH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c/proxy/api/v1/pods?watch=true";
 
 #[tokio::test]
@@ -364,20 +366,23 @@ async fn the_usual_log_has_what_a_limit_refused_and_what_was_cut_off() {
     let directory = tempfile::tempdir().unwrap();
     let audit = directory.path().join("audit.log");
     let log = format!("--audit-log-path={}", audit.display());
-    let flags = ["--max-long-requests-per-user=1", log.as_str()];
+    let policy = directory.path().join("policy.yaml");
+    std::fs::write(&policy, "rules: [{users: [other], clusters: [c], verbs: [get]}]").unwrap();
+    let policy = format!("--standalone-policy={}", policy.display());
+    let flags = ["--max-long-requests-per-user=1", log.as_str(), policy.as_str()];
     let (running, connection) = serving(&member, &flags, H2Options::default()).await;
-    let (answer, (_, stream)) = tokio::join!(connection.get(WATCH, &ADMIN), streams.next());
+    let (answer, (_, stream)) = tokio::join!(connection.get(WATCH, &OTHER), streams.next());
     let answer = answer.unwrap();
     assert_eq!(answer.status(), 200);
-    let refused = connection.get(WATCH, &ADMIN).await.unwrap();
+    let refused = connection.get(WATCH, &OTHER).await.unwrap();
     assert_eq!(refused.status(), 429);
     let (said, error) = failed(&running.process);
-    assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "watch", "pods", 429, "gateway"]));
-    assert!(error.contains("in flight for user \"admin\""), "{error}");
+    assert_eq!(said, serde_json::json!(["WARN", "other", "c", "watch", "pods", 429, "gateway"]));
+    assert!(error.contains("in flight for user \"other\""), "{error}");
     assert!(stream.abort().await);
     assert!(answer.body.to_end().await.is_err(), "a watch that was cut off looks whole");
     let (said, error) = failed(&running.process);
-    assert_eq!(said, serde_json::json!(["WARN", "admin", "c", "watch", "pods", 200, "member"]));
+    assert_eq!(said, serde_json::json!(["WARN", "other", "c", "watch", "pods", 200, "member"]));
     assert!(error.contains("the member's response was cut off"), "{error}");
     // Load balancers cut idle watches: the alerts on failures must not fire.
     let metrics = connection.get("/metrics", &ADMIN).await.unwrap().text().await.unwrap();
