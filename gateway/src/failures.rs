@@ -1,6 +1,7 @@
 //! Decides which failed requests the log mentions: each one, except in floods. An unreachable
 //! cluster must not hide other failures behind its own lines, so each cluster and side has its own
-//! share.
+//! share. That is for registered clusters, and for callers that may send requests there. All other
+//! failures count together: otherwise strangers could make up names, or use up a cluster's share.
 
 use std::collections::HashMap;
 
@@ -10,8 +11,7 @@ use net::throttle::{LogThrottle, PERIOD};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Most pairs of cluster and side with their own share. Callers name any clusters, registered or
-/// not, so all others use one common share.
+/// Most pairs of cluster and side with their own share. All others use one common share.
 const MOST: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -30,6 +30,7 @@ struct Shares {
 
 impl FailureLog {
     /// Whether a line is due, and how many lines of the same share were suppressed before it.
+    /// `cluster` is `None` unless it is registered and the caller is authorized.
     pub fn due(&self, cluster: Option<&ClusterName>, side: Side) -> Option<u64> {
         let share = self.shares.lock().get((cluster.cloned(), side));
         share.as_ref().unwrap_or(&self.others).due()
@@ -84,10 +85,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn names_that_callers_make_up_take_bounded_room_and_few_lines() {
+    async fn many_clusters_that_fail_at_once_take_bounded_room_and_few_lines_beyond() {
         let log = FailureLog::default();
         for number in 0..MOST {
-            log.due(Some(&named(&format!("made-up-{number}"))), Side::Hub);
+            log.due(Some(&named(&format!("down-{number}"))), Side::Hub);
         }
         let beyond = (0..1_000).filter_map(|number| log.due(Some(&named(&format!("more-{number}"))), Side::Hub));
         assert_eq!(beyond.count(), 20);

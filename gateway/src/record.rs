@@ -85,6 +85,8 @@ struct Open {
     side: Option<Side>,
     started: Instant,
     is_stream: bool,
+    /// The caller may do this, and has one of its user's permits.
+    is_admitted: bool,
     /// Set while more than the head of a response has to be sent.
     sending: Option<Sending>,
 }
@@ -122,6 +124,7 @@ impl Record {
             side: None,
             started: Instant::now(),
             is_stream: false,
+            is_admitted: false,
             sending: None,
         }))
     }
@@ -153,6 +156,12 @@ impl Record {
         if let Some(metrics) = cluster.filter(|_| uncounted).and_then(|name| gateway.clusters.metrics(name)) {
             open.metrics = metrics;
         }
+    }
+
+    /// The cluster in whose share of the log a failure counts: the one that the request names, if
+    /// the caller may do that there, and it is registered. Callers choose all other names.
+    pub fn share<'a>(&self, named: Option<&'a ClusterName>, gateway: &RequestNeeds) -> Option<&'a ClusterName> {
+        self.0.share(named, &gateway.own_metrics)
     }
 
     /// Reports a failure that the caller did not cause to the log, and to readers of the cluster's
@@ -251,6 +260,7 @@ impl<'a> Identified<'a> {
         if let Some(kind) = open.kind {
             open.permits[0] = limits.of_user(permission.user(), kind)?;
         }
+        open.is_admitted = true;
         Ok(Admitted(open))
     }
 }
@@ -282,6 +292,11 @@ impl Admitted<'_> {
 // === impl Open ===
 
 impl Open {
+    /// See [`Record::share`]. A request counts in `own` while its cluster is not known to exist.
+    fn share<'a>(&self, named: Option<&'a ClusterName>, own: &Arc<ClusterMetrics>) -> Option<&'a ClusterName> {
+        named.filter(|_| self.is_admitted && !Arc::ptr_eq(&self.metrics, own))
+    }
+
     /// Reports that a response was cut off after its head.
     fn cut(&mut self, sending: &Sending, side: Side, text: &str) {
         self.side = Some(side);
@@ -290,7 +305,8 @@ impl Open {
         }
         sending.gateway.metrics.response_cut(side.as_str());
         let line = sending.line();
-        if let Some(suppressed) = sending.gateway.failure_log.due(line.cluster(), side) {
+        let share = self.share(line.cluster(), &sending.gateway.own_metrics);
+        if let Some(suppressed) = sending.gateway.failure_log.due(share, side) {
             self.failed(line, &Failed { user: sending.user(), side, code: self.code, text, suppressed });
         }
     }
@@ -298,7 +314,10 @@ impl Open {
     fn failed(&self, line: AccessLine, failed: &Failed<'_>) {
         let took = self.started.elapsed();
         line.write_failed(failed, took);
-        self.metrics.recent().add(line.recent(failed, took));
+        // Few are kept, and callers without any right there can fail before.
+        if self.is_admitted {
+            self.metrics.recent().add(line.recent(failed, took));
+        }
     }
 }
 
@@ -329,3 +348,6 @@ impl Drop for Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ pub(super) fn refuse(
         connection.close_soon();
     }
     let is_operational = verdict.level == Level::WARN;
-    let due = if is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
+    let due = if is_operational { gateway.failure_log.due(record.share(head.cluster(), gateway), side) } else { None };
     // As text, which the log escapes: an error may repeat text from a caller or another server.
     let text = due.map(|_| error.to_string());
     if !is_operational {
