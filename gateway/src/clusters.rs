@@ -126,6 +126,11 @@ impl Clusters {
         self.current.load().clusters.get(name).map(|entry| Arc::clone(entry.metrics()))
     }
 
+    /// Whether the cluster that counts in `metrics` is still the one registered under `name`.
+    pub fn is_current(&self, name: &ClusterName, metrics: &Arc<ClusterMetrics>) -> bool {
+        self.metrics(name).is_some_and(|now| Arc::ptr_eq(&now, metrics))
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -191,5 +196,30 @@ impl Snapshot {
 
     pub fn is_listed(&self) -> bool {
         self.listed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    #[test]
+    fn a_name_that_is_registered_again_is_another_cluster() {
+        let all = Metrics::register(&mut prometheus_client::registry::Registry::default());
+        let (clusters, name) = (Clusters::default(), ClusterName::parse("c1").unwrap());
+        let register = |owner| {
+            let metrics = all.for_cluster(name.shared(), Some(owner));
+            let entry = Entry::Invalid { reason: "no token".into(), metrics: Arc::clone(&metrics) };
+            let clusters_now = HashMap::from_iter([(name.clone(), entry)]);
+            clusters.publish(Snapshot { clusters: clusters_now, ..Snapshot::default() });
+            metrics
+        };
+        let first = register("u-1");
+        assert!(clusters.is_current(&name, &first));
+        let next = register("u-2");
+        assert!(clusters.is_current(&name, &next) && !clusters.is_current(&name, &first));
+        clusters.publish(Snapshot::default());
+        assert!(!clusters.is_current(&name, &next));
     }
 }

@@ -209,7 +209,7 @@ impl Record {
         let open = &mut *self.0;
         if let Some(sending) = open.sending.take()
             && !error.is_given_up()
-            && sending.is_for_a_registered_cluster()
+            && sending.is_for_a_registered_cluster(&open.metrics)
         {
             open.cut(&sending, Side::Member, &error.to_string());
         }

@@ -9,6 +9,7 @@ use http::Method;
 
 use super::access::AccessLine;
 use crate::holding::Account;
+use crate::metrics::ClusterMetrics;
 use crate::needs::RequestNeeds;
 use crate::request::Line;
 
@@ -36,10 +37,11 @@ impl Sending {
         self.account.is_ended()
     }
 
-    /// Whether its cluster, if it names one, is registered: the gateway itself ends the streams of
-    /// a deleted one.
-    pub fn is_for_a_registered_cluster(&self) -> bool {
-        self.line().cluster().is_none_or(|name| self.gateway.clusters.metrics(name).is_some())
+    /// Whether its cluster, if it names one, is still registered: the gateway itself ends the
+    /// streams of a deleted one, whose name may belong to another by now. `metrics` are the
+    /// request's.
+    pub fn is_for_a_registered_cluster(&self, metrics: &Arc<ClusterMetrics>) -> bool {
+        self.line().cluster().is_none_or(|name| self.gateway.clusters.is_current(name, metrics))
     }
 
     pub fn user(&self) -> Option<&User> {

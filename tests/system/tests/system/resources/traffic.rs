@@ -126,6 +126,8 @@ async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
             within(WAIT, "its end at the client", watch.chunk()).await.is_err(),
             "a watch that was cut off looks whole"
         );
+        let cut = "cluster_gateway_cut_responses_total{side=\"member\"}";
+        assert!(!connection.get("/metrics").await.text().contains(cut), "the gateway ended it, not the next owner");
         assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
         let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
         let told = connection.until(WAIT, &path(CLUSTER), counted).await.json();
