@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::connect::ConnectError;
 use super::lost::Lost;
 use crate::headers::size::Unfit;
+use crate::request_body::Interrupted;
 
 /// Why there is no response head.
 #[derive(Debug, thiserror::Error)]
@@ -39,4 +40,16 @@ pub enum SendError {
     /// The client stopped sending its request body.
     #[error("the client disconnected while sending its request: {0}")]
     ClientGone(#[source] Lost),
+}
+
+// === impl SendError ===
+
+impl From<Interrupted> for SendError {
+    fn from(interrupted: Interrupted) -> Self {
+        match interrupted {
+            Interrupted::Http1(gone) => Self::ClientGone(gone.into()),
+            Interrupted::Http2(gone) => Self::ClientGone(gone.into()),
+            Interrupted::Trailers(unfit) => Self::Unfit(unfit),
+        }
+    }
 }

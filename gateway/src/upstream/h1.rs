@@ -28,7 +28,7 @@ use super::connect::{ConnectError, Target};
 use super::shed::{Counted, Held};
 use super::{Lost, SendError};
 use crate::holding::Account;
-use crate::request_body::RequestBody;
+use crate::request_body::{Interrupted, RequestBody};
 
 /// Largest response head that is read; its connection serves only this exchange. The limit for
 /// heads that are passed on is lower.
@@ -114,12 +114,18 @@ impl Exchange {
                     Some(Request::from_parts(head, body.into_inner()?))
                 });
                 let lost = refused.into_error().into();
-                match unsent {
-                    Some(request) => Ok(Sent::NotSent(request, lost)),
-                    None => Err(SendError::Broken(lost)),
+                match (unsent, self.interrupted()) {
+                    (Some(request), _) => Ok(Sent::NotSent(request, lost)),
+                    (None, Some(interrupted)) => Err(interrupted.into()),
+                    (None, None) => Err(SendError::Broken(lost)),
                 }
             }
         }
+    }
+
+    /// Why the client's upload broke off, if it did: hyper ends the connection then.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        self.abort.interrupted()
     }
 
     /// The response was read to its end. The connection serves the next request, unless this

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use net::words::causes;
 
+use crate::request_body::Interrupted;
+
 /// The body broke off in the middle. Passed on as an aborted stream, never as a clean end: a
 /// truncated list must not look complete.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +19,9 @@ pub enum Lost {
     Http2(#[from] h2::Error),
     #[error("{}", causes(.0))]
     Http1(#[from] hyper::Error),
+    /// The gateway ended it, because the upload of the request broke off.
+    #[error("the upload of the request broke off: {}", causes(.0))]
+    Upload(#[source] Interrupted),
     /// The gateway ended it, or the member sent something invalid.
     #[error("{0}")]
     Ours(Cow<'static, str>),
@@ -27,7 +32,11 @@ pub enum Lost {
 impl Truncated {
     /// The gateway gave up the exchange, because the upload of the request broke off.
     pub fn is_given_up(&self) -> bool {
-        matches!(&self.0, Lost::Http2(error) if error.is_reset() && !error.is_remote() && !error.is_library())
+        match &self.0 {
+            Lost::Upload(_) => true,
+            Lost::Http2(error) => error.is_reset() && !error.is_remote() && !error.is_library(),
+            Lost::Http1(_) | Lost::Ours(_) => false,
+        }
     }
 }
 

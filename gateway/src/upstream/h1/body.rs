@@ -10,7 +10,7 @@ use hyper::body::{Body, Incoming};
 
 use super::{Buffer, Exchange};
 use crate::holding::Tally;
-use crate::upstream::Truncated;
+use crate::upstream::{Lost, Truncated};
 
 pub struct H1Body {
     incoming: HeldIncoming,
@@ -40,8 +40,8 @@ impl H1Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {
-                self.exchange = None;
-                Poll::Ready(Some(Err(Truncated(error.into()))))
+                let interrupted = self.exchange.take().and_then(|exchange| exchange.interrupted());
+                Poll::Ready(Some(Err(Truncated(interrupted.map_or_else(|| error.into(), Lost::Upload)))))
             }
             None => {
                 self.end();
