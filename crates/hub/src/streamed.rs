@@ -2,7 +2,9 @@
 //! a hub that could not.
 //!
 //! A list is complete with a bookmark. Where it does not come, the hub is asked for no other list
-//! of this kind for [`PAGES_FOR`]: such requests are refused here, as a hub refuses them.
+//! of this kind for [`PAGES_FOR`]: such requests are refused here, as a hub refuses them. So it is
+//! after a deletion before the bookmark, which makes the list useless: a tenant who deletes objects
+//! again and again must not keep the next list from coming whole.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -219,14 +221,18 @@ impl<B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin> HttpBody for Stre
         let next = Pin::new(&mut self.inner).poll_frame(cx).map_err(Into::into);
         let Poll::Ready(Some(Ok(frame))) = &next else { return next };
         let sign = frame.data_ref().and_then(|data| self.list.as_mut()?.read(data));
-        if sign.is_some()
-            && let Some(list) = self.list.take()
-        {
-            list.settle();
-        }
         match sign {
-            Some(Sign::Deleted) => Poll::Ready(Some(Err(DeletedMeanwhile.into()))),
-            Some(Sign::Complete) | None => next,
+            Some(Sign::Complete) => {
+                if let Some(list) = self.list.take() {
+                    list.settle();
+                }
+                next
+            }
+            Some(Sign::Deleted) => {
+                self.list = None;
+                Poll::Ready(Some(Err(DeletedMeanwhile.into())))
+            }
+            None => next,
         }
     }
 
