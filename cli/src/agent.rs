@@ -59,8 +59,8 @@ pub fn secret(namespace: &str, token: &Token, servers: &Servers) -> Value {
 
 /// Values for the agent's chart, without the token.
 pub fn values(cluster: &ClusterName, servers: &Servers, image: Option<&str>) -> Value {
-    let mut values =
-        json!({"cluster": cluster.as_str(), "servers": servers.addresses, "credential": {"existingSecret": RELEASE}});
+    let credential = json!({"type": "token", "existingSecret": RELEASE});
+    let mut values = json!({"cluster": cluster.as_str(), "servers": servers.addresses, "credential": credential});
     if let Some(name) = &servers.name {
         values["serverName"] = json!(name);
     }
@@ -151,7 +151,7 @@ mod tests {
             Servers { addresses: vec!["hub:8091".into()], name: Some("x.svc".into()), authority: Some("PEM".into()) };
         let written = values(&berlin(), &servers, Some("registry:5000/tunnel-agent:0.1.0"));
         let expected = json!({"cluster": "berlin", "servers": ["hub:8091"], "serverName": "x.svc",
-            "credential": {"existingSecret": "tunnel-agent"}, "serverCA": {"secretKey": "server-ca.crt"},
+            "credential": {"type": "token", "existingSecret": "tunnel-agent"}, "serverCA": {"secretKey": "server-ca.crt"},
             "image": {"repository": "registry:5000/tunnel-agent", "tag": "0.1.0"}});
         assert_eq!(written, expected);
         assert_eq!(split_image("registry:5000/tunnel-agent"), ("registry:5000/tunnel-agent", ""));

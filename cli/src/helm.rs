@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
@@ -29,6 +30,34 @@ pub struct Options {
     /// The program helm
     #[arg(long, value_name = "PROGRAM", env = "HELM_BIN", default_value = "helm")]
     pub helm: PathBuf,
+}
+
+/// Options for the same values, which are texts and lists of texts in objects. They override all
+/// `--set`, wherever these are. `path` is the key of `values`, empty at the top.
+pub fn set_strings(path: &str, values: &Value) -> Vec<String> {
+    match values {
+        Value::Object(fields) => {
+            let inner = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            fields.iter().flat_map(|(key, value)| set_strings(&inner(key), value)).collect()
+        }
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(escaped).collect();
+            vec![format!("--set-string={path}={{{}}}", items.join(","))]
+        }
+        text => vec![format!("--set-string={path}={}", escaped(text))],
+    }
+}
+
+/// A text in which helm finds neither a list nor another key.
+fn escaped(text: &Value) -> String {
+    let mut written = String::new();
+    for character in text.as_str().unwrap_or_default().chars() {
+        if matches!(character, '\\' | ',' | '{' | '}') {
+            written.push('\\');
+        }
+        written.push(character);
+    }
+    written
 }
 
 // === impl Options ===
@@ -107,6 +136,24 @@ mod tests {
         assert!(told.what.contains("interrupted") && !mark.exists(), "{told}");
         touch.output(&words, "", LIMIT, &CancellationToken::new()).await.unwrap();
         assert!(mark.exists());
+    }
+
+    #[test]
+    fn values_are_options_that_helm_reads_as_the_same_texts() {
+        let values = serde_json::json!({
+            "cluster": "7", "servers": ["hub:1", "[::1]:2,x"], "image": {"tag": "", "a": {"b": r"{c\}"}},
+        });
+        let expected = [
+            "--set-string=cluster=7",
+            r"--set-string=servers={hub:1,[::1]:2\,x}",
+            "--set-string=image.tag=",
+            r"--set-string=image.a.b=\{c\\\}",
+        ];
+        let mut options = set_strings("", &values);
+        options.sort();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(options, expected);
     }
 
     #[test]

@@ -113,10 +113,14 @@ impl Walk<'_> {
         let file = self.testbed.directory("cli-agent-values")?.join("values.yaml");
         std::fs::write(&file, "cluster: another\nimagePullSecrets: [{name: pull}]\n")?;
         let own = format!("--agent-values {} --agent-set proxy.url=http://proxy:3128", file.display());
+        let own = format!("{own} --agent-set cluster=another --agent-set servers={{another:1}}");
         let printed = ended(&self.program, &format!("{command} {line} --print {own}"), 1)?.stdout;
+        ensure!(!printed.contains("another"), "{printed}");
         for part in ["--cluster=oslo", "imagePullSecrets:\n", "name: pull\n", "--proxy-url=http://proxy:3128"] {
             ensure!(printed.contains(part), "{part}: {printed}");
         }
+        let told = ended(&self.program, &format!("{command} {line} --print --agent-values -"), 2)?.stderr;
+        ensure!(told.contains("not read from standard input"), "{told}");
         self.join_by_another_chart(&format!("{command} {line} --print"))
     }
 

@@ -49,7 +49,7 @@ pub struct Tunnel {
     #[arg(long, value_name = "KEY=VALUE", requires = "tunnel")]
     agent_set: Vec<String>,
     /// A file of values of the agent's chart; may be given more than once
-    #[arg(long, value_name = "FILE", requires = "tunnel")]
+    #[arg(long, value_name = "FILE", requires = "tunnel", value_parser = values_file)]
     agent_values: Vec<String>,
     /// Print the agent's manifests instead of applying them; its Secret is still applied
     #[arg(long, requires = "tunnel")]
@@ -148,8 +148,8 @@ impl Tunnel {
         };
         let guessed = guessed.map(|image| image_file(&image)).transpose()?;
         let guessed = guessed.as_ref().map(NamedTempFile::path);
-        words.extend(value_options(guessed, &self.agent_values, &self.agent_set));
         let values = agent::values(name, servers, self.agent_image.as_deref());
+        words.extend(value_options(guessed, &self.agent_values, &self.agent_set, &values));
         let interrupted = &session.options.interrupted;
         let text = self.helm.output(&words, &values.to_string(), helm::LIMIT, interrupted).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
@@ -205,12 +205,21 @@ fn image_file(image: &str) -> Result<NamedTempFile> {
 }
 
 /// helm's options for values. Each overrides those before it: the `guessed` image, a person's
-/// `files`, our own values (from standard input), which name the cluster and its Secret, and what a
-/// person `set`.
-fn value_options(guessed: Option<&Path>, files: &[String], set: &[String]) -> Vec<String> {
+/// `files`, what the person `set`, and our `own`, which name the cluster and its Secret. These come
+/// from standard input too, because options set no key below one to which a file gives a text.
+fn value_options(guessed: Option<&Path>, files: &[String], set: &[String], own: &Value) -> Vec<String> {
     let guessed = guessed.map(|file| format!("--values={}", file.display()));
     let files = files.iter().map(String::as_str).chain(["-"]).map(|file| format!("--values={file}"));
-    guessed.into_iter().chain(files).chain(set.iter().map(|value| format!("--set={value}"))).collect()
+    let set = set.iter().map(|value| format!("--set={value}"));
+    guessed.into_iter().chain(files).chain(set).chain(helm::set_strings("", own)).collect()
+}
+
+/// A file of values, or several, which helm separates by commas.
+fn values_file(file: &str) -> std::result::Result<String, &'static str> {
+    if file.split(',').any(|file| file.trim_matches('"') == "-") {
+        return Err("the agent's values are not read from standard input: give a file");
+    }
+    Ok(file.to_owned())
 }
 
 /// Whether a gateway that serves these resources has a tunnel of its own. Only the Go
@@ -298,11 +307,20 @@ mod tests {
             "--values=own.yaml".into(),
             "--values=-".into(),
             "--set=image.tag=2".into(),
+            "--set-string=cluster=berlin".into(),
         ];
-        assert_eq!(value_options(Some(file.path()), &files, &set), expected);
-        assert_eq!(value_options(None, &[], &[]), ["--values=-"]);
+        assert_eq!(value_options(Some(file.path()), &files, &set, &json!({"cluster": "berlin"})), expected);
+        assert_eq!(value_options(None, &[], &[], &json!({})), ["--values=-"]);
         let written: Value = serde_json::from_slice(&std::fs::read(&guessed).unwrap()).unwrap();
         assert_eq!(written, json!({"image": {"repository": "registry:5000/tunnel-agent", "tag": "1"}}));
+    }
+
+    #[test]
+    fn standard_input_is_no_file_of_a_person() {
+        for input in ["-", "own.yaml,-", "\"-\""] {
+            assert!(values_file(input).is_err(), "{input}");
+        }
+        assert_eq!(values_file("my-own.yaml").as_deref(), Ok("my-own.yaml"));
     }
 
     #[test]
