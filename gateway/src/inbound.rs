@@ -19,7 +19,6 @@
 
 mod block;
 mod bounds;
-mod costly;
 mod frames;
 mod huffman;
 mod marks;
@@ -34,10 +33,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
+use net::costly::{Costly, is_costly};
 use net::seal::Seal;
 use tokio::io::AsyncWrite;
 
-use self::costly::Costly;
 pub use self::marks::Marks;
 use self::owed::Owed;
 use self::reach::{Reach, block};
@@ -83,11 +82,8 @@ const FRAME_HEAD: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
-const SETTINGS: u8 = 4;
 const PUSH_PROMISE: u8 = 5;
-const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
-const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// Most polls that wait for room: while too much is held, nothing is read until the tasks that must
@@ -116,11 +112,6 @@ impl Frame {
 
     fn begins_a_long_block(&self) -> bool {
         self.kind == HEADERS && (self.flags & END_HEADERS == 0 || self.length > block::MOST_NAME)
-    }
-
-    /// h2 walks through all its streams for it, including reset ones: 50 µs for four thousand.
-    fn is_costly(&self) -> bool {
-        (self.kind == SETTINGS && self.flags & ACK == 0) || self.kind == GOAWAY
     }
 
     /// Whether h2 may answer with a reset: to a response without a request, to a stream that
@@ -260,7 +251,7 @@ impl<T> Inbound<T> {
                 collector.frame(frame.length);
             }
         }
-        if frame.is_costly() {
+        if is_costly(frame.kind, frame.flags) {
             self.costly.take();
         }
         if let Some(owed) = &mut self.owed {

@@ -8,6 +8,7 @@ pub struct FrameHead {
     /// Length of the payload.
     pub length: usize,
     pub kind: u8,
+    pub flags: u8,
 }
 
 /// Finds the frames of a byte stream that arrives in any pieces.
@@ -21,7 +22,11 @@ pub struct Passing {
 }
 
 pub const HEADERS: u8 = 1;
+pub const SETTINGS: u8 = 4;
+pub const GOAWAY: u8 = 7;
 pub const CONTINUATION: u8 = 9;
+/// Flag of SETTINGS.
+pub const ACK: u8 = 1;
 const HEAD: usize = 9;
 
 // === impl FrameHead ===
@@ -58,10 +63,10 @@ impl Passing {
             self.known += more;
             if self.known == HEAD {
                 self.known = 0;
-                let [a, b, c, kind, ..] = self.head;
+                let [a, b, c, kind, flags, ..] = self.head;
                 let length = u32::from_be_bytes([0, a, b, c]) as usize;
                 self.left = length;
-                if frame(FrameHead { length, kind }).is_break() {
+                if frame(FrameHead { length, kind, flags }).is_break() {
                     break;
                 }
             }

@@ -105,6 +105,7 @@ impl<T: AsyncRead + Unpin> ReadAhead<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for ReadAhead<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.stuck = false;
+        self.turn.check_flood()?;
         if self.turn.check_over() {
             cx.waker().wake_by_ref();
             return Poll::Pending;

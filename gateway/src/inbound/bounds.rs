@@ -4,6 +4,7 @@ use std::io;
 use std::task::Poll;
 
 use bytes::BytesMut;
+use net::costly::TOO_MANY;
 
 use super::owed::Owed;
 use super::{Inbound, PINNED_BY_MEMBER};
@@ -26,7 +27,7 @@ impl<T> Inbound<T> {
 
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.costly.is_exceeded() {
-            return Err("too many SETTINGS or GOAWAY frames");
+            return Err(TOO_MANY);
         }
         if let Some(why) = self.broken {
             return Err(why);

@@ -1,4 +1,5 @@
 use http::{HeaderMap, Response};
+use kit::frames::{ACK, SETTINGS};
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};

@@ -79,6 +79,7 @@ impl LinkSupervisor<'_> {
         match error {
             LinkError::Closed if said_so => (Ended::Left, String::new()),
             LinkError::Closed => (Ended::Lost, "closed without notice".to_owned()),
+            error @ LinkError::Flood => (Ended::Frames, error.to_string()),
             error => (Ended::Lost, error.to_string()),
         }
     }
@@ -130,7 +131,7 @@ impl LinkSupervisor<'_> {
             Ended::Left | Ended::Drained => {
                 tracing::info!(link = %named, id, %peer, reason, seconds, "link ended");
             }
-            Ended::Lost | Ended::Revoked | Ended::Unreviewed => {
+            Ended::Lost | Ended::Frames | Ended::Revoked | Ended::Unreviewed => {
                 tracing::warn!(link = %named, id, %peer, reason, why, seconds, streams, "link ended, its streams are reset");
             }
         }

@@ -6,6 +6,7 @@ mod withdrawn;
 use std::path::Path;
 
 use http::StatusCode;
+use kit::frames::{Frames, SETTINGS, encode};
 use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
 use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
 use kit::wait::{becomes, within};
@@ -432,4 +433,16 @@ async fn an_agent_that_leaves_is_told_from_one_that_is_lost() {
     lost.ended.abort();
     fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"lost\"} 1").await;
     fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
+}
+
+#[tokio::test]
+async fn a_link_that_ends_for_a_flood_of_settings_is_counted_with_that_reason() {
+    let fixture = Fixture::start().await;
+    let identity = fixture.certificate("system:tunnel-agent:east");
+    let registered = fixture.apply("east", Some(&identity), None).await.unwrap();
+    let mut agent = Frames::server(registered.io, 100).await.unwrap();
+    within(SOON, "the link", fixture.agents.registry().until_linked(&name("east"))).await;
+    let flood = encode(SETTINGS, 0, 0, &[]).repeat(100);
+    within(SOON, "the link's end", async { while agent.send_all(&flood).await.is_ok() {} }).await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"frames\"} 1").await;
 }

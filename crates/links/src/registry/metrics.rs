@@ -88,8 +88,9 @@ impl Metrics {
         );
         registry.register(
             "tunnel_server_links_ended",
-            "Links that ended, by reason: the agent left in order, the link was lost, its credential or permission \
-             was revoked, it could not be reviewed for too long, or this server shut down",
+            "Links that ended, by reason: the agent left in order, the link was lost, the agent sent too many \
+             SETTINGS or GOAWAY frames, its credential or permission was revoked, it could not be reviewed for too \
+             long, or this server shut down",
             self.ended.clone(),
         );
         registry.register(

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::testing::Pair;
-use crate::turn::{FRAMES, HEADS};
+use crate::turn::{COSTLY, FRAMES, HEADS};
 use crate::{Settings, Stream};
 
 /// Its bytes are not frames.
@@ -172,6 +172,16 @@ async fn a_turn_has_a_thousand_frames_and_no_more() {
     assert!(parts.iter().all(|part| *part <= (FRAMES + 1) * byte.len()), "{parts:?}");
     let large = [&[0, 0x40, 0, 0, 0, 0, 0, 0, 1][..], &[0; 16 << 10]].concat();
     assert_eq!(read_in_turns(&large.repeat(64)).await.len(), 1, "large ones pass at once");
+}
+
+/// h2 walks through all streams for each of them.
+#[tokio::test]
+async fn a_turn_has_few_settings() {
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let parts = read_in_turns(&settings.repeat(500)).await;
+    assert!(parts.iter().all(|part| *part <= COSTLY * settings.len()), "{parts:?}");
+    let acknowledged = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+    assert_eq!(read_in_turns(&acknowledged.repeat(500)).await.len(), 1);
 }
 
 /// h2 takes 72 bytes for each byte of a head.

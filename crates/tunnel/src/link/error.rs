@@ -5,6 +5,7 @@ use std::time::Duration;
 use net::words;
 
 use crate::Refusal;
+use crate::turn::FLOOD;
 
 /// Why a link could not start, or ended.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum LinkError {
     HandshakeTimeout(Duration),
     #[error("nothing received for {0:?}")]
     Silent(Duration),
+    /// The peer sent too many frames that are expensive, see [`net::costly`].
+    #[error("{}", net::costly::TOO_MANY)]
+    Flood,
     #[error("{0}")]
     Broken(String),
     #[error("closed")]
@@ -36,7 +40,10 @@ pub enum OpenError {
 
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn broken(error: h2::Error) -> LinkError {
-    LinkError::Broken(words::causes(&error))
+    match error.get_io() {
+        Some(end) if end.kind() == FLOOD => LinkError::Flood,
+        _ => LinkError::Broken(words::causes(&error)),
+    }
 }
 
 pub(super) fn not_opened(error: &h2::Error) -> OpenError {

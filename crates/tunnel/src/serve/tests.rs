@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicUsize;
 
 use h2::client::SendRequest;
 use http::{HeaderMap, Method, Request, StatusCode};
+use kit::frames::{Frames, INITIAL_WINDOW_SIZE, SETTINGS, encode, setting};
 use kit::wait::within;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::task::JoinHandle;
@@ -166,6 +167,24 @@ async fn a_peer_without_a_preface_is_not_waited_for_long() {
     let (_near, far) = duplex(1024);
     let error = serve(far, &Settings::default(), Serving::default(), |_| async {}).await.unwrap_err();
     assert!(matches!(error, LinkError::HandshakeTimeout(_)), "{error}");
+}
+
+/// h2 walks through all streams for each of these frames.
+#[tokio::test]
+async fn a_client_that_changes_its_windows_without_an_end_loses_its_link() {
+    let (near, far) = duplex(256 * 1024);
+    let windows = [1, 2].map(|bytes| encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, bytes))).concat();
+    let flood = tokio::spawn(async move {
+        let mut frames = Frames::client(near).await.unwrap();
+        while frames.send_all(&windows.repeat(10)).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    let settings = Settings::default();
+    let served = serve(far, &settings, Serving::default(), |_| async {});
+    let end = within(SOON, "the end", served).await;
+    assert!(matches!(end, Err(LinkError::Flood)), "{end:?}");
+    within(SOON, "the client's end", flood).await.unwrap();
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ pub enum Ended {
     Left,
     /// The connection broke, or was silent for too long.
     Lost,
+    /// The agent sent too many frames that are expensive.
+    Frames,
     /// The credential or the permission is no longer valid.
     Revoked,
     /// Reviews of it had no result for too long.
@@ -67,12 +69,14 @@ impl Outcome {
 // === impl Ended ===
 
 impl Ended {
-    pub(super) const ALL: [Self; 5] = [Self::Left, Self::Lost, Self::Revoked, Self::Unreviewed, Self::Drained];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Left, Self::Lost, Self::Frames, Self::Revoked, Self::Unreviewed, Self::Drained];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Left => "left",
             Self::Lost => "lost",
+            Self::Frames => "frames",
             Self::Revoked => "revoked",
             Self::Unreviewed => "unreviewed",
             Self::Drained => "drained",

@@ -1,6 +1,7 @@
 //! How links start, leave and end.
 
-use kit::frames::{END_HEADERS, Frames, HEADERS, encode};
+use kit::frames::{END_HEADERS, Frames, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, SETTINGS, encode, setting};
+use tokio::io::DuplexStream;
 
 use super::*;
 use crate::{Serving, serve};
@@ -10,7 +11,7 @@ fn is_reset<T: std::fmt::Debug>(result: io::Result<T>) {
 }
 
 /// A server that completes the handshake, and then moves and answers only when the test drives it.
-async fn frozen(settings: &Settings) -> (Link, h2::server::Connection<tokio::io::DuplexStream, Bytes>) {
+async fn frozen(settings: &Settings) -> (Link, h2::server::Connection<DuplexStream, Bytes>) {
     let (near, far) = duplex(256 * 1024);
     let server = async {
         let mut server = h2::server::handshake(far).await.unwrap();
@@ -39,18 +40,23 @@ async fn closing_resets_the_streams_at_both_ends() {
     within(SOON, "the other end", pair.served).await.unwrap().unwrap();
 }
 
+/// A server of bare frames, and the first stream that it is asked for.
+async fn asked(io: DuplexStream) -> (Frames<DuplexStream>, u32) {
+    let mut frames = Frames::server(io, 100).await.unwrap();
+    loop {
+        let frame = frames.read().await.unwrap();
+        if frame.kind == HEADERS {
+            return (frames, frame.stream);
+        }
+    }
+}
+
 /// Otherwise it would burden a link that many callers share, for as long as the caller waits.
 #[tokio::test]
 async fn a_peer_that_answers_a_dial_by_interim_answers_alone_loses_its_link() {
     let (near, far) = duplex(256 * 1024);
     let peer = tokio::spawn(async move {
-        let mut frames = Frames::server(far, 100).await.unwrap();
-        let asked = loop {
-            let frame = frames.read().await.unwrap();
-            if frame.kind == HEADERS {
-                break frame.stream;
-            }
-        };
+        let (mut frames, asked) = asked(far).await;
         let hint = encode(HEADERS, END_HEADERS, asked, &[0x08, 3, b'1', b'0', b'3']);
         while frames.send_all(&hint).await.is_ok() {
             tokio::task::yield_now().await;
@@ -61,6 +67,29 @@ async fn a_peer_that_answers_a_dial_by_interim_answers_alone_loses_its_link() {
     assert!(matches!(&opened, Err(OpenError::Lost(why)) if why.contains("interim")), "{opened:?}");
     within(SOON, "the link's end", link.ended()).await;
     within(SOON, "the peer's end", peer).await.unwrap();
+}
+
+/// h2 walks through all streams for each of these frames.
+#[tokio::test]
+async fn a_peer_that_changes_its_windows_or_says_goodbye_without_an_end_loses_its_link() {
+    let windows = [1, 2].map(|bytes| encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, bytes))).concat();
+    let goodbye = encode(GOAWAY, 0, 0, &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    for flood in [windows, goodbye] {
+        let (near, far) = duplex(256 * 1024);
+        let peer = tokio::spawn(async move {
+            let (mut frames, _) = asked(far).await;
+            while frames.send_all(&flood.repeat(10)).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        });
+        let link = Link::start(near, &Settings::default(), Hop::Agent).await.unwrap();
+        let destination = to("db:443");
+        let both = async { tokio::join!(link.open(&destination, None), link.ended()) };
+        let (opened, ended) = within(SOON, "the link's end", both).await;
+        assert!(matches!(ended, LinkError::Flood), "{ended}");
+        assert!(opened.is_err(), "{opened:?}");
+        within(SOON, "the peer's end", peer).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! tunnel-server, on the same connection of a frontend, do not notice.
 
 mod embedded;
+mod floods;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +27,8 @@ use tunnel_tests::pki::Pki;
 use tunnel_tests::{AgentSpec, Caller, Frontend, Testbed, Tunnel, measure, testbed::CLUSTER};
 
 const EVIL: &str = "evil";
+/// Streams that its agents take.
+const STREAMS: u32 = 2_000;
 /// Frames of one seed, and seeds.
 const RANDOM: usize = 200;
 const SEEDS: u32 = 40;
@@ -71,7 +74,8 @@ const ROWS: &[Row] = &[
     ends("a head of megabytes", |stream| in_frames(0, stream, &large()), 1),
     ends("early hints without an end", hint, 5_000),
     stays("a storm of PINGs", |_| encode(PING, 0, 0, b"are you?").repeat(100), 200, Gets::Nothing),
-    stays("a storm of SETTINGS", |_| encode(SETTINGS, 0, 0, &[]).repeat(100), 200, Gets::Nothing),
+    ends("a storm of SETTINGS", |_| encode(SETTINGS, 0, 0, &[]).repeat(100), 200),
+    ends("windows that go up and down", up_and_down, 200),
     ends("a storm of goodbyes", |_| encode(GOAWAY, 0, 0, &[0; 8]).repeat(100), 100),
     ends("a storm of PRIORITYs", |_| encode(PRIORITY, 0, 99, &[0, 0, 0, 99, 1]).repeat(100), 200),
     ends("a push", |stream| encode(PUSH_PROMISE, END_HEADERS, stream, &[0, 0, 0, 2, 0x82]), 1),
@@ -121,6 +125,10 @@ fn hint(stream: u32) -> Vec<u8> {
 
 fn window(stream: u32, bytes: u32) -> Vec<u8> {
     encode(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
+}
+
+fn up_and_down(_: u32) -> Vec<u8> {
+    [65_535, 65_536].map(|bytes| encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, bytes))).concat().repeat(50)
 }
 
 fn split(stream: u32) -> Vec<u8> {
@@ -197,9 +205,19 @@ async fn linked(stage: &impl Stage) -> AgentLink {
     let io = tls.connect(ServerName::try_from("localhost").expect("a name"), socket).await.expect("TLS");
     let registration = Registration { cluster: evil(), agent: "evil-1".to_owned(), link: 0, version: "1".to_owned() };
     let registered = register::register(io, "localhost", &registration, None, WAIT).await.expect("registered");
-    let link = Frames::server(registered.io, 1000).await.expect("HTTP/2");
+    let link = Frames::server(registered.io, STREAMS).await.expect("HTTP/2");
     becomes(WAIT, "the link", || stage.is_linked()).await;
     link
+}
+
+/// The stream of the next frame of this kind.
+async fn next(link: &mut AgentLink, kind: u8) -> u32 {
+    loop {
+        let frame = link.read().await.expect("a frame");
+        if frame.kind == kind {
+            return frame.stream;
+        }
+    }
 }
 
 /// Sends `bytes` to each caller that asks for a stream, as often as they are taken, and then
@@ -211,12 +229,7 @@ async fn says(
     fate: oneshot::Sender<Fate>,
     released: CancellationToken,
 ) {
-    let stream = loop {
-        let frame = link.read().await.expect("a request");
-        if frame.kind == HEADERS {
-            break frame.stream;
-        }
-    };
+    let stream = next(&mut link, HEADERS).await;
     for _ in 0..times {
         if link.send_all(&bytes(stream)).await.is_err() {
             break;
