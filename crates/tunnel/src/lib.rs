@@ -39,5 +39,5 @@ pub use self::link::{Link, LinkError, OpenError};
 pub use self::refusal::{Hop, Reason, Refusal};
 pub use self::serve::{Incoming, Serving, serve};
 pub use self::settings::Settings;
-pub use self::stream::{Stream, UnreadObserver};
+pub use self::stream::{HeldObserver, Stream};
 pub use self::timing::Timing;

@@ -24,7 +24,7 @@ pub struct Settings {
     /// pays.
     pub max_frame: u32,
     /// Most bytes of one stream that wait in HTTP/2 for the socket. Enough to keep it busy, and no
-    /// more: what waits here is out of the reach of [`crate::Budget`].
+    /// more: a peer that reads nothing has each of its streams hold as much.
     pub send_buffer: usize,
     /// Silence after which a PING asks whether the peer is still there. Also how long we stay
     /// silent ourselves before we send one: a peer that sends and receives nothing would take us

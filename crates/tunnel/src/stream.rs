@@ -43,11 +43,15 @@ pub struct Stream {
     _open: Open,
 }
 
-/// Gets the number of a stream's unread bytes, in steps, so that it costs next to nothing: less
-/// than 64 KiB counts as nothing. Called on the thread that moves the link's frames, or that uses
-/// or drops the stream.
-pub trait UnreadObserver: fmt::Debug + Send + Sync {
+/// Observes the bytes that a stream holds in this process. Called on the thread that moves the
+/// link's frames, or that uses or drops the stream.
+pub trait HeldObserver: fmt::Debug + Send + Sync {
+    /// Gets the number of unread bytes, in steps, so that it costs next to nothing: less than
+    /// 64 KiB counts as nothing.
     fn unread(&self, bytes: usize);
+
+    /// Returns the same bytes. HTTP/2 drops them when they are sent, or when the stream has ended.
+    fn unsent(&self, data: Bytes) -> Bytes;
 }
 
 /// Counts a stream for as long as it is open or being opened.
@@ -77,11 +81,12 @@ impl Stream {
         self
     }
 
-    /// `observer` gets the number of unread bytes from here on, while the stream is read as
-    /// [`AsyncRead`](tokio::io::AsyncRead). Only for the end that opened the stream: there the
+    /// `observer` gets the number of unread bytes and what waits to be sent from here on, while the
+    /// stream is used as [`AsyncRead`](tokio::io::AsyncRead) and
+    /// [`AsyncWrite`](tokio::io::AsyncWrite). Only for the end that opened the stream: there the
     /// link's driver takes what stays unread.
     #[must_use]
-    pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
+    pub fn observed_by(self, observer: Arc<dyn HeldObserver>) -> Self {
         self.inbound.observed_by(observer);
         self
     }

@@ -1,6 +1,7 @@
 //! A link and its server over a pipe in memory, for tests.
 
-use tokio::io::{AsyncRead, AsyncWrite, duplex};
+use kit::frames::{Frames, HEADERS};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -16,6 +17,17 @@ pub(crate) struct Pair {
 
 pub(crate) fn to(authority: &str) -> Destination {
     Destination::parse(authority).unwrap()
+}
+
+/// A server of bare frames, and the first stream that it is asked for.
+pub(crate) async fn asked(io: DuplexStream) -> (Frames<DuplexStream>, u32) {
+    let mut frames = Frames::server(io, 100).await.unwrap();
+    loop {
+        let frame = frames.read().await.unwrap();
+        if frame.kind == HEADERS {
+            return (frames, frame.stream);
+        }
+    }
 }
 
 // === impl Pair ===

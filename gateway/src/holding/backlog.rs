@@ -1,22 +1,31 @@
-//! Counts bytes that have arrived through the tunnel for a stream and were not read.
+//! Counts bytes of a tunnelled stream that have arrived and were not read, and those that wait to
+//! be sent.
 //!
 //! For a direct connection the kernel holds such bytes. A tunnelled stream has its own window, up
-//! to 8 MiB, and the link's driver fills it with or without a reader.
+//! to 8 MiB, and the link's driver fills it with or without a reader. Toward a peer that does not
+//! read, 256 KiB of each stream wait in HTTP/2.
 
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use tunnel::UnreadObserver;
+use tunnel::HeldObserver;
 
 use super::{Account, Tally};
 
-/// The unread bytes of one stream. They count for its connection, or for the request that uses it
-/// alone.
+/// The unread and unsent bytes of one stream. They count for its connection, or for the request
+/// that uses it alone.
 pub struct Backlog {
     connection: Account,
-    /// The bytes, and the tally in which they count.
+    /// The unread bytes, and the tally in which they count.
     counted: Mutex<(usize, Tally)>,
+}
+
+/// Bytes that wait to be sent. No answer waits for these, so they are not lent.
+struct Unsent {
+    data: Bytes,
+    _tally: Tally,
 }
 
 // === impl Backlog ===
@@ -43,16 +52,30 @@ impl Backlog {
     }
 }
 
-impl UnreadObserver for Backlog {
+impl HeldObserver for Backlog {
     fn unread(&self, bytes: usize) {
         let (held, tally) = &mut *self.counted.lock();
         *held = bytes;
         tally.set(bytes);
+    }
+
+    fn unsent(&self, data: Bytes) -> Bytes {
+        let mut tally = self.counted.lock().1.account().tally();
+        tally.set(data.len());
+        Bytes::from_owner(Unsent { data, _tally: tally })
     }
 }
 
 impl fmt::Debug for Backlog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Backlog").finish_non_exhaustive()
+    }
+}
+
+// === impl Unsent ===
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
     }
 }

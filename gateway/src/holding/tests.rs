@@ -207,7 +207,7 @@ fn the_head_of_an_answer_counts_with_its_request() {
 
 #[test]
 fn what_waits_in_the_tunnel_counts_for_the_request_while_it_has_the_connection() {
-    use tunnel::UnreadObserver as _;
+    use tunnel::HeldObserver as _;
     let budget = Budget::new(1 << 30);
     let cluster = api::cluster_name::ClusterName::parse("c1").unwrap();
     let member = MemberAccounts::new(budget.clone(), cluster).open(0);
@@ -219,8 +219,11 @@ fn what_waits_in_the_tunnel_counts_for_the_request_while_it_has_the_connection()
     backlog.count_for(&request);
     backlog.unread(2 * MIB);
     assert_eq!((member.held(), request.held()), (before.0, before.1 + 2 * MIB as u64));
+    let unsent = backlog.unsent(Bytes::from(vec![7_u8; MIB]));
+    assert_eq!((member.held(), request.held()), (before.0, before.1 + 3 * MIB as u64));
     backlog.count_for_connection();
-    assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1));
-    drop(backlog);
+    assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1 + MIB as u64));
+    assert!(unsent.iter().all(|byte| *byte == 7) && !request.has_lent());
+    drop((backlog, unsent));
     assert_eq!((member.held(), request.held()), before);
 }

@@ -16,7 +16,7 @@ use net::queue::Queue;
 use parking_lot::{Mutex, MutexGuard};
 
 use self::unattended::DataWaker;
-use super::{UnreadObserver, lost};
+use super::{HeldObserver, lost};
 
 pub(crate) use self::unattended::UnattendedStreams;
 
@@ -37,10 +37,10 @@ pub(super) struct Received {
     observed: Option<Observed>,
 }
 
-/// An observer of the number of unread bytes.
+/// An observer of what is held.
 #[derive(Debug)]
 struct Observed {
-    observer: Arc<dyn UnreadObserver>,
+    observer: Arc<dyn HeldObserver>,
     /// The number that it got last.
     told: usize,
     /// The reader that found nothing and was not woken since: its own writes may hold it up.
@@ -62,7 +62,7 @@ impl Inbound {
         self.lock().waker = Arc::new(DataWaker { inbound: Arc::downgrade(self), unattended }).into();
     }
 
-    pub fn observed_by(&self, observer: Arc<dyn UnreadObserver>) {
+    pub fn observed_by(&self, observer: Arc<dyn HeldObserver>) {
         let mut received = self.lock();
         received.observed = Some(Observed { observer, told: 0, reader: None });
         // From here on the link's driver takes its data.
@@ -118,13 +118,21 @@ impl Received {
         self.tell();
     }
 
-    /// Like [`Self::take_unwaited`], but also for a reader that waits, if there is an observer of
-    /// unread bytes: the reader's writes have no room, so it may not come to read either. It is
-    /// woken when data arrives.
+    /// Like [`Self::take_unwaited`], but also for a reader that waits, if there is an observer: the
+    /// reader's writes have no room, so it may not come to read either. It is woken when data
+    /// arrives.
     pub fn take_behind_writer(&mut self) {
         if self.observed.is_some() {
             self.reader_waits = false;
             self.take_unwaited();
+        }
+    }
+
+    /// Reports what is about to wait in HTTP/2.
+    pub fn unsent(&self, data: Bytes) -> Bytes {
+        match &self.observed {
+            Some(observed) => observed.observer.unsent(data),
+            None => data,
         }
     }
 

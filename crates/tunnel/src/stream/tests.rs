@@ -1,27 +1,49 @@
 //! Peers that send one byte per frame.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kit::frames::{END_HEADERS, HEADERS, STATUS_200, encode};
 use kit::wait::{WAIT, eventually, unless_quiet, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::sync::oneshot;
 
 use super::inbound::STEP;
 use super::*;
-use crate::testing::{Pair, to};
-use crate::{Serving, Settings, serve};
+use crate::testing::{Pair, asked, to};
+use crate::{Hop, Link, Serving, Settings, serve};
 
 const FRAMES: usize = 20_000;
 /// Less than a window.
 const MUCH: usize = 640 << 10;
 
-/// The numbers that an observer got.
+/// The numbers that an observer got, and the bytes that wait to be sent.
 #[derive(Debug, Default)]
-struct Observed(parking_lot::Mutex<Vec<usize>>);
+struct Observed(parking_lot::Mutex<Vec<usize>>, Arc<AtomicUsize>);
 
-impl UnreadObserver for Observed {
+/// Counts down when it is dropped.
+struct Unsent(Bytes, Arc<AtomicUsize>);
+
+impl HeldObserver for Observed {
     fn unread(&self, bytes: usize) {
         self.0.lock().push(bytes);
+    }
+
+    fn unsent(&self, data: Bytes) -> Bytes {
+        self.1.fetch_add(data.len(), Ordering::Relaxed);
+        Bytes::from_owner(Unsent(data, Arc::clone(&self.1)))
+    }
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.1.fetch_sub(self.0.len(), Ordering::Relaxed);
     }
 }
 
@@ -30,6 +52,10 @@ impl UnreadObserver for Observed {
 impl Observed {
     fn last(&self) -> usize {
         self.0.lock().last().copied().unwrap_or_default()
+    }
+
+    fn waiting(&self) -> usize {
+        self.1.load(Ordering::Relaxed)
     }
 }
 
@@ -199,6 +225,37 @@ async fn of_a_stream_whose_reader_keeps_up_nothing_is_told() {
         near.read_exact(&mut [0; 16 << 10]).await.unwrap();
     }
     assert!(told.0.lock().is_empty(), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_peer_that_reads_nothing_is_observed_until_it_is_dropped() {
+    const PIECE: usize = 4 << 10;
+    /// Within the first window of HTTP/2.
+    const PIECES: usize = 15;
+    let (near, far) = duplex(1 << 10);
+    let peer = async {
+        let (mut frames, stream) = asked(far).await;
+        frames.send_all(&encode(HEADERS, END_HEADERS, stream, STATUS_200)).await.unwrap();
+        frames
+    };
+    let open = async {
+        let link = Link::start(near, &Settings::default(), Hop::Agent).await.unwrap();
+        let stream = link.open(&to("db:443"), None).await.unwrap();
+        (link, stream)
+    };
+    let ((_link, stream), frames) = within(WAIT, "a stream", async { tokio::join!(open, peer) }).await;
+    let observed = Arc::<Observed>::default();
+    let mut stream = stream.observed_by(Arc::<Observed>::clone(&observed));
+    for _ in 0..PIECES {
+        stream.write_all(&[7; PIECE]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(observed.waiting(), PIECES * PIECE);
+    drop(stream);
+    // HTTP/2 is in the middle of one.
+    eventually(WAIT, || observed.waiting() <= PIECE).await;
+    drop(frames);
+    eventually(WAIT, || observed.waiting() == 0).await;
 }
 
 /// HTTP/2 inside a stream does so when its far end reads nothing.

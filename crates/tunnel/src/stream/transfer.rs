@@ -54,7 +54,8 @@ impl AsyncWrite for Stream {
             return Poll::Pending;
         };
         let room = room?;
-        self.send(Bytes::copy_from_slice(&buf[..room]))?;
+        let data = self.inbound.lock().unsent(Bytes::copy_from_slice(&buf[..room]));
+        self.send(data)?;
         self.settle();
         Poll::Ready(Ok(room))
     }

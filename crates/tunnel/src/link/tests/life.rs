@@ -1,9 +1,10 @@
 //! How links start, leave and end.
 
-use kit::frames::{END_HEADERS, Frames, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, SETTINGS, encode, setting};
+use kit::frames::{END_HEADERS, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, SETTINGS, encode, setting};
 use tokio::io::DuplexStream;
 
 use super::*;
+use crate::testing::asked;
 use crate::{Serving, serve};
 
 fn is_reset<T: std::fmt::Debug>(result: io::Result<T>) {
@@ -38,17 +39,6 @@ async fn closing_resets_the_streams_at_both_ends() {
     let opened = pair.link.open(&to("db:5432"), None).await;
     assert!(matches!(&opened, Err(OpenError::NotSent(why)) if why.contains("ended")), "{opened:?}");
     within(SOON, "the other end", pair.served).await.unwrap().unwrap();
-}
-
-/// A server of bare frames, and the first stream that it is asked for.
-async fn asked(io: DuplexStream) -> (Frames<DuplexStream>, u32) {
-    let mut frames = Frames::server(io, 100).await.unwrap();
-    loop {
-        let frame = frames.read().await.unwrap();
-        if frame.kind == HEADERS {
-            return (frames, frame.stream);
-        }
-    }
 }
 
 /// Otherwise it would burden a link that many callers share, for as long as the caller waits.
