@@ -7,7 +7,7 @@
 
 mod rule;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use self::rule::{Review, Rule, has};
 
@@ -26,7 +26,8 @@ const MOST_NAMES: usize = 10_000;
 pub struct Impersonable {
     groups: Names,
     uids: Names,
-    extra: Vec<Extra>,
+    /// The values for one key, or for any key (`None`). Sorted: members list rules in any order.
+    extra: BTreeMap<Option<Box<str>>, Names>,
     /// If false, other authorizers may allow more.
     is_complete: bool,
 }
@@ -49,14 +50,6 @@ enum Names {
     These(HashSet<Box<str>>),
 }
 
-/// The values that a rule allows for one key of the extra, or for all keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Extra {
-    /// `None`: any key.
-    key: Option<Box<str>>,
-    values: Names,
-}
-
 const ANY: &str = "*";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA: &str = "userextras";
@@ -66,8 +59,8 @@ const EXTRA: &str = "userextras";
 impl Impersonable {
     /// For a credential that may do everything, or without a usable list.
     pub fn everything() -> Self {
-        let anything = Extra { key: None, values: Names::All };
-        Self { groups: Names::All, uids: Names::All, extra: vec![anything], is_complete: true }
+        let extra = BTreeMap::from([(None, Names::All)]);
+        Self { groups: Names::All, uids: Names::All, extra, is_complete: true }
     }
 
     /// `body` is the response to [`QUESTION`].
@@ -79,7 +72,7 @@ impl Impersonable {
             return Err(Untold::Conditions);
         }
         let (groups, uids) = (Names::none(), Names::none());
-        let mut told = Self { groups, uids, extra: Vec::new(), is_complete: !status.incomplete };
+        let mut told = Self { groups, uids, extra: BTreeMap::new(), is_complete: !status.incomplete };
         let mut names = 0;
         for rule in rules.iter().filter(|rule| has(&rule.verbs, "impersonate")) {
             // A kept rule costs its names for each of its resources.
@@ -100,8 +93,20 @@ impl Impersonable {
             self.uids.add(rule);
         }
         if has(&rule.api_groups, AUTHENTICATION) {
-            self.extra.extend(rule.resources.iter().filter_map(|resource| Extra::of(resource, rule)));
+            for resource in &rule.resources {
+                self.add_extra(resource, rule);
+            }
         }
+    }
+
+    /// A subresource of `userextras` names the key (`rbac.ResourceMatches`).
+    fn add_extra(&mut self, resource: &str, rule: &Rule) {
+        let key: Option<Box<str>> = match resource.split_once('/') {
+            Some((EXTRA | ANY, key)) => Some(key.into()),
+            None if resource == ANY => None,
+            _ => return,
+        };
+        self.extra.entry(key).or_insert_with(Names::none).add(rule);
     }
 
     /// Whether the list is complete.
@@ -119,7 +124,7 @@ impl Impersonable {
 
     /// `key` in lower case, as members read it.
     pub fn has_extra(&self, key: &str, value: &str) -> bool {
-        self.extra.iter().any(|extra| extra.key.as_deref().is_none_or(|of| of == key) && extra.values.has(value))
+        self.extra.iter().any(|(of, values)| of.as_deref().is_none_or(|of| of == key) && values.has(value))
     }
 }
 
@@ -144,22 +149,6 @@ impl Names {
             Self::These(_) if rule.resource_names.is_empty() => *self = Self::All,
             Self::These(names) => names.extend(rule.resource_names.iter().map(|name| name.as_str().into())),
         }
-    }
-}
-
-// === impl Extra ===
-
-impl Extra {
-    /// A subresource of `userextras` names the key (`rbac.ResourceMatches`).
-    fn of(resource: &str, rule: &Rule) -> Option<Self> {
-        let key = match resource.split_once('/') {
-            Some((EXTRA | ANY, key)) => Some(key.into()),
-            None if resource == ANY => None,
-            _ => return None,
-        };
-        let mut values = Names::none();
-        values.add(rule);
-        Some(Self { key, values })
     }
 }
 

@@ -31,13 +31,16 @@ pub struct Rights(Mutex<State>);
 #[derive(Default)]
 struct State {
     known: Option<Known>,
+    /// The incomplete list that a refusal has shown to be right. It stays so until the member lists
+    /// something else: otherwise a request would be refused after each new, equal list.
+    confirmed: Option<Arc<Impersonable>>,
     asking: Option<Flight<Arc<Impersonable>>>,
 }
 
 struct Known {
     told: Arc<Impersonable>,
-    /// The list is incomplete, because other authorizers may allow more, and no request was refused
-    /// so far.
+    /// The list is incomplete, because other authorizers may allow more, and no refusal has
+    /// confirmed it.
     is_doubted: bool,
     since: Instant,
     until: Instant,
@@ -46,6 +49,11 @@ struct Known {
 /// Leaves nothing out.
 pub fn everything() -> Arc<Impersonable> {
     Arc::clone(&EVERYTHING)
+}
+
+/// Whether nothing is left out because no list is used. False for a list that allows everything.
+pub fn is_everything(held: &Arc<Impersonable>) -> bool {
+    Arc::ptr_eq(held, &EVERYTHING)
 }
 
 // === impl Rights ===
@@ -93,24 +101,30 @@ impl Rights {
     fn learnt(&self, told: Option<Impersonable>) -> Arc<Impersonable> {
         let since = Instant::now();
         let (told, kept) = told.map_or_else(|| (everything(), PAUSE), |told| (Arc::new(told), KEPT));
-        let known = Known { is_doubted: !told.is_complete(), told, since, until: since + kept };
+        let mut state = self.0.lock();
+        let is_doubted = !told.is_complete() && state.confirmed.as_ref() != Some(&told);
+        let known = Known { is_doubted, told, since, until: since + kept };
         let held = known.held();
-        self.0.lock().known = Some(known);
+        state.known = Some(known);
         held
     }
 
-    /// The member refused to let the credential impersonate a user, in a request made with `held`.
-    /// A refusal of an earlier answer says nothing about the current one.
-    pub fn refused(&self, held: &Arc<Impersonable>) {
-        if let Some(known) = &mut self.0.lock().known
-            && Arc::ptr_eq(held, &known.held())
-        {
+    /// The member refused to let the credential impersonate a part of an identity, in a request
+    /// made with `held`. A refusal of an earlier answer says nothing about the current one. Returns
+    /// the current answer if it is another one.
+    pub fn refused(&self, held: &Arc<Impersonable>) -> Option<Arc<Impersonable>> {
+        let mut state = self.0.lock();
+        let State { known, confirmed, .. } = &mut *state;
+        let known = known.as_mut()?;
+        if Arc::ptr_eq(held, &known.held()) {
             if known.is_doubted {
                 known.is_doubted = false;
+                *confirmed = Some(Arc::clone(&known.told));
             } else {
                 known.until = known.until.min(known.since + PAUSE);
             }
         }
+        Some(known.held()).filter(|now| !Arc::ptr_eq(held, now))
     }
 }
 

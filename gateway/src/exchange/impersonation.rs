@@ -56,6 +56,8 @@ const INFORMING: &str = "authentication.kubernetes.io/";
 /// (`k8s.io/apiserver/pkg/authentication/user`).
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
+/// Prefix of all headers of an identity.
+const IDENTITY: &str = "impersonate-";
 
 /// Characters that a header name may contain unescaped besides letters and digits (RFC 9110
 /// §5.6.2), without `%`, which starts an escape (`k8s.io/client-go/transport.headerKeyEscape`).
@@ -142,6 +144,14 @@ pub fn front_proxied(user: &User, headers: &mut HeaderMap) -> Result<(), NotAHea
         }
     }
     Ok(())
+}
+
+/// Removes the identity that [`Disclosure::apply`] wrote.
+pub fn clear(headers: &mut HeaderMap) {
+    let names: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(IDENTITY)).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
 }
 
 /// An extra attribute's key, escaped for a header name.

@@ -1,11 +1,14 @@
-//! Sends a request, and once more with another credential if the member rejected the first and a
-//! repetition is safe.
+//! Sends a request, and once more if the member rejected its credential or identity, there is
+//! another to try, and a repetition is safe.
 //!
-//! A 401 means that the member did nothing (RFC 9110 §15.5.2), and the head of a request without a
-//! body is the whole request. So such a request is sent again, once, if the member rejected a
-//! credential that a program issued.
+//! A 401 means that the member did nothing (RFC 9110 §15.5.2), and so does a 403 about the
+//! impersonation, which an API server checks first. The head of a request without a body is the
+//! whole request. So such a request is sent again, once, if the member rejected a credential that a
+//! program issued, and once if it refused a part of the caller's identity that can be omitted.
 
-use api::route::MemberRequest;
+use std::sync::Arc;
+
+use api::impersonable::Impersonable;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::AUTHORIZATION;
@@ -16,8 +19,9 @@ use traces::{Span, Trace};
 use super::Call;
 use super::workload::{self, Judged};
 use crate::body::Peeked;
-use crate::clusters::{Cluster, CredentialLease};
+use crate::clusters::{Cluster, CredentialLease, rights};
 use crate::error::{Cause, Error};
+use crate::exchange::NotAHeader;
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 use crate::spans;
@@ -56,18 +60,26 @@ pub async fn answer<A: Attempt>(
     let cluster = &call.cluster;
     let mut lease = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
     let request = attempt.prepare(&lease, request)?;
-    let again = keep(&lease, call.asks, &request);
-    let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
-    let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
-    let mut answer = workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await;
+    let again = keep(&lease, call, &request);
+    let mut answer = once(attempt, &lease, request).await?;
     if answer.is_rejection
-        && let Some((next, request)) = next(again, cluster, &lease).await?
+        && let Some((next, request)) = next(again.as_ref(), cluster, &lease).await?
     {
         drop(answer);
         lease = next;
-        let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
-        let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
-        answer = workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await;
+        answer = once(attempt, &lease, request).await?;
+    }
+    if let Some(rights) = call.acting.within()
+        && workload::refuses_identity(&mut answer.response, call.asks).await
+        && let Some(narrower) = cluster.rights().refused(rights)
+        && let Some(request) = narrowed(again, call, &lease, &narrower)?
+    {
+        drop(answer);
+        // Boxed: rare, and too large for every request's future.
+        answer = Box::pin(once(attempt, &lease, request)).await?;
+        if workload::refuses_identity(&mut answer.response, call.asks).await {
+            cluster.rights().refused(&narrower);
+        }
     }
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
@@ -75,19 +87,28 @@ pub async fn answer<A: Attempt>(
             if call.is_disbelieved(&mut response).await {
                 return Err(Cause::rejected(&lease).at(cluster.name()));
             }
-            if let Some(rights) = call.acting.within()
-                && workload::refuses_identity(&mut response, call.asks).await
-            {
-                cluster.rights().refused(rights);
-            }
             Ok((lease, response))
         }
     }
 }
 
-/// None for the Secret's own credential, because there is no other to try: then nothing is copied.
-fn keep(lease: &CredentialLease<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<RetryHead> {
-    if matches!(lease, CredentialLease::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
+async fn once<A: Attempt>(
+    attempt: &A,
+    lease: &CredentialLease<'_>,
+    request: Request<RequestBody>,
+) -> Result<Judged<A::Body>, Error> {
+    let call = attempt.call();
+    let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
+    let sent = attempt.send(lease, request, span.as_ref().map(Span::trace)).await;
+    Ok(workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await)
+}
+
+/// None if there is nothing else to try, neither another credential than the Secret's own nor a
+/// narrower identity: then nothing is copied.
+fn keep(lease: &CredentialLease<'_>, call: &Call<'_>, request: &Request<RequestBody>) -> Option<RetryHead> {
+    let may_change =
+        !matches!(lease, CredentialLease::Fixed(_)) || call.acting.within().is_some_and(rights::is_everything);
+    if !may_change || !request.body().is_end_stream() || !call.asks.may_be_repeated() {
         return None;
     }
     let mut head = Request::new(request.body().account().cloned());
@@ -120,11 +141,11 @@ pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError
 /// The member rejected `lease`. Returns the request with another credential, if it may be sent
 /// again and there is one.
 async fn next<'a>(
-    again: Option<RetryHead>,
+    again: Option<&RetryHead>,
     cluster: &'a Cluster,
     lease: &CredentialLease<'_>,
 ) -> Result<Option<(CredentialLease<'a>, Request<RequestBody>)>, Error> {
-    let Some(RetryHead(head)) = again else {
+    let Some(head) = again else {
         // For later requests: the renewal starts with its first poll, and this request does not
         // wait.
         let _ = cluster.renew(lease).now_or_never();
@@ -134,10 +155,37 @@ async fn next<'a>(
     let Some(next) = renewed.map_err(|error| Cause::NotIssued(error).at(cluster.name()))? else {
         return Ok(None);
     };
-    let mut request = head.map(RequestBody::empty);
-    request.headers_mut().remove(AUTHORIZATION);
-    if let Some(authorization) = next.authorization() {
-        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-    }
+    let request = head.with(&next);
     Ok(Some((next, request)))
+}
+
+/// The member refused a part of the caller's identity. Returns the request without what `rights` do
+/// not allow, if it may be sent again and that is another identity.
+fn narrowed(
+    again: Option<RetryHead>,
+    call: &Call<'_>,
+    lease: &CredentialLease<'_>,
+    rights: &Arc<Impersonable>,
+) -> Result<Option<Request<RequestBody>>, Error> {
+    let Some(head) = again else { return Ok(None) };
+    let mut request = head.with(lease);
+    let refused = request.headers().clone();
+    let narrow = call.acting.narrow(Arc::clone(rights), call.permission.user(), request.headers_mut());
+    narrow.map_err(|NotAHeader| Error::IDENTITY)?;
+    Ok(Some(request).filter(|request| *request.headers() != refused))
+}
+
+// === impl RetryHead ===
+
+impl RetryHead {
+    /// The request with the credential of `lease`.
+    fn with(&self, lease: &CredentialLease<'_>) -> Request<RequestBody> {
+        let Self(head) = self;
+        let mut request = head.clone().map(RequestBody::empty);
+        request.headers_mut().remove(AUTHORIZATION);
+        if let Some(authorization) = lease.authorization() {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        request
+    }
 }

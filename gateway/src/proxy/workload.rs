@@ -38,9 +38,10 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
-/// Whether the member responds, in JSON, that the credential may not impersonate a user
-/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The response is
-/// passed on all the same.
+/// Whether the member responds, in JSON, that the credential may not impersonate a group, a uid or
+/// an extra value (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). It
+/// then did nothing else. A refused user is another matter: the gateway can omit no part of the
+/// identity that would help. The response can be passed on all the same.
 ///
 /// Only the API server's own words count. A caller may choose any object name, and the message
 /// repeats it, but with its quotes escaped (`%q`): the text after the last `forbidden: User "` is
@@ -66,7 +67,9 @@ pub async fn is_anonymous_refusal<B: Body<Data = Bytes> + Unpin>(response: &mut 
 }
 
 fn says_so(body: &[u8]) -> bool {
-    forbidden(body).is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
+    let Some((_, said)) = forbidden(body) else { return false };
+    let resource = said.strip_prefix("cannot impersonate resource \"").and_then(|rest| rest.split_once('"'));
+    resource.is_some_and(|(resource, _)| matches!(resource, "groups" | "uids") || resource.starts_with("userextras/"))
 }
 
 /// The refused user, and the rest of the message: the permission that it lacks.
@@ -118,6 +121,16 @@ mod tests {
         ] {
             assert!(!is_rejection(SERVICE, kind, body.as_bytes()).await, "{kind} {body}");
         }
+    }
+
+    #[test]
+    fn only_parts_that_can_be_omitted_are_a_refused_identity() {
+        let said = |resource: &str| {
+            let message = format!(r#"x \"y\" is forbidden: User \"gw\" cannot impersonate resource \"{resource}\" in"#);
+            says_so(format!(r#"{{"kind":"Status","message":"{message}"}}"#).as_bytes())
+        };
+        assert!(["groups", "uids", "userextras/scopes"].into_iter().all(said));
+        assert!(!["users", "serviceaccounts", "groupsets", ""].into_iter().any(said));
     }
 
     #[tokio::test]

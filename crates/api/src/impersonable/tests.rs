@@ -52,6 +52,23 @@ fn rules_without_names_and_stars_are_about_all() {
     assert!(all.expect("a review").has_group("c"), "one rule allows what another does not");
 }
 
+/// A member lists its rules in the order of a hash table, another one each time.
+#[test]
+fn the_order_of_rules_does_not_matter() {
+    let mut rules = vec![
+        rule("", "groups", &["a", "b"]),
+        rule("", "groups", &["c"]),
+        rule("authentication.k8s.io", "userextras/scopes", &["a"]),
+        rule("authentication.k8s.io", "userextras/scopes", &["b"]),
+        rule("authentication.k8s.io", "userextras/reason", &[]),
+    ];
+    let one = told(&json!(rules)).expect("a review");
+    rules.reverse();
+    assert_eq!(one, told(&json!(rules)).expect("a review"));
+    rules.pop();
+    assert_ne!(one, told(&json!(rules)).expect("a review"));
+}
+
 #[test]
 fn uids_and_extra_attributes_are_of_another_group() {
     let told = told(&json!([

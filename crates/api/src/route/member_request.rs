@@ -138,8 +138,9 @@ impl<'a> MemberRequest<'a> {
         path::may_act(self.raw)
     }
 
-    /// Whether it may be sent again after a 401, if it has no body. The member itself did nothing
-    /// then (RFC 9110 §15.5.2), but a workload behind it may respond with any status.
+    /// Whether it may be sent again after a 401 or a refused impersonation, if it has no body. The
+    /// member itself did nothing then (RFC 9110 §15.5.2), but a workload behind it may respond with
+    /// any status.
     pub fn may_be_repeated(&self) -> bool {
         self.method.is_safe() || !self.is_behind_proxy()
     }

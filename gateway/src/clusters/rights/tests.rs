@@ -36,8 +36,8 @@ impl Asked {
     }
 
     /// The member refuses a request made with the current answer.
-    fn refuse(&self) {
-        self.rights.refused(&self.held());
+    fn refuse(&self) -> Option<Arc<Impersonable>> {
+        self.rights.refused(&self.held())
     }
 
     fn times(&self) -> usize {
@@ -46,8 +46,18 @@ impl Asked {
 }
 
 fn nobody(is_incomplete: bool) -> Impersonable {
-    let review =
-        format!(r#"{{"kind":"SelfSubjectRulesReview","status":{{"resourceRules":[],"incomplete":{is_incomplete}}}}}"#);
+    listed("", is_incomplete)
+}
+
+/// A list with a rule about the group `name`.
+fn only(name: &str, is_incomplete: bool) -> Impersonable {
+    let rule = r#"{"verbs":["impersonate"],"apiGroups":[""],"resources":["groups"],"resourceNames":["NAME"]}"#;
+    listed(&rule.replace("NAME", name), is_incomplete)
+}
+
+fn listed(rules: &str, is_incomplete: bool) -> Impersonable {
+    let status = format!(r#"{{"resourceRules":[{rules}],"incomplete":{is_incomplete}}}"#);
+    let review = format!(r#"{{"kind":"SelfSubjectRulesReview","status":{status}}}"#);
     Impersonable::parse(review.as_bytes()).expect("a review")
 }
 
@@ -89,7 +99,7 @@ async fn a_refusal_of_what_the_list_allows_has_it_asked_again_and_not_too_often(
     let asked = Asked::default();
     assert!(asked.has_group(everybody()).await);
     for _ in 0..100 {
-        asked.refuse();
+        assert_eq!(asked.refuse(), None, "there is nothing narrower to send");
         assert!(asked.has_group(nobody(false)).await);
     }
     assert_eq!(asked.times(), 1);
@@ -103,11 +113,29 @@ async fn a_list_that_is_not_complete_is_believed_once_somebody_was_refused() {
     let asked = Asked::default();
     assert!(asked.has_group(nobody(true)).await, "others may allow it");
     let before = asked.held();
-    asked.refuse();
-    // Refusals of requests made with an earlier answer do not change the current one.
-    asked.rights.refused(&before);
+    let narrower = asked.refuse().expect("the list itself");
+    assert!(!narrower.has_group("g"));
+    // Refusals of requests made with an earlier answer do not change the current one. They get it.
+    assert_eq!(asked.rights.refused(&before), Some(narrower));
     assert!(!asked.has_group(nobody(true)).await);
     assert_eq!(asked.times(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_refusal_showed_holds_as_long_as_the_list_is_equal() {
+    let asked = Asked::default();
+    assert!(asked.has_group(only("h", true)).await);
+    asked.refuse();
+    for _ in 0..3 {
+        advance(KEPT).await;
+        assert!(!asked.has_group(only("h", true)).await, "the same list, the same result");
+    }
+    // Also after a question without a result.
     advance(KEPT).await;
-    assert!(asked.has_group(nobody(true)).await, "another list, another try");
+    assert!(asked.has_group(None).await);
+    advance(PAUSE).await;
+    assert!(!asked.has_group(only("h", true)).await);
+    advance(KEPT).await;
+    assert!(asked.has_group(only("other", true)).await, "another list, another try");
+    assert_eq!(asked.times(), 7);
 }

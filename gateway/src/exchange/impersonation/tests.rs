@@ -143,6 +143,15 @@ fn what_may_restrict_is_not_left_out() {
     assert_eq!(passed(&user("system:anonymous", &["system:unauthenticated"], &[])), ["system:anonymous"]);
 }
 
+#[test]
+fn an_identity_can_be_taken_back_as_a_whole() {
+    let mut headers = HeaderMap::from_iter([(http::header::ACCEPT, HeaderValue::from_static("a"))]);
+    let jane = user("jane", &["dev", "ops"], &[("example.org/Team=x", &["a", "b"])]);
+    Disclosure::new(true, &[]).apply(&jane, None, &mut headers).unwrap();
+    clear(&mut headers);
+    assert_eq!(lines(&headers), [line("accept", "a")]);
+}
+
 fn remote(user: &User) -> Result<Vec<String>, NotAHeader> {
     let mut headers = HeaderMap::new();
     front_proxied(user, &mut headers)?;

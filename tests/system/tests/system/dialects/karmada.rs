@@ -164,21 +164,54 @@ async fn what_cannot_be_learnt_leaves_nothing_out() {
     }
 }
 
+const REFUSAL: &str =
+    "groups \"ops\" is forbidden: User \"gw\" cannot impersonate resource \"groups\" at the cluster scope";
+
+/// A member with an authorizer that lists nothing, as webhooks do, and has no opinion: it refuses
+/// what the incomplete list lacks.
+async fn with_a_webhook() -> Fleet {
+    let fleet = Fleet::with(Http::H2, rules(&["devs"], true), &[]).await;
+    fleet.member.on(PODS, |request| {
+        let claims = request.headers.get_all("impersonate-group").iter().any(|group| group == "ops");
+        if claims { Reply::status(403, REFUSAL) } else { Reply::json(200, &json!({"kind": "PodList"})) }
+    });
+    fleet
+}
+
 #[tokio::test]
 async fn a_refusal_shows_that_a_list_which_is_not_complete_is_right() {
-    let fleet = Fleet::with(Http::H2, rules(&["devs"], true), &[]).await;
-    let refusal =
-        "groups \"ops\" is forbidden: User \"gw\" cannot impersonate resource \"groups\" at the cluster scope";
-    fleet.member.on(PODS, move |request| {
-        let claims = request.headers.get_all("impersonate-group").iter().any(|group| group == "ops");
-        if claims { Reply::status(403, refusal) } else { Reply::json(200, &json!({"kind": "PodList"})) }
-    });
+    let fleet = with_a_webhook().await;
     let mut connection = fleet.connect(Http::H2).await;
-    let answer = connection.get(&karmada(PODS)).await;
-    assert_eq!((answer.status, answer.json()["message"].as_str()), (403, Some(refusal)), "the member's own words");
-    assert_eq!(connection.get(&karmada(PODS)).await.status, 200);
-    assert_eq!(acted_as(&fleet.asked()[1]), NARROW);
+    for _ in 0..2 {
+        assert_eq!(connection.get(&karmada(PODS)).await.status, 200);
+    }
+    let seen: Vec<_> = fleet.asked().iter().map(acted_as).collect();
+    assert_eq!(seen, [&ALICE_IN_FULL[..], &NARROW, &NARROW], "the refused one was sent again, once");
     assert_eq!(fleet.reviews(), 1);
+}
+
+/// Its body is gone with the first attempt.
+#[tokio::test]
+async fn a_refused_body_is_not_sent_again() {
+    let fleet = with_a_webhook().await;
+    let mut connection = fleet.connect(Http::H2).await;
+    let answer = connection.call("POST", &karmada(PODS), &[], b"{}").await;
+    assert_eq!((answer.status, answer.json()["message"].as_str()), (403, Some(REFUSAL)), "the member's own words");
+    assert_eq!(connection.call("POST", &karmada(PODS), &[], b"{}").await.status, 200);
+    let seen: Vec<_> = fleet.asked().iter().map(acted_as).collect();
+    assert_eq!(seen, [&ALICE_IN_FULL[..], &NARROW]);
+}
+
+/// The narrower identity is the last attempt, and only a group, a uid or an extra value makes one.
+#[tokio::test]
+async fn a_refusal_that_does_not_end_reaches_the_caller() {
+    for (resource, attempts) in [("groups", 2), ("users", 1)] {
+        let fleet = Fleet::with(Http::H2, rules(&["devs"], true), &[]).await;
+        let refusal = format!("{resource} \"x\" is forbidden: User \"gw\" cannot impersonate resource \"{resource}\"");
+        fleet.member.on(PODS, move |_| Reply::status(403, &refusal));
+        assert_eq!(fleet.connect(Http::H2).await.get(&karmada(PODS)).await.status, 403);
+        assert_eq!(fleet.asked().len(), attempts, "{resource}");
+    }
 }
 
 /// A name that says the same is only a name.
