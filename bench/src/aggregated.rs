@@ -111,7 +111,7 @@ impl Gateway {
             probe: PROBE,
             upgrades: false,
         };
-        let registered = Registered { namespace: Some(cluster), flags: &[] };
+        let registered = Registered { namespace: Some(cluster), token: Some(&member.token), ..Registered::default() };
         let route = proxies::start_registered(testbed, target, destination, registered)?;
         // The group is the first that a path names.
         let group = route.prefix.split('/').nth(2).unwrap_or_default().to_owned();

@@ -36,6 +36,9 @@ pub struct Registered<'a> {
     /// The namespace in which the caller has put its Secret; none: it is put where the others are.
     pub namespace: Option<&'a str>,
     pub flags: &'a [&'a str],
+    /// The token that the destination accepts; none: the stand-ins' own. For [`KARMADA`], which has
+    /// its own Secret.
+    pub token: Option<&'a str>,
 }
 
 /// Parameters for the start of every proxy.

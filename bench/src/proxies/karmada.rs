@@ -91,10 +91,11 @@ fn cluster(plan: &Plan<'_>) -> Value {
 /// Both Secrets of the Cluster: the member's authority, and the token of an account that may
 /// impersonate.
 fn secret(plan: &Plan<'_>) -> Value {
+    let token = plan.registered.token.unwrap_or(TOKEN);
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"namespace": NAMESPACE, "name": plan.name},
-        "stringData": {"token": TOKEN, "caBundle": plan.destination.authority.root_pem()},
+        "stringData": {"token": token, "caBundle": plan.destination.authority.root_pem()},
     })
 }

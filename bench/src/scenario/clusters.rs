@@ -80,7 +80,7 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     };
     let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
     let mut load = |program, clusters: &Rc<Clusters>| {
-        let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
+        let registered = Registered { namespace: Some(&clusters.namespace), ..Registered::default() };
         let route = proxies::start_registered(testbed, program, upstream.called(clusters::FIRST), registered)?;
         let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
         Ok(ClustersLoad { route, clusters, rotations: 0, _upstream: upstream })

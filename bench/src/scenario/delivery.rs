@@ -142,7 +142,7 @@ impl Delivery {
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
         let (count, roots) = (size.clusters, Roots::Shared);
         let clusters = Clusters::register(&runtime, &side, NAMESPACE, count, &members.stand_in, roots)?;
-        let registered = Registered { namespace: Some(NAMESPACE), flags: &[] };
+        let registered = Registered { namespace: Some(NAMESPACE), ..Registered::default() };
         let gateway = proxies::start_registered(testbed, OURS, members.called(FIRST), registered)?;
         objects::lay(&runtime, &side, &hub, size)?;
         let flags = way(testbed, &side, &gateway)?;

@@ -98,7 +98,7 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
 
 impl Point {
     fn start(testbed: &mut Testbed, namespace: &str, paths: Arc<[String]>, upstream: &Rc<Upstream>) -> Result<Self> {
-        let registered = Registered { namespace: Some(namespace), flags: &FLAGS };
+        let registered = Registered { namespace: Some(namespace), flags: &FLAGS, token: None };
         let route = proxies::start_registered(testbed, OURS, upstream.called(clusters::FIRST), registered)?;
         Ok(Self { route, paths, _upstream: Rc::clone(upstream) })
     }

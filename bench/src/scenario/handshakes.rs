@@ -97,7 +97,7 @@ fn proxied(testbed: &mut Testbed, world: &Rc<World>, target: Target, cluster: &s
     let proxy = Some(ProxyUrl::parse(&world.proxy.url())?);
     let endpoint = ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() });
     register_alone(&*testbed.hub()?, cluster, &secret(world, endpoint))?;
-    let registered = Registered { namespace: Some(cluster), flags: &[] };
+    let registered = Registered { namespace: Some(cluster), ..Registered::default() };
     let route = proxies::start_registered(testbed, target, world.destination(cluster), registered)?;
     Requests::new(testbed, world, route, None)
 }
@@ -122,7 +122,7 @@ fn tunnelled(testbed: &mut Testbed, world: &Rc<World>, cluster: &str) -> Result<
         format!("--tunnel-tls-private-key-file={}", serving.key.display()),
     ];
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();
-    let registered = Registered { namespace: Some(cluster), flags: &flags };
+    let registered = Registered { namespace: Some(cluster), flags: &flags, token: None };
     // It waits for the gateway, which is waited for until the agent is linked.
     let agent = Process::start(
         "bench-agent",

@@ -11,7 +11,7 @@ use super::About;
 use crate::aggregated::{self, Gateway, Member, PATH};
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
-use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HUB, OURS, Sample, Target};
+use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HUB, KARMADA, OURS, Sample, Target};
 use crate::latency::percentiles;
 use crate::proxies::{OURS_CALLER, OURS_KARMADA};
 use crate::testbed::{HubSide, Testbed};
@@ -25,6 +25,8 @@ const HUB_GO: Target = "hub → go gateway";
 const HUB_CALLER: Target = "hub → ours, as the caller";
 /// The same on the path of Karmada's server.
 const HUB_KARMADA: Target = "hub → ours, karmada path";
+/// The hub's aggregator in front of Karmada's own server.
+const HUB_THEIRS: Target = "hub → karmada";
 
 /// One request after the other on one connection.
 struct Sequence {
@@ -42,8 +44,8 @@ pub const ABOUT: About = About {
     title: "Through the real hub to a real member",
     method: "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a \
          ConfigMap of 1 KiB, one request at a time: from the member directly, through each gateway directly, and \
-         through the hub, which sends the API group to one gateway at a time. `hub alone` is the same ConfigMap on \
-         the hub, by the same caller.",
+         through the hub, which sends the API group to one gateway at a time. Karmada's own server is asked through \
+         the hub only. `hub alone` is the same ConfigMap on the hub, by the same caller.",
     figures: &[
         Figure::new("p50_us", "µs, p50", 0),
         Figure::new("p99_us", "p99", 0),
@@ -56,6 +58,7 @@ pub const ABOUT: About = About {
         Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
         Goal::ratio("p50_us", HUB_OURS, HUB_GO).aim(Bound::AtMost(0.8)),
         Goal::ratio("gateway_us", HUB_KARMADA, HUB_CALLER).must(Bound::AtMost(1.03)),
+        Goal::ratio("gateway_us", HUB_KARMADA, HUB_THEIRS).aim(Bound::AtMost(1.0 / 20.0)),
     ],
     axis: None,
 };
@@ -72,8 +75,11 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
         let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
         contenders.push(Contender::new(through, aggregated));
     }
-    for (target, through, cluster) in [(OURS_CALLER, HUB_CALLER, "caller-0"), (OURS_KARMADA, HUB_KARMADA, "karmada-0")]
-    {
+    for (target, through, cluster) in [
+        (OURS_CALLER, HUB_CALLER, "caller-0"),
+        (OURS_KARMADA, HUB_KARMADA, "karmada-0"),
+        (KARMADA, HUB_THEIRS, "theirs-0"),
+    ] {
         let gateway = Gateway::start(testbed, &member, target, cluster);
         let aggregated = gateway.and_then(|gateway| Sequence::through(&hub, gateway, &member));
         contenders.push(Contender::new(through, aggregated));
