@@ -128,6 +128,9 @@ fn outcome(failure: &Failure) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use http::Response;
     use serde_json::json;
     use tower::service_fn;
@@ -201,6 +204,20 @@ mod tests {
                 assert!(matches!(outcome, Outcome::NotProbed(_)), "{outcome:?}");
             }
         }
+    }
+
+    /// The gateway passes on only those that stay on the member.
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_and_is_not_followed() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let answer = move |_: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let response = Response::builder().status(307).header("location", "/elsewhere").body(Body::empty());
+            async move { Ok::<_, kube::Error>(response.unwrap()) }
+        };
+        assert_eq!(health(&members(answer), &ClusterName::parse("c1").unwrap()).await, Outcome::Healthy);
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test(start_paused = true)]

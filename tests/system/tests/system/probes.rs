@@ -84,6 +84,18 @@ async fn what_members_answer_is_written_into_their_secrets_when_it_changes() {
     testbed.stop().await;
 }
 
+/// A probe has the cluster's credential.
+#[tokio::test]
+async fn a_redirect_is_not_healthy_and_not_followed() {
+    let (hub, elsewhere) = (FakeHub::start().await, Http::H2.member().await);
+    let location = elsewhere.url() + "/healthz";
+    let member = member(move || Reply::full(302, &[("location", &location)], "ok")).await;
+    hub.put_secret(cluster(CLUSTER, &member));
+    let _testbed = probing(&hub).start().await;
+    assert_eq!(until(&hub, CLUSTER, "false").await, "Unknown: /healthz answers 302 Found");
+    assert_eq!(elsewhere.connections_accepted(), 0);
+}
+
 #[tokio::test]
 async fn members_are_asked_in_whichever_protocol_they_speak() {
     let hub = FakeHub::start().await;

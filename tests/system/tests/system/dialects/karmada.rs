@@ -164,6 +164,17 @@ async fn what_cannot_be_learnt_leaves_nothing_out() {
     }
 }
 
+/// The question has the cluster's credential.
+#[tokio::test]
+async fn a_redirected_question_is_not_asked_elsewhere() {
+    let (fleet, elsewhere) = (Fleet::with(Http::H2, everything(), &[]).await, Http::H2.member().await);
+    let location = elsewhere.url() + REVIEW;
+    fleet.member.on(REVIEW, move |_| Reply::full(307, &[("location", &location)], ""));
+    assert_eq!(fleet.connect(Http::H2).await.get(&karmada(PODS)).await.status, 200);
+    assert_eq!(acted_as(&fleet.asked()[0]), ALICE_IN_FULL);
+    assert_eq!((fleet.reviews(), elsewhere.connections_accepted()), (1, 0));
+}
+
 const REFUSAL: &str =
     "groups \"ops\" is forbidden: User \"gw\" cannot impersonate resource \"groups\" at the cluster scope";
 
