@@ -72,7 +72,7 @@ pub async fn answer<A: Attempt>(
     if let Some(rights) = call.acting.within()
         && workload::refuses_identity(&mut answer.response, call.asks).await
         && let Some(narrower) = cluster.rights().refused(rights)
-        && let Some(request) = narrowed(again, call, &lease, &narrower)?
+        && let Some(request) = narrowed(again.as_ref(), call, &lease, &narrower)?
     {
         drop(answer);
         // Boxed: rare, and too large for every request's future.
@@ -162,7 +162,7 @@ async fn next<'a>(
 /// The member refused a part of the caller's identity. Returns the request without what `rights` do
 /// not allow, if it may be sent again and that is another identity.
 fn narrowed(
-    again: Option<RetryHead>,
+    again: Option<&RetryHead>,
     call: &Call<'_>,
     lease: &CredentialLease<'_>,
     rights: &Arc<Impersonable>,

@@ -183,7 +183,12 @@ impl Testbed {
     /// Starts another API server next to the member's, without controllers, and does not wait for
     /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
-        ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", &[])
+        self.start_api_server_with(name, &[])
+    }
+
+    /// The same with `more` flags.
+    pub fn start_api_server_with(&self, name: &str, more: &[String]) -> Result<ApiServer> {
+        ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", more)
     }
 
     /// Starts what has pods run on an API server that is ready.

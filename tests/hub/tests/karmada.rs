@@ -3,9 +3,11 @@
 
 mod beside;
 mod tool;
+mod webhook;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::kubectl::{Kubectl, Output};
@@ -28,6 +30,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "karmada::a member through the hub, each caller as itself", through_the_hub),
         test(fixture, "karmada::beside Karmada's own server", beside::beside),
+        test(fixture, "karmada::a member with a webhook authorizer", webhook::webhook),
         test(fixture, "karmada::karmadactl gets, cordons, joins and unjoins", tool::karmadactl),
     ]
 }
@@ -39,7 +42,7 @@ fn through_the_hub(testbed: &Testbed) -> Result<()> {
     let _alone = GROUP.lock();
     let hub = &testbed.hub;
     hub.register_member(BERLIN, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
-    hub.register_member(NARROW, &MemberSecret::with_token(&testbed.member.server, &narrow(testbed)?))?;
+    hub.register_member(NARROW, &MemberSecret::with_token(&testbed.member.server, &narrow(&testbed.member.server)?))?;
     let start = |name: &str, flags: &[&str]| testbed.start_gateway(name, &hub.gateway_kubeconfig(), flags);
     let gateway = start("karmada-gateway", &["--karmada-dialect=standalone"])?;
     registered(testbed, &gateway)?;
@@ -192,9 +195,8 @@ fn grant_to(name: &str, resource: &str, clusters: Option<&[&str]>) -> [Value; 2]
     [role, binding]
 }
 
-/// A token of the member for an account with the rights of Karmada's impersonator.
-fn narrow(testbed: &Testbed) -> Result<String> {
-    let server = &testbed.member.server;
+/// A token of a member for an account with the rights of Karmada's impersonator.
+fn narrow(server: &ApiServer) -> Result<String> {
     let token = server.service_account_token("default", NARROW)?;
     let rule = |resource: &str, name: &str| {
         json!({"apiGroups": [""], "resources": [resource], "resourceNames": [name],
