@@ -20,6 +20,8 @@ use crate::body::Peeked;
 
 /// A Status with only "Unauthorized" has 130 bytes.
 const STATUS_BYTES: usize = 4096;
+/// Resources of the extra attributes that the gateway may omit.
+const INFORMING: &str = "userextras/authentication.kubernetes.io/";
 /// Timeout for the body of a 401 or 403, which comes with its head.
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -38,10 +40,10 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
-/// Whether the member responds, in JSON, that the credential may not impersonate a group, a uid or
-/// an extra value (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). It
-/// then did nothing else. A refused user is another matter: the gateway can omit no part of the
-/// identity that would help. The response can be passed on all the same.
+/// Whether the member responds, in JSON, that the credential may not impersonate a part of the
+/// identity that the gateway may omit: a group, the uid, or an extra attribute of Kubernetes' own
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The member then did
+/// nothing else. The response can be passed on all the same.
 ///
 /// Only the API server's own words count. A caller may choose any object name, and the message
 /// repeats it, but with its quotes escaped (`%q`): the text after the last `forbidden: User "` is
@@ -69,7 +71,7 @@ pub async fn is_anonymous_refusal<B: Body<Data = Bytes> + Unpin>(response: &mut 
 fn says_so(body: &[u8]) -> bool {
     let Some((_, said)) = forbidden(body) else { return false };
     let resource = said.strip_prefix("cannot impersonate resource \"").and_then(|rest| rest.split_once('"'));
-    resource.is_some_and(|(resource, _)| matches!(resource, "groups" | "uids") || resource.starts_with("userextras/"))
+    resource.is_some_and(|(resource, _)| matches!(resource, "groups" | "uids") || resource.starts_with(INFORMING))
 }
 
 /// The refused user, and the rest of the message: the permission that it lacks.
@@ -129,8 +131,8 @@ mod tests {
             let message = format!(r#"x \"y\" is forbidden: User \"gw\" cannot impersonate resource \"{resource}\" in"#);
             says_so(format!(r#"{{"kind":"Status","message":"{message}"}}"#).as_bytes())
         };
-        assert!(["groups", "uids", "userextras/scopes"].into_iter().all(said));
-        assert!(!["users", "serviceaccounts", "groupsets", ""].into_iter().any(said));
+        assert!(["groups", "uids", "userextras/authentication.kubernetes.io/pod-name"].into_iter().all(said));
+        assert!(!["users", "serviceaccounts", "userextras/scopes", "groupsets", ""].into_iter().any(said));
     }
 
     #[tokio::test]

@@ -213,10 +213,10 @@ async fn a_refused_body_is_not_sent_again() {
     assert_eq!(seen, [&ALICE_IN_FULL[..], &NARROW]);
 }
 
-/// The narrower identity is the last attempt, and only a group, a uid or an extra value makes one.
+/// The narrower identity is the last attempt, and only a part that may be omitted makes one.
 #[tokio::test]
 async fn a_refusal_that_does_not_end_reaches_the_caller() {
-    for (resource, attempts) in [("groups", 2), ("users", 1)] {
+    for (resource, attempts) in [("groups", 2), ("users", 1), ("userextras/scopes", 1)] {
         let fleet = Fleet::with(Http::H2, rules(&["devs"], true), &[]).await;
         let refusal = format!("{resource} \"x\" is forbidden: User \"gw\" cannot impersonate resource \"{resource}\"");
         fleet.member.on(PODS, move |_| Reply::status(403, &refusal));
