@@ -30,8 +30,9 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     removed?;
     let [hub, member] = &before;
     member.wait_restored(&testbed.member, |_| false)?;
-    // Roles for all agents stay, which OCM's own controllers would use, too.
-    hub.wait_restored(&testbed.hub, |object| object.contains("open-cluster-management"))
+    // Roles for all agents stay. OCM's own controllers would use theirs, too.
+    let roles = ["open-cluster-management", "cluster-gateway:managedcluster:"];
+    hub.wait_restored(&testbed.hub, |object| roles.iter().any(|of_all| object.contains(of_all)))
 }
 
 fn join(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
