@@ -85,13 +85,11 @@ where
                 let now = Instant::now();
                 let until = until.unwrap_or(now + WITHIN);
                 self.list = List::Streamed { has_begun, until: Some(until) };
-                match timeout_at(until.min(now + QUIET), self.events.next()).await {
-                    Ok(event) => event?,
-                    Err(_) => {
-                        self.page("the hub does not say that it is complete");
-                        continue;
-                    }
-                }
+                let Ok(event) = timeout_at(until.min(now + QUIET), self.events.next()).await else {
+                    self.page("the hub does not say that it is complete");
+                    continue;
+                };
+                event?
             } else {
                 self.events.next().await?
             };

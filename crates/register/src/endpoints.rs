@@ -102,7 +102,7 @@ impl Endpoints {
     fn without_domain<'a>(&self, host: &'a str) -> &'a str {
         let domain = self.domain.as_deref().unwrap_or_default();
         let service = host.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
-        service.filter(|rest| rest.ends_with(".svc")).unwrap_or(host)
+        service.filter(|rest| rest.split('.').next_back() == Some("svc")).unwrap_or(host)
     }
 
     /// Judges the host of the URL in `field`, which may be a name.
