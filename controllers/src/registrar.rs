@@ -241,7 +241,8 @@ impl Registrar {
     pub fn secret_changed(&self, name: &str, secret: Option<&Meta>) {
         let mut state = self.state.lock();
         let new = secret.map(|meta| HeldSecret::read(meta, &self.names));
-        let origin = |held: Option<&HeldSecret>| held.map(|held| (held.uid.clone(), held.origin.clone()));
+        let origin =
+            |held: Option<&HeldSecret>| held.map(|held| (held.uid.clone(), held.origin.clone(), held.managers));
         let is_same = origin(state.held.get(name)) == origin(new.as_ref());
         self.forget_foreign(name, new.as_ref());
         match new {

@@ -15,7 +15,7 @@ use crate::calls::asked_to_wait;
 use crate::events::Reason;
 use crate::metrics::Operation;
 use crate::reports::Stage;
-use crate::secrets::{Meta, Wanted, WriteError};
+use crate::secrets::{Meta, Wanted, WriteError, Written};
 
 impl Registrar {
     /// Whether nothing needs to be done for an object with an input of this `sum`: its cluster's
@@ -186,7 +186,7 @@ impl Registrar {
             self.metrics.wrote(wanted.object.source, Operation::Delete);
             uid = None;
         }
-        let meta = self.secrets.write(wanted, uid.as_deref(), (self.may_write)()).await?;
+        let Written { meta, labels_left } = self.secrets.write(wanted, uid.as_deref(), (self.may_write)()).await?;
         let (source, object, cluster) = (wanted.object.source, &wanted.object.reference, wanted.name);
         let operation = if uid.is_some() { Operation::Update } else { Operation::Create };
         self.metrics.wrote(source, operation);
@@ -198,12 +198,21 @@ impl Registrar {
             let note = format!("cluster {cluster} is registered");
             self.publish(&self.state.lock(), wanted.object, Reason::ClusterRegistered, &note);
         }
+        if !labels_left.is_empty() {
+            let labels = labels_left.join(", ");
+            let note = format!(
+                "another field manager has set labels of the Secret of cluster {cluster}, which stay as they are: \
+                 {labels}; all else of it follows the object"
+            );
+            tracing::info!(source, object, "{note}");
+            self.publish(&self.state.lock(), wanted.object, Reason::SecretConflict, &note);
+        }
         Ok(meta)
     }
 
     fn failed(&self, state: &Registrations, object: &Object, error: &WriteError) -> Retry {
         let why = error.to_string();
-        let stage = matches!(error, WriteError::Conflict(_)).then(|| {
+        let stage = matches!(error, WriteError::Conflict(..)).then(|| {
             self.publish(state, object, Reason::SecretConflict, &why);
             Stage::Refused
         });

@@ -1,6 +1,7 @@
 //! The registrar's state: the claims on names, the Secrets that hold names, and the absent objects.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use api::secret::ClusterSecret;
@@ -27,6 +28,8 @@ pub(super) struct HeldSecret {
     pub(super) origin: Option<Origin>,
     /// The source that made it, if that is turned off.
     turned_off: Option<&'static str>,
+    /// Sum of the fields' managers: what they give up can be written.
+    pub(super) managers: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,6 +254,17 @@ impl HeldSecret {
             version: meta.metadata.resource_version.clone().unwrap_or_default(),
             origin,
             turned_off,
+            managers: managers(meta),
         }
     }
+}
+
+/// Sum of who has which fields, whenever they wrote them.
+fn managers(meta: &Meta) -> u64 {
+    let mut sum = DefaultHasher::new();
+    for entry in meta.metadata.managed_fields.iter().flatten() {
+        let fields = entry.fields_v1.as_ref().map(|fields| fields.0.to_string());
+        (&entry.manager, &entry.operation, fields).hash(&mut sum);
+    }
+    sum.finish()
 }

@@ -3,6 +3,7 @@
 
 mod derived;
 mod hub;
+mod managers;
 
 use std::collections::HashMap;
 use std::sync::Arc;

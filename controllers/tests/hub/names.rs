@@ -29,6 +29,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "names: a person's Secret is never touched", persons),
         test(fixture, "names: of two sources, the first has it, and the other a moment after its end", sources),
         test(fixture, "names: a field that somebody else has set is theirs", fields),
+        test(fixture, "names: a label that somebody else has set is theirs, and stops no rotation", labels),
         test(fixture, "names: long ones, and flags that choose and name, from the environment", chosen),
     ]
 }
@@ -194,6 +195,55 @@ fn fields(testbed: &Testbed) -> Result<()> {
     wait::until_true("the token", SOON, || {
         Ok(value(testbed, place, name, "token").is_ok_and(|token| token == "second"))
     })?;
+    controllers.wait_state(&format!("{fleet}/{name}"), "registered").map(drop)
+}
+
+/// A label that a person changes, and one that the object gets only after the person's.
+fn labels(testbed: &Testbed) -> Result<()> {
+    let (fleet, place, name) = ("names-labels", "labels-clusters", "labelled");
+    let source = |token: &str, labels: &[(&str, &str)]| {
+        let mut secret = kubeconfig_secret(fleet, name, &member_kubeconfig(testbed, token));
+        for (key, value) in labels {
+            secret["metadata"]["labels"][key] = (*value).into();
+        }
+        secret
+    };
+    apply(testbed, &[namespace(fleet), source("first", &[("region", "north")])])?;
+    let mut controllers = Running::start(testbed, place, &["--enable=kubeconfig", "--watch-namespaces=names-labels"])?;
+    wait_secret(testbed, place, name)?;
+    let label = |key: &str| secret_field(testbed, place, name, &format!("/metadata/labels/{key}"));
+    ensure!(label("region")? == "north", "{}", label("region")?);
+    let line = format!("secret {name} -n {place} --field-manager=somebody");
+    testbed.hub.server.patch(&line, &json!({"metadata": {"labels": {"region": "south", "stage": "live"}}}))?;
+    let theirs = [("region", "north"), ("stage", "test"), ("team", "a")];
+    let mut tokens = (0..).map(|number| format!("token{number}"));
+    wait::timely("from a rotation to its write, beside somebody's labels", TAKE_OVER, || {
+        let token = tokens.next().expect("there are endless");
+        apply(testbed, &[source(&token, &theirs)])?;
+        let rotated = Instant::now();
+        wait::until_true("the token", SOON, || {
+            Ok(value(testbed, place, name, "token").is_ok_and(|written| written == token))
+        })?;
+        let took = rotated.elapsed();
+        print(&format!("beside somebody's labels, a token was written after {took:?}"));
+        Ok(took)
+    })?;
+    let read = [label("region")?, label("stage")?, label("team")?];
+    ensure!(read == ["south", "live", "a"], "{read:?}");
+    controllers.wait_state(&format!("{fleet}/{name}"), "registered")?;
+    let note = wait::until("an Event", SOON, || event(testbed, fleet, name, "SecretConflict"))?;
+    ensure!(note.contains("region, stage") && !note.contains("south") && !note.contains("team"), "{note}");
+    // What was left out is not written again, by the next leader either.
+    let version = || secret_field(testbed, place, name, "/metadata/resourceVersion");
+    let written = version()?;
+    controllers.restart()?;
+    controllers.wait_state(&format!("{fleet}/{name}"), "registered")?;
+    ensure!(version()? == written, "written again");
+    // A label that they give up follows the object from the next change on.
+    testbed.hub.server.patch(&line, &json!({"metadata": {"labels": {"region": null}}}))?;
+    apply(testbed, &[source("last", &theirs)])?;
+    wait::until_true("the label", SOON, || Ok(label("region")? == "north"))?;
+    ensure!(label("stage")? == "live" && value(testbed, place, name, "token")? == "last");
     controllers.wait_state(&format!("{fleet}/{name}"), "registered").map(drop)
 }
 

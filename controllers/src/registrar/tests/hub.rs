@@ -44,6 +44,8 @@ pub enum Fault {
     Status(u16),
     /// 429 with `Retry-After`, in seconds.
     Busy(u32),
+    /// 409: another manager has this field.
+    Owned(&'static str),
     /// The connection breaks.
     Reset,
 }
@@ -119,6 +121,14 @@ impl Hub {
         self.0.lock().put(FLEET, name, secret);
     }
 
+    /// Writes another token into a source's Secret.
+    pub fn rotate(&self, name: &str, token: &str) {
+        let mut state = self.0.lock();
+        let Some(mut secret) = state.objects.get(&(FLEET.to_owned(), name.to_owned())).cloned() else { return };
+        secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig(token)).into();
+        state.put(FLEET, name, secret);
+    }
+
     /// Writes an object with the same content and another annotation.
     pub fn annotate(&self, namespace: &str, name: &str) {
         let mut state = self.0.lock();
@@ -141,6 +151,18 @@ impl Hub {
         Some(secret["metadata"]["resourceVersion"].to_string())
     }
 
+    /// A part of a cluster's Secret.
+    pub fn field(&self, name: &str, pointer: &str) -> Option<Value> {
+        let state = self.0.lock();
+        state.objects.get(&(CLUSTERS.to_owned(), name.to_owned()))?.pointer(pointer).cloned()
+    }
+
+    /// Gives a cluster's Secret to these managers of fields.
+    pub fn manage(&self, name: &str, managers: &[&str]) {
+        let entries: Vec<Value> = managers.iter().map(|manager| json!({"manager": manager})).collect();
+        self.0.lock().change(CLUSTERS, name, |metadata| metadata["managedFields"] = entries.into());
+    }
+
     /// Answers the next calls with `faults`, one each.
     pub fn fail(&self, call: Call, namespace: &'static str, faults: impl IntoIterator<Item = Fault>) {
         self.0.lock().faults.entry((call, namespace)).or_default().extend(faults);
@@ -157,6 +179,7 @@ impl Hub {
                 Fault::Reset => Err(io::ErrorKind::ConnectionReset.into()),
                 Fault::Status(code) => Ok(line(&json!({"type": "ERROR", "object": status(code, None)}))),
                 Fault::Busy(seconds) => Ok(line(&json!({"type": "ERROR", "object": status(429, Some(seconds))}))),
+                Fault::Owned(field) => Ok(line(&json!({"type": "ERROR", "object": owned(field)}))),
             };
             // The watch may be closed already.
             let _ = watch.send(told);
@@ -209,6 +232,7 @@ impl State {
         match faults.and_then(|(_, faults)| faults.pop_front()) {
             Some(Fault::Status(code)) => return Answer::Whole(code, status(code, None)),
             Some(Fault::Busy(seconds)) => return Answer::Whole(429, status(429, Some(seconds))),
+            Some(Fault::Owned(field)) => return Answer::Whole(409, owned(field)),
             Some(Fault::Reset) => return Answer::Reset,
             None => {}
         }
@@ -315,6 +339,13 @@ fn metadata(object: &Value) -> Value {
 fn line(event: &Value) -> Frame<Bytes> {
     let (kind, object) = (&event["type"], &event["object"]);
     Frame::data(Bytes::from(format!("{{\"type\":{kind},\"object\":{object}}}\n")))
+}
+
+fn owned(field: &str) -> Value {
+    let mut status = status(409, None);
+    let cause = json!({"reason": "FieldManagerConflict", "message": "conflict with \"somebody\"", "field": field});
+    status["details"] = json!({"causes": [cause]});
+    status
 }
 
 fn status(code: u16, after: Option<u32>) -> Value {
