@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL, MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
+use register::claims::SOURCE_LABEL;
 use serde_json::json;
 
 use crate::reach::until_answered;
@@ -22,7 +23,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 ///
 /// Registers the cluster under its new name, and removes the old name when the cluster has answered
 /// under the new one. Update the roles that name the old cluster in `resourceNames`. The
-/// ServiceAccount on the member stays.
+/// ServiceAccount on the member stays. A cluster that a source of the controllers registers has its
+/// name from there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters rename berlin berlin-1")]
 pub struct Rename {
@@ -42,6 +44,7 @@ impl Rename {
         }
         let registrations = Registrations::of(session).await?;
         let secret = registrations.get(&old).await?;
+        refuse_sourced(&secret, &old)?;
         refuse_tunnelled(&secret, &old, &new)?;
         match registrations.find(&new).await? {
             None => drop(registrations.write(&copy(&secret, new.as_str()), None).await?),
@@ -71,6 +74,18 @@ impl Rename {
         output::print(&format!("cluster {old} is now {new}\n"))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The controllers would register the old name again, and would never follow the new one.
+fn refuse_sourced(secret: &Secret, old: &ClusterName) -> Result<()> {
+    let Some(source) = secret.labels().get(SOURCE_LABEL) else { return Ok(()) };
+    Err(Trouble::usage(
+        format!("the controllers registered {old} from the source {source}, and would register it again"),
+        format!(
+            "rename its object there, or choose the names of all clusters of the source \
+             (controllers.nameTemplates.{source} in the chart, --name-template)"
+        ),
+    ))
 }
 
 fn refuse_tunnelled(secret: &Secret, old: &ClusterName, new: &ClusterName) -> Result<()> {
@@ -108,6 +123,18 @@ fn copy(secret: &Secret, name: &str) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_of_a_source_has_its_name_from_there() {
+        let secret = |labels: serde_json::Value| -> Secret {
+            serde_json::from_value(json!({"metadata": {"name": "c", "labels": labels}})).unwrap()
+        };
+        let name = selection::name("berlin").unwrap();
+        assert!(refuse_sourced(&secret(json!({"region": "north"})), &name).is_ok());
+        let trouble = refuse_sourced(&secret(json!({SOURCE_LABEL: "capi"})), &name).unwrap_err();
+        assert!(trouble.what.contains("the source capi"), "{}", trouble.what);
+        assert!(trouble.remedy.contains("nameTemplates.capi"), "{}", trouble.remedy);
+    }
 
     #[test]
     fn a_copy_is_of_the_same_account() {

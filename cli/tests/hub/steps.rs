@@ -15,7 +15,7 @@ use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, joining, member, test};
 
@@ -168,6 +168,14 @@ fn taken(testbed: &Testbed) -> Result<()> {
         joined.fails(&joined.program, &format!("rename CLUSTER {wrong}"), 2, &["is not a cluster name"])?;
     }
     joined.fails(&joined.program, "rename tonsberg-0 tonsberg-1", 1, &["no cluster tonsberg-0 is registered"])?;
+    let sourced = |source: Value| {
+        let line = format!("secret tonsberg -n {SECRET_NAMESPACE}");
+        testbed.hub.server.patch(&line, &json!({"metadata": {"labels": {"cluster.core.oam.dev/source": source}}}))
+    };
+    sourced("capi".into())?;
+    let refused = ended(&joined.program, "rename tonsberg tonsberg-1", 2)?.stderr;
+    ensure!(refused.contains("the source capi") && refused.contains("nameTemplates.capi"), "{refused}");
+    sourced(Value::Null)?;
     ended(&joined.program, "rename tonsberg tonsberg-1", 0)?;
     ended(&joined.program, "get pods tonsberg-1", 0)?;
     ended(&joined.program, &format!("detach tonsberg-1 {} --yes", member(testbed)), 0)?;
