@@ -219,7 +219,7 @@ impl Registrar {
     /// All Secrets of the namespace.
     pub fn secrets_listed(&self, secrets: &[Meta]) {
         let mut state = self.state.lock();
-        let read = |meta: &Meta| Some((meta.metadata.name.clone()?, HeldSecret::read(meta, &self.names)));
+        let read = |meta: &Meta| Some((meta.metadata.name.clone()?, HeldSecret::read(meta, &state.sources)));
         let held: HashMap<String, HeldSecret> = secrets.iter().filter_map(read).collect();
         let before = std::mem::replace(&mut state.held, held);
         let changed = |name: &&String| before.get(*name) != state.held.get(*name);
@@ -231,6 +231,8 @@ impl Registrar {
             for name in names {
                 self.settle(&mut state, &name);
             }
+        } else if let clusters @ 1.. = state.unwatched() {
+            tracing::warn!(clusters, "clusters stay whose objects are in namespaces that their sources do not read");
         }
         if state.is_ready() {
             self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
@@ -240,7 +242,7 @@ impl Registrar {
     /// A Secret of the namespace was created, changed, or deleted.
     pub fn secret_changed(&self, name: &str, secret: Option<&Meta>) {
         let mut state = self.state.lock();
-        let new = secret.map(|meta| HeldSecret::read(meta, &self.names));
+        let new = secret.map(|meta| HeldSecret::read(meta, &state.sources));
         let origin =
             |held: Option<&HeldSecret>| held.map(|held| (held.uid.clone(), held.origin.clone(), held.managers));
         let is_same = origin(state.held.get(name)) == origin(new.as_ref());

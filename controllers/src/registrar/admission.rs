@@ -63,7 +63,8 @@ impl Registrar {
         }
         match outcome {
             Ok(meta) => {
-                state.held.insert(name.clone(), HeldSecret::read(&meta, &self.names));
+                let held = HeldSecret::read(&meta, &state.sources);
+                state.held.insert(name.clone(), held);
                 self.registered(object, &name, *expiry);
                 // The object may have gone during the write.
                 self.settle(&mut state, &name);

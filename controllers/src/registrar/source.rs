@@ -38,6 +38,10 @@ impl Source {
         self.feeds.iter().all(|feed| feed.state != FeedState::Starting)
     }
 
+    pub fn covers(&self, namespace: &str) -> bool {
+        self.feeds.iter().any(|feed| feed.covers(namespace))
+    }
+
     pub fn wake(&self, namespace: &str, name: &str) {
         for feed in &self.feeds {
             if feed.covers(namespace) {

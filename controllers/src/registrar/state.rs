@@ -17,6 +17,8 @@ use crate::secrets::{HASH_ANNOTATION, Meta, OBJECT_ANNOTATION, SOURCE_LABEL, UID
 
 /// Wait before a recount: if one object comes back, others usually follow.
 const RECOUNT_AFTER: Duration = Duration::from_secs(1);
+/// What chooses the namespaces that sources read.
+const NAMESPACE_FLAGS: &str = "--watch-namespaces, --kubefed-namespace";
 
 /// A Secret in the clusters' namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +26,22 @@ pub(super) struct HeldSecret {
     /// Uid of the Secret.
     pub(super) uid: String,
     pub(super) version: String,
-    /// The object that registered it; none if this program did not create the Secret.
+    /// The object that registered it; none if this program did not create the Secret, or follows no
+    /// such object any more.
     pub(super) origin: Option<Origin>,
-    /// The source that made it, if that is turned off.
-    turned_off: Option<&'static str>,
+    /// Why nothing follows a Secret that this program created.
+    left: Option<Left>,
     /// Sum of the fields' managers: what they give up can be written.
     pub(super) managers: u64,
+}
+
+/// Why the object of a Secret is not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Left {
+    /// Its source is turned off.
+    TurnedOff(&'static str),
+    /// Its source reads other namespaces.
+    Unwatched(Object),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,13 +206,24 @@ impl Registrations {
         registered.filter(move |(_, object)| is_such(object))
     }
 
+    /// Number of Secrets whose objects are in namespaces that their sources do not read.
+    pub(super) fn unwatched(&self) -> usize {
+        self.held.values().filter(|held| matches!(held.left, Some(Left::Unwatched(_)))).count()
+    }
+
     /// Describes the holder of a name that none of its claimants has.
     pub(super) fn holder_in_words(&self, name: &str) -> String {
-        match self.held.get(name).map(|held| (&held.origin, held.turned_off)) {
+        match self.held.get(name).map(|held| (&held.origin, &held.left)) {
             Some((Some(origin), _)) => origin.object.reference.clone(),
-            Some((None, Some(source))) => {
+            Some((None, Some(Left::TurnedOff(source)))) => {
                 format!(
                     "the source {source}, which is turned off: turn it on (--enable={source}), or delete Secret {name}"
+                )
+            }
+            Some((None, Some(Left::Unwatched(object)))) => {
+                format!(
+                    "{}, whose namespace the source {} does not read: let it ({NAMESPACE_FLAGS}), or delete Secret {name}",
+                    object.reference, object.source
                 )
             }
             _ => "a Secret that was not created by this program".to_owned(),
@@ -235,17 +258,24 @@ impl Registrations {
 impl HeldSecret {
     /// Reads the origin of a Secret. A source that this version does not know counts as another
     /// program.
-    pub(super) fn read(meta: &Meta, sources: &[&'static str]) -> Self {
+    pub(super) fn read(meta: &Meta, sources: &HashMap<&'static str, Source>) -> Self {
         let (labels, annotations) = (meta.metadata.labels.as_ref(), meta.metadata.annotations.as_ref());
         let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key)).cloned();
         let label = labels.and_then(|labels| labels.get(SOURCE_LABEL));
-        let source = label.and_then(|label| sources.iter().find(|source| *source == label).copied());
+        let source = label.and_then(|label| sources.get_key_value(label.as_str()));
         let mut known = SourceName::value_variants().iter().map(|source| source.as_str());
         let made_by = label.and_then(|label| known.find(|source| source == label));
         let is_ours = annotations.is_some_and(|annotations| annotations.contains_key(OBJECT_ANNOTATION));
-        let turned_off = made_by.filter(|_| is_ours && source.is_none());
-        let origin = source.zip(annotation(OBJECT_ANNOTATION)).map(|(source, reference)| Origin {
-            object: Object { source, reference },
+        let is_followed = |object: &Object| source.is_some_and(|(_, source)| source.covers(object.key().0));
+        let object = source
+            .zip(annotation(OBJECT_ANNOTATION))
+            .map(|((source, _), reference)| Object { source: *source, reference });
+        let left = match &object {
+            Some(object) => (!is_followed(object)).then(|| Left::Unwatched(object.clone())),
+            None => made_by.filter(|_| is_ours).map(Left::TurnedOff),
+        };
+        let origin = object.filter(is_followed).map(|object| Origin {
+            object,
             uid: annotation(UID_ANNOTATION).unwrap_or_default(),
             hash: annotation(HASH_ANNOTATION).unwrap_or_default(),
         });
@@ -253,7 +283,7 @@ impl HeldSecret {
             uid: meta.metadata.uid.clone().unwrap_or_default(),
             version: meta.metadata.resource_version.clone().unwrap_or_default(),
             origin,
-            turned_off,
+            left,
             managers: managers(meta),
         }
     }

@@ -3,6 +3,7 @@
 
 mod derived;
 mod hub;
+mod left;
 mod managers;
 
 use std::collections::HashMap;

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use tower::service_fn;
 
 use crate::calls::MANAGER;
+use crate::secrets::{OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
 pub const FLEET: &str = "fleet";
 pub const CLUSTERS: &str = "vela-system";
@@ -155,6 +156,14 @@ impl Hub {
     pub fn field(&self, name: &str, pointer: &str) -> Option<Value> {
         let state = self.0.lock();
         state.objects.get(&(CLUSTERS.to_owned(), name.to_owned()))?.pointer(pointer).cloned()
+    }
+
+    /// Writes a cluster's Secret as such an object would have registered it.
+    pub fn put_cluster(&self, name: &str, reference: &str) {
+        let annotations = json!({OBJECT_ANNOTATION: reference, UID_ANNOTATION: "uid"});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"labels": {SOURCE_LABEL: "kubeconfig"}, "annotations": annotations}});
+        self.0.lock().put(CLUSTERS, name, secret);
     }
 
     /// Gives a cluster's Secret to these managers of fields.
