@@ -222,7 +222,8 @@ impl Registrations {
             }
             Some((None, Some(Left::Unwatched(object)))) => {
                 format!(
-                    "{}, whose namespace the source {} does not read: let it ({NAMESPACE_FLAGS}), or delete Secret {name}",
+                    "{}, whose namespace the source {} does not read: let it ({NAMESPACE_FLAGS}), or delete \
+                     Secret {name}",
                     object.reference, object.source
                 )
             }

@@ -10,7 +10,8 @@ use structure_tests::blocks::{Block, Mark, blocks};
 use crate::fixture::{Fixture, Planes, on_hub};
 use crate::release::Release;
 
-const PAGES: [&str; 3] = [
+const PAGES: [&str; 4] = [
+    include_str!("../../../../README.md"),
     include_str!("../../../../docs/registration.md"),
     include_str!("../../../../docs/delivery.md"),
     include_str!("../../../../docs/operations.md"),
@@ -21,7 +22,7 @@ const RELEASE: &str = "cluster-gateway";
 /// The controllers run there already, as after the page's first command.
 const BEFORE: &str = "--set=controllers.enabled=true,controllers.sources.kubeconfig=true";
 /// Commands of the pages that are run here.
-const COUNT: usize = 8;
+const COUNT: usize = 9;
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![on_hub(fixture, "upgrades::helm takes what the pages turn on and off", taken)]
