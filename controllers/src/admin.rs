@@ -138,7 +138,11 @@ fn table(reports: &[Report]) -> String {
         let Report { source, state, cluster, object, reason, .. } = report;
         let written = report.last_write.as_deref().unwrap_or("-");
         // Writing to a text does not fail.
-        let _ = writeln!(lines, "{source}\t{}\t{cluster}\t{object}\t{written}\t{reason}", state.as_str());
+        let _ = write!(lines, "{source}\t{}\t{cluster}\t{object}\t{written}\t{reason}", state.as_str());
+        for name in &report.former_names {
+            let _ = write!(lines, " (former name: {name})");
+        }
+        lines.push('\n');
     }
     lines
 }

@@ -54,6 +54,8 @@ pub enum Reason {
     /// Another manager has set fields of the cluster's Secret.
     SecretConflict,
     ClusterRegistered,
+    /// The object registers another name now; the Secret of its former one stays.
+    FormerNameKept,
     /// Too many removals at once.
     RemovalHeld,
     /// A cluster that an administrator accepted could not be set up.
@@ -134,6 +136,7 @@ impl Reason {
             Self::ClusterRefused => "ClusterRefused",
             Self::SecretConflict => "SecretConflict",
             Self::ClusterRegistered => "ClusterRegistered",
+            Self::FormerNameKept => "FormerNameKept",
             Self::RemovalHeld => "RemovalHeld",
             Self::AcceptanceFailed => "AcceptanceFailed",
             Self::RequestNotRecognized => "RequestNotRecognized",

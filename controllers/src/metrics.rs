@@ -273,6 +273,11 @@ impl Collector for Objects {
                 count.encode(objects.encode_family(&OfState { source, state: state.as_str() })?)?;
             }
         }
+        let (name, help) = (format!("{PREFIX}_former_names"), "Former names of objects, whose Secrets stay");
+        let mut formers = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        for (source, count) in self.0.formers() {
+            ConstGauge::new(count).encode(formers.encode_family(&OfSource { source })?)?;
+        }
         Ok(())
     }
 }

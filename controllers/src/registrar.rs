@@ -5,6 +5,7 @@
 //! rules; the registrar adds the clock, and the leader writes the results.
 
 mod admission;
+mod former;
 mod removal;
 mod source;
 mod state;
@@ -182,6 +183,10 @@ impl Registrar {
         for object in claimants {
             names.extend(state.unclaim(&object));
         }
+        let of_feed: Vec<String> = state.registered_by(covers).map(|(name, _)| name.clone()).collect();
+        for name in of_feed {
+            self.note_former(&mut state, &name);
+        }
         let is_left = |object: &Object| !absent.contains(object) && !state.removals.is_absent(object);
         let mut of_source = state.registered_by(|object| object.source == source);
         let remaining = Remaining::of(of_source.any(|(_, object)| is_left(object)));
@@ -226,6 +231,7 @@ impl Registrar {
         let names: HashSet<String> = before.keys().chain(state.held.keys()).filter(changed).cloned().collect();
         for name in &names {
             self.forget_foreign(name, state.held.get(name));
+            self.note_former(&mut state, name);
         }
         if std::mem::replace(&mut state.is_held_known, true) {
             for name in names {
@@ -265,6 +271,7 @@ impl Registrar {
 
     /// Judges a name anew, and starts the step that follows.
     fn settle(&self, state: &mut Registrations, name: &str) {
+        self.note_former(state, name);
         if !state.is_ready() {
             return; // every object is read after that
         }

@@ -1,6 +1,6 @@
 //! The state of each object, for metrics and `/debug/sources`, and the wait before its next try.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -36,6 +36,9 @@ pub struct Report {
     /// Why it is not registered.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Clusters that it registered by other names: they stay, and nothing follows them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub former_names: BTreeSet<String>,
     /// Time of this process's last write, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_write: Option<String>,
@@ -79,6 +82,7 @@ impl Reports {
             cluster: String::new(),
             state: Stage::Waiting,
             reason: "not read yet".to_owned(),
+            former_names: BTreeSet::new(),
             last_write: None,
             reference: ObjectReference::default(),
             failures: 0,
@@ -126,6 +130,27 @@ impl Reports {
         report.state = state.unwrap_or(report.state);
         reason.clone_into(&mut report.reason);
         Backoff::OBJECT.wait(report.failures - 1)
+    }
+
+    /// Records whether `name` is a former one of the object's cluster.
+    pub fn former(&self, object: &Object, name: &str, is_former: bool) {
+        let mut reports = self.0.lock();
+        let Some(report) = reports.get_mut(object) else { return };
+        if is_former {
+            report.former_names.insert(name.to_owned());
+        } else {
+            report.former_names.remove(name);
+        }
+    }
+
+    /// Number of former names by source.
+    pub fn formers(&self) -> BTreeMap<&'static str, i64> {
+        let mut formers = BTreeMap::new();
+        for report in self.0.lock().values() {
+            let count = i64::try_from(report.former_names.len()).unwrap_or(i64::MAX);
+            *formers.entry(report.source).or_default() += count;
+        }
+        formers
     }
 
     pub fn forget(&self, object: &Object) {

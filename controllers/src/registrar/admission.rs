@@ -203,7 +203,7 @@ impl Registrar {
             let labels = labels_left.join(", ");
             let note = format!(
                 "another field manager has set labels of the Secret of cluster {cluster}, which stay as they are: \
-                 {labels}; all else of it follows the object"
+                 {labels}; everything else follows the object"
             );
             tracing::info!(source, object, "{note}");
             self.publish(&self.state.lock(), wanted.object, Reason::SecretConflict, &note);

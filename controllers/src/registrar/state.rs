@@ -75,6 +75,8 @@ pub(super) struct Registrations {
     /// By name.
     pub(super) held: HashMap<String, HeldSecret>,
     pub(super) is_held_known: bool,
+    /// Names whose object claims another one now, and the object.
+    pub(super) former: HashMap<String, Object>,
     pub(super) sources: HashMap<&'static str, Source>,
     /// Names whose Secret is being written or removed, and the objects that wait for that.
     pub(super) busy: HashMap<String, BTreeSet<Object>>,
@@ -105,6 +107,7 @@ impl Registrations {
             removals: Removals::new(limit),
             held: HashMap::new(),
             is_held_known: false,
+            former: HashMap::new(),
             sources,
             busy: HashMap::new(),
             due: BTreeSet::new(),
@@ -214,6 +217,9 @@ impl Registrations {
     /// Describes the holder of a name that none of its claimants has.
     pub(super) fn holder_in_words(&self, name: &str) -> String {
         match self.held.get(name).map(|held| (&held.origin, &held.left)) {
+            Some((Some(origin), _)) if self.former.contains_key(name) => {
+                format!("{}, which had this name before: delete Secret {name} to free it", origin.object.reference)
+            }
             Some((Some(origin), _)) => origin.object.reference.clone(),
             Some((None, Some(Left::TurnedOff(source)))) => {
                 format!(
