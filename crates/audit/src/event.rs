@@ -137,7 +137,7 @@ impl Event {
 
     /// Approximate bytes in memory, including its share of the user's attributes.
     pub(crate) fn weight(&self) -> usize {
-        let user = |user: &Option<Arc<User>>| user.as_ref().map_or(0, |user| weight_of(user));
+        let user = |user: &Option<Arc<User>>| user.as_ref().map_or(0, |user| user.bytes());
         let texts = self.request_uri.len() + self.user_agent.len() + self.verb.len();
         let texts = texts + self.cluster.as_ref().map_or(0, |cluster| cluster.len());
         let object = self.object.as_ref().map_or(0, ObjectRef::weight);
@@ -145,12 +145,6 @@ impl Event {
         let addresses = self.source_ips.len() * size_of::<IpAddr>();
         OVERHEAD + texts + object + decision + addresses + user(&self.user) + user(&self.impersonated)
     }
-}
-
-fn weight_of(user: &User) -> usize {
-    let texts = |texts: &[String]| texts.iter().map(|text| text.len() + size_of::<String>()).sum::<usize>();
-    let extra = user.extra.iter().map(|(key, values)| key.len() + texts(values)).sum::<usize>();
-    user.name.len() + user.uid.as_ref().map_or(0, String::len) + texts(&user.groups) + extra
 }
 
 // === impl ObjectRef ===

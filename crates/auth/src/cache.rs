@@ -9,6 +9,7 @@
 mod entries;
 mod flight;
 mod owners;
+mod sweep;
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ use tokio::time::Instant;
 use self::entries::Entries;
 use self::flight::Flight;
 use crate::review::{ReviewError, ReviewProgress};
+
+/// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
+/// adds.
+pub(crate) const ENTRY: usize = 512;
 
 /// An answer and its lifetime in the cache. Zero: only for the callers that wait for it now.
 pub type Loaded<V> = Result<(V, Duration), ReviewError>;
@@ -54,11 +59,15 @@ enum Lookup<K: Hash + Eq, V> {
 // === impl Limits ===
 
 impl Limits {
-    /// For answers about users. (`--authorization-webhook` caches of kube-apiserver hold 8,192. One
-    /// owner may have a quarter here, and the pods of one namespace may be thousands.)
-    pub(crate) const USERS: Self = Self { kept: 16_384, pending: 4096 };
+    /// Most calls about users.
+    pub(crate) const PENDING_OF_USERS: usize = 4096;
     /// For those who share with nobody.
     const NONE: Self = Self { kept: usize::MAX, pending: usize::MAX };
+
+    /// For answers about users of which as many are kept.
+    pub(crate) const fn of_users(kept: usize) -> Self {
+        Self { kept, pending: Self::PENDING_OF_USERS }
+    }
 }
 
 // === impl Cache ===
@@ -73,12 +82,8 @@ where
         Self::weighing(runtime, limits, Limits::NONE, |_, _| 1)
     }
 
-    /// The same, of which each owner may have as much as `of_one`.
-    pub(crate) fn shared(runtime: Handle, limits: Limits, of_one: Limits) -> Self {
-        Self::weighing(runtime, limits, of_one, |_, _| 1)
-    }
-
-    /// Keeps as many answers as weigh `limits.kept` together.
+    /// Keeps as many answers as weigh `limits.kept` together, and of each owner as many as weigh
+    /// `of_one.kept`.
     pub(crate) fn weighing(runtime: Handle, limits: Limits, of_one: Limits, weigh: fn(&K, &V) -> usize) -> Self {
         Self { entries: Arc::new(Mutex::new(Entries::new(limits, of_one, weigh))), runtime }
     }
@@ -97,6 +102,7 @@ where
     pub(crate) fn put(&self, key: K, owner: Arc<str>, value: V, lifetime: Duration) {
         if !lifetime.is_zero() {
             self.entries.lock().add_ready(Arc::new(key), Some(owner), value, lifetime, Instant::now());
+            sweep::start(&self.entries, &self.runtime);
         }
     }
 

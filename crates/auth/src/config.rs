@@ -124,7 +124,7 @@ impl ReviewConfig {
 impl Default for ReviewConfig {
     /// A quarter of all that may.
     fn default() -> Self {
-        Self { waiting_of_one: Limits::USERS.pending / 4, accounts_apart: false }
+        Self { waiting_of_one: Limits::PENDING_OF_USERS / 4, accounts_apart: false }
     }
 }
 

@@ -16,6 +16,11 @@ const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 /// subdomain), in bytes.
 const MAX_LABEL: usize = 63;
 const MAX_SUBDOMAIN: usize = 253;
+/// What an allocator adds to a text.
+const ALLOCATION: usize = 16;
+/// Fewest entries in a node of a B-tree that has several, and the memory of one.
+const IN_NODE: usize = 5;
+const NODE: usize = 11 * size_of::<(String, Vec<String>)>() + ALLOCATION;
 
 /// The user of a request. Contains no secret.
 ///
@@ -40,6 +45,10 @@ pub(crate) fn in_words(owner: &str) -> String {
 // === impl User ===
 
 impl User {
+    /// Most memory of one that a cache keeps. Active Directory stops at 1,015 groups, which fit with
+    /// names of 70 bytes.
+    pub(crate) const LARGEST_KEPT: usize = 128 << 10;
+
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.to_owned(), groups: vec![ALL_UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
@@ -68,11 +77,16 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The total length of its texts.
-    pub(crate) fn bytes(&self) -> usize {
-        let all = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
-        let extra = self.extra.iter().map(|(key, values)| key.len() + all(values)).sum::<usize>();
-        self.name.len() + self.uid.as_ref().map_or(0, String::len) + all(&self.groups) + extra
+    /// Its memory. Not for each request, because it reads the length of every text.
+    pub fn bytes(&self) -> usize {
+        let text = |text: &String| text.capacity() + ALLOCATION;
+        let all = |texts: &Vec<String>| {
+            texts.capacity() * size_of::<String>() + texts.iter().map(text).sum::<usize>() + ALLOCATION
+        };
+        let nodes = self.extra.len().div_ceil(IN_NODE) * NODE;
+        let extra = self.extra.iter().map(|(key, values)| text(key) + all(values)).sum::<usize>();
+        let uid = self.uid.as_ref().map_or(0, text);
+        size_of::<Self>() + text(&self.name) + uid + all(&self.groups) + nodes + extra
     }
 
     /// Adds `system:authenticated` by the rule of
@@ -118,6 +132,19 @@ mod tests {
         assert_eq!(user("u", &[ALL_AUTHENTICATED]).with_authenticated_group().groups, [ALL_AUTHENTICATED]);
         assert_eq!(user("u", &[ALL_UNAUTHENTICATED]).with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
         assert_eq!(User::anonymous().with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
+    }
+
+    /// A text of one byte takes forty.
+    #[test]
+    fn short_texts_count_with_what_they_take_beside_their_letters() {
+        let few = user("u", &[]).bytes();
+        let groups = user("u", &["g"; 1000]);
+        assert!((40_000..60_000).contains(&(groups.bytes() - few)), "{} bytes", groups.bytes());
+        let extra = (0..1000).map(|key| (key.to_string(), vec![String::new(); 4])).collect();
+        let extra = User { extra, ..user("u", &[]) }.bytes() - few;
+        assert!((200_000..400_000).contains(&extra), "{extra} bytes");
+        let roomy = User { name: String::with_capacity(5000), ..User::default() };
+        assert!(roomy.bytes() > 5000, "{} bytes", roomy.bytes());
     }
 
     #[test]

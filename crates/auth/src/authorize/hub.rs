@@ -1,8 +1,8 @@
 //! Decides by SubjectAccessReview, and caches the decisions for seconds.
 //!
 //! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review.
-//! A review with a large request-controlled part is not cached, so that a caller cannot fill the
-//! memory with long names.
+//! A review with a large request-controlled part, or about a large user, is not cached, so that a
+//! caller cannot fill the memory with long names.
 
 mod spec;
 
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use self::spec::spec;
 use super::AuthorizationError;
-use crate::cache::{Cache, Limits, Loaded};
+use crate::cache::{Cache, ENTRY, Limits, Loaded};
 use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
 use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
@@ -30,11 +30,8 @@ pub(crate) use self::spec::decision;
 const MAX_CACHED_BYTES: usize = 10_000;
 /// Most decisions about users, in bytes. With a limit on their number, a few users that work on ten
 /// thousand clusters in turn would cause a review for each request. This holds some 50,000 pairs of
-/// user and cluster, or 6,000 of the longest requests.
-const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
-/// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
-/// adds.
-const ENTRY: usize = 512;
+/// user and cluster, or 8,000 of the longest requests.
+const USERS: Limits = Limits::of_users(96 << 20);
 /// Decisions about anonymous users. These choose their requests, so they have few entries, and take
 /// none from other users. Ten wait for each permit.
 const ANONYMOUS: Limits = Limits { kept: 1024, pending: 100 };
@@ -131,7 +128,8 @@ impl HubAuthorizer {
         let (line, cache) = (self.line(&subject.user), self.cache(&subject.user));
         let owner = line.owner();
         let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);
-        let bytes = controlled_bytes(&subject.attributes);
+        let beyond = subject.user.bytes().saturating_sub(User::LARGEST_KEPT);
+        let bytes = controlled_bytes(&subject.attributes) + beyond;
         let outcome = if bytes < MAX_CACHED_BYTES {
             cache.get_or_load_for(owner, Arc::new(subject.clone()), since, load).await
         } else {

@@ -214,6 +214,20 @@ async fn long_requests_are_not_kept() {
 }
 
 #[tokio::test]
+async fn decisions_about_users_with_too_many_groups_are_not_kept() {
+    let hub = ScriptedHub::new();
+    hub.allow(|_| true);
+    let authorizer = auth(&hub).authorizer;
+    for (groups, reviews) in [(900, 1), (9000, 3)] {
+        let user = Arc::new(user("alice", &vec!["g"; groups]));
+        for _ in 0..2 {
+            authorizer.authorize(Arc::clone(&user), get("c1")).await.expect("allowed");
+        }
+        assert_eq!(hub.access_attempts().len(), reviews);
+    }
+}
+
+#[tokio::test]
 async fn masters_and_probe_paths_need_no_hub() {
     let hub = ScriptedHub::new();
     let authorizer = auth(&hub).authorizer;

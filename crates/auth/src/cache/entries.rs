@@ -39,6 +39,8 @@ pub(super) struct Entries<K, V> {
     limits: Limits,
     pub(super) owners: Owners,
     of_one: Limits,
+    /// Whether a task drops expired answers ([`sweep`](super::sweep)).
+    pub(super) is_swept: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl<K: Hash + Eq, V> Entries<K, V> {
             limits,
             owners: Owners::default(),
             of_one,
+            is_swept: false,
         }
     }
 
@@ -176,18 +179,37 @@ impl<K: Hash + Eq, V> Entries<K, V> {
 
     fn make_room(&mut self, now: Instant) {
         let mut expired = 0;
-        while let Some((&oldest, entry)) = self.order.first_key_value() {
-            let current = match self.slots.get(&entry.key) {
-                Some(Slot::Ready { expires, id, .. }) if *id == oldest => Some(*expires),
-                _ => None,
-            };
-            let is_over = current.is_none_or(|expires| expires <= now);
+        while let Some((oldest, expires)) = self.oldest() {
+            let is_over = expires.is_none_or(|expires| expires <= now);
             if self.weight <= self.limits.kept && (!is_over || expired == EXPIRED_PER_INSERT) {
                 break;
             }
             expired += usize::from(is_over);
             self.remove(oldest);
         }
+    }
+
+    /// The id of the oldest entry and the time when it expires; without a time if a newer one has
+    /// replaced it.
+    fn oldest(&self) -> Option<(u64, Option<Instant>)> {
+        let (&oldest, entry) = self.order.first_key_value()?;
+        let expires = match self.slots.get(&entry.key) {
+            Some(Slot::Ready { expires, id, .. }) if *id == oldest => Some(*expires),
+            _ => None,
+        };
+        Some((oldest, expires))
+    }
+
+    /// Drops the oldest entries that have expired, at most this many. Returns when to come again;
+    /// `None` if no entry is left.
+    pub(super) fn drop_expired(&mut self, most: usize, now: Instant) -> Option<Instant> {
+        for _ in 0..most {
+            match self.oldest()? {
+                (_, Some(expires)) if expires > now => return Some(expires),
+                (oldest, _) => self.remove(oldest),
+            }
+        }
+        Some(now)
     }
 
     /// Of the oldest entry of all, or of its owner.

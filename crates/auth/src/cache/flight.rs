@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::entries::Entries;
-use super::{Loaded, Outcome};
+use super::{Loaded, Outcome, sweep};
 use crate::review::ReviewProgress;
 
 /// How long a call at the hub continues without waiters. Its end breaks its connection (HTTP/1.1
@@ -34,7 +35,11 @@ pub(super) struct Flight<K: Hash + Eq, V> {
 
 // === impl Flight ===
 
-impl<K: Hash + Eq, V: Clone> Flight<K, V> {
+impl<K, V> Flight<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
     /// Runs `load`, which reports its progress by `progress`.
     pub(super) async fn fly<F: Future<Output = Loaded<V>>>(self, progress: ReviewProgress, load: F) {
         let mut load = pin!(load);
@@ -76,6 +81,7 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
         {
             let (key, owner) = (Arc::clone(key), self.owner.clone());
             self.entries.lock().add_ready(key, owner, value.clone(), *lifetime, self.began);
+            sweep::start(&self.entries, &Handle::current());
         }
         // Before the callers are notified, so that their next requests do not find a finished call.
         drop(self);

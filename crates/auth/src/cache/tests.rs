@@ -13,9 +13,10 @@ use super::*;
 use crate::review::{Retry, TooManyReviews};
 
 const LIFETIME: Duration = Duration::from_secs(10);
+const USERS: Limits = Limits::of_users(16_384);
 
 fn cache() -> Arc<Cache<u32, String>> {
-    Arc::new(Cache::new(Handle::current(), Limits::USERS))
+    Arc::new(Cache::new(Handle::current(), USERS))
 }
 
 fn kept(text: &str) -> (String, Duration) {
@@ -154,7 +155,7 @@ async fn a_call_that_panics_is_lost_and_leaves_nothing_behind() {
 #[test]
 fn a_runtime_that_is_gone_loses_calls_without_hanging() {
     let owner = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let cache = Cache::<u32, String>::new(owner.handle().clone(), Limits::USERS);
+    let cache = Cache::<u32, String>::new(owner.handle().clone(), USERS);
     drop(owner);
     let caller = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     assert_eq!(caller.block_on(load(&cache, 1, Ok(kept("never")))), Err(ReviewError::Lost));
@@ -164,17 +165,17 @@ fn a_runtime_that_is_gone_loses_calls_without_hanging() {
 async fn the_oldest_entries_leave_a_full_cache() {
     let cache = cache();
     let more = 10;
-    for key in 0..u32::try_from(Limits::USERS.kept + more).expect("fits") {
+    for key in 0..u32::try_from(USERS.kept + more).expect("fits") {
         load(&cache, key, Ok(kept("kept"))).await.expect("loaded");
     }
-    assert_eq!(cache.entries.lock().slots.len(), Limits::USERS.kept);
+    assert_eq!(cache.entries.lock().slots.len(), USERS.kept);
     assert_eq!(cache.get(&9), None);
     assert!(cache.get(&10).is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_heavy_answer_pushes_out_as_many_light_ones_as_it_weighs() {
-    let limits = Limits { kept: 100, ..Limits::USERS };
+    let limits = Limits { kept: 100, ..USERS };
     let cache = Cache::<u32, String>::weighing(Handle::current(), limits, Limits::NONE, |_, text| text.len());
     for key in 0..20 {
         load(&cache, key, Ok(kept("light"))).await.expect("loaded");
@@ -201,10 +202,28 @@ async fn expired_entries_make_room_before_the_cache_is_full() {
     assert_eq!((entries.slots.len(), entries.order.len()), (30, 30));
 }
 
+/// Nobody comes any more who would push them out.
+#[tokio::test(start_paused = true)]
+async fn answers_of_a_burst_leave_soon_after_they_expired() {
+    let cache = cache();
+    for burst in 0..2 {
+        for key in 0..1000 {
+            load(&cache, key, Ok(kept("old"))).await.expect("loaded");
+            cache.put(1000 + key, "owner".into(), "old".to_owned(), LIFETIME);
+        }
+        tokio::time::sleep(LIFETIME.saturating_sub(Duration::from_secs(1))).await;
+        assert_eq!(cache.entries.lock().slots.len(), 2000, "burst {burst}");
+        tokio::time::sleep(sweep::PAUSE).await;
+        let entries = cache.entries.lock();
+        assert_eq!((entries.slots.len(), entries.order.len(), entries.weight), (0, 0, 0), "burst {burst}");
+        assert!(entries.owners.is_empty() && !entries.is_swept, "burst {burst}");
+    }
+}
+
 #[tokio::test]
 async fn calls_beyond_the_limit_are_turned_away_and_the_others_go_on() {
     let cache = cache();
-    let mut callers: Vec<_> = (0..Limits::USERS.pending)
+    let mut callers: Vec<_> = (0..USERS.pending)
         .map(|key| {
             let key = Arc::new(u32::try_from(key).expect("fits"));
             Box::pin(cache.get_or_load(key, |_| std::future::pending()))
@@ -217,7 +236,7 @@ async fn calls_beyond_the_limit_are_turned_away_and_the_others_go_on() {
     assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, busy());
     let alone = cache.load_alone(None, 1, |_| async { Ok(kept("late")) });
     assert_eq!(alone.await, busy());
-    assert_eq!(cache.entries.lock().pending, Limits::USERS.pending);
+    assert_eq!(cache.entries.lock().pending, USERS.pending);
     drop(callers);
     all_clear(&cache).await;
     assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, Ok("late".to_owned()));

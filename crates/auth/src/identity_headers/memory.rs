@@ -18,8 +18,10 @@ use crate::user::User;
 /// Users remembered for one connection. When full, all are forgotten, because to read one again
 /// takes only a microsecond.
 const MAX_IDENTITIES: usize = 256;
-/// Longest header bytes that are remembered: bounds the memory of one connection to 2 MiB.
+/// Longest header bytes that are remembered.
 const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
+/// Most memory of a connection's headers and users. When full, all are forgotten, too.
+const MAX_BYTES: usize = 2 << 20;
 
 /// Users by the exact bytes of their identity headers.
 #[derive(Debug, Default)]
@@ -28,6 +30,8 @@ pub(crate) struct IdentityCache {
     /// With a hash that is fast on the kilobyte of a user with many groups. Keys are few, and the
     /// hub chooses them.
     users: HashMap<Box<[u8]>, Arc<User>, RandomState>,
+    /// Memory of `users`.
+    bytes: usize,
     scratch: Vec<u8>,
 }
 
@@ -42,7 +46,7 @@ impl IdentityCache {
     /// The user in `headers`. `generation` is that of the settings with `names`.
     pub(crate) fn user(&mut self, headers: &HeaderMap, names: &IdentityHeaders, generation: u64) -> Opinion {
         if self.generation != generation {
-            self.users.clear();
+            self.forget();
             self.generation = generation;
         }
         self.write_key(headers, names);
@@ -65,10 +69,17 @@ impl IdentityCache {
             self.scratch = Vec::new();
             return;
         }
-        if self.users.len() >= MAX_IDENTITIES {
-            self.users.clear();
+        let bytes = self.scratch.len() + user.bytes();
+        if self.users.len() >= MAX_IDENTITIES || self.bytes + bytes > MAX_BYTES {
+            self.forget();
         }
+        self.bytes += bytes;
         self.users.insert(self.scratch.as_slice().into(), Arc::clone(user));
+    }
+
+    fn forget(&mut self) {
+        self.users.clear();
+        self.bytes = 0;
     }
 
     /// Writes all that `parse` reads, each value with its kind and length, so that no two requests
@@ -157,4 +168,26 @@ fn decode(mut raw: &[u8]) -> Option<Vec<u8>> {
         raw = rest;
     }
     Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_with_many_short_groups_are_remembered_within_the_limit() {
+        let names = IdentityHeaders::new(&["u".to_owned()], &[], &["g".to_owned()], &[]);
+        let mut cache = IdentityCache::default();
+        for number in 0..MAX_IDENTITIES {
+            let mut headers = HeaderMap::new();
+            headers.insert("u", HeaderValue::from(number));
+            for _ in 0..700 {
+                headers.append("g", HeaderValue::from_static("g"));
+            }
+            assert!(matches!(cache.user(&headers, &names, 0), Opinion::User(_)));
+            let held: usize = cache.users.iter().map(|(key, user)| key.len() + user.bytes()).sum();
+            assert!(held > 0 && held <= MAX_BYTES && held == cache.bytes, "{held} and {} bytes", cache.bytes);
+        }
+        assert!(cache.users.len() < MAX_IDENTITIES);
+    }
 }

@@ -8,12 +8,17 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::cache::{Cache, Limits};
+use crate::cache::{Cache, ENTRY, Limits};
 use crate::config::ReviewConfig;
 use crate::review::Line;
 use crate::token_id::TokenId;
 use crate::user::User;
 
+/// Most answers about users, in bytes: of usual users some 20,000, and 5,000 of one owner, because
+/// the pods of a namespace may be thousands.
+const USERS: Limits = Limits::of_users(32 << 20);
+/// Most owners of good tokens, in bytes: 30,000 of usual length.
+const OWNERS: Limits = Limits::of_users(16 << 20);
 /// Most refusals (32 bytes each), and most new tokens under review: honest ones come in a burst
 /// only when the gateway starts, and with 64 KiB each they hold at most 64 MiB while they wait.
 const STRANGERS: Limits = Limits { kept: 8192, pending: 1024 };
@@ -37,11 +42,12 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(runtime: &Handle, sharing: ReviewConfig) -> Self {
-        let of_one = sharing.of_one(Limits::USERS);
+        let user = |_: &TokenId, holder: &Holder| ENTRY + holder.as_ref().map_or(0, |user| user.bytes());
+        let owner = |_: &TokenId, owner: &Arc<str>| ENTRY + owner.len();
         Self {
-            users: Cache::shared(runtime.clone(), Limits::USERS, of_one),
+            users: Cache::weighing(runtime.clone(), USERS, sharing.of_one(USERS), user),
             strangers: Cache::new(runtime.clone(), STRANGERS),
-            known: Cache::shared(runtime.clone(), Limits::USERS, of_one),
+            known: Cache::weighing(runtime.clone(), OWNERS, sharing.of_one(OWNERS), owner),
             sharing,
         }
     }
@@ -59,9 +65,11 @@ impl Memory {
     }
 
     /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to
-    /// keep it itself.
+    /// keep it itself. A large user is not kept, but its token is known as good.
     pub(super) fn learn(&self, id: TokenId, line: &Line, holder: &Holder, lifetime: Duration) -> Duration {
-        let (Some(user), Line::NewTokens) = (holder, line) else { return lifetime };
+        let Some(user) = holder else { return lifetime };
+        let lifetime = if user.bytes() > User::LARGEST_KEPT { Duration::ZERO } else { lifetime };
+        let Line::NewTokens = line else { return lifetime };
         let owner = self.sharing.owner(user);
         // In this order: a reader that finds the token known also finds its holder.
         self.users.put(id, Arc::clone(&owner), holder.clone(), lifetime);

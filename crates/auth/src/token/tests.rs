@@ -1,5 +1,6 @@
 //! Tests of which answers about tokens are cached, and for how long.
 
+mod large;
 mod strangers;
 
 use k8s_openapi::api::authentication::v1::TokenReviewStatus;
