@@ -28,6 +28,10 @@ use super::bounded::Bounded;
 /// Time without such lists of a hub that has not sent one whole.
 pub(super) const PAGES_FOR: Duration = Duration::from_mins(5);
 
+/// Most bytes of a list: 10,000 objects of 25 KiB. Each comes into its program's memory at once, and
+/// a hub, or a proxy before it, may send as many as it likes. More come in pages.
+const LARGEST: usize = 256 << 20;
+
 const ASKS: &str = "sendInitialEvents";
 /// As kube's watcher asks: a hub may answer from a cache, however old. Without it, the list is at
 /// least as new as the request, as one in pages is.
@@ -42,10 +46,12 @@ const COMPLETE: &[u8] = br#""k8s.io/initial-events-end":"true""#;
 const BEGINNING: usize = 1024;
 
 /// A layer that remembers whether the hub sends lists so.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Streamed {
     /// Until then, it does not.
     paged_until: Arc<Mutex<Option<Instant>>>,
+    /// Most bytes of a list.
+    most: usize,
 }
 
 /// The client that [`Streamed`] wraps.
@@ -69,6 +75,8 @@ struct Asked {
     known: Streamed,
     /// The beginning of the current line.
     line: Vec<u8>,
+    /// Bytes that have come.
+    taken: usize,
     is_settled: bool,
 }
 
@@ -76,12 +84,17 @@ struct Asked {
 enum Sign {
     Complete,
     Deleted,
+    TooLarge,
 }
 
 /// kube's watcher ignores deletions before a list is complete.
 #[derive(Debug, thiserror::Error)]
 #[error("an object was deleted before the hub had sent the whole list")]
 struct DeletedMeanwhile;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the hub sent more than {0} bytes of a list as events, and not its end")]
+struct TooLarge(usize);
 
 /// A client with limits on its responses, which remembers that.
 pub(super) fn client(config: Config) -> kube::Result<Client> {
@@ -104,8 +117,19 @@ fn most_recent(uri: &Uri) -> Option<Uri> {
 // === impl Streamed ===
 
 impl Streamed {
+    #[cfg(test)]
+    pub(super) fn of_at_most(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
     fn is_paged(&self) -> bool {
         self.paged_until.lock().is_some_and(|until| Instant::now() < until)
+    }
+}
+
+impl Default for Streamed {
+    fn default() -> Self {
+        Self { paged_until: Arc::default(), most: LARGEST }
     }
 }
 
@@ -140,7 +164,7 @@ where
             if self.known.is_paged() {
                 return async { Err(refused()) }.boxed();
             }
-            list = Some(Asked { known: self.known.clone(), line: Vec::new(), is_settled: false });
+            list = Some(Asked { known: self.known.clone(), line: Vec::new(), taken: 0, is_settled: false });
             if let Some(uri) = most_recent(request.uri()) {
                 *request.uri_mut() = uri;
             }
@@ -199,7 +223,8 @@ impl Asked {
                 return Some(Sign::Complete);
             }
         }
-        None
+        self.taken += data.len();
+        (self.taken > self.known.most).then_some(Sign::TooLarge)
     }
 }
 
@@ -232,6 +257,10 @@ impl<B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin> HttpBody for Stre
                 self.list = None;
                 Poll::Ready(Some(Err(DeletedMeanwhile.into())))
             }
+            Some(Sign::TooLarge) => {
+                let most = self.list.take().map_or(0, |list| list.known.most);
+                Poll::Ready(Some(Err(TooLarge(most).into())))
+            }
             None => next,
         }
     }
@@ -255,7 +284,7 @@ mod tests {
 
     /// The first sign in these pieces.
     fn sign(pieces: [&[u8]; 2]) -> Option<Sign> {
-        let mut list = Asked { known: Streamed::default(), line: Vec::new(), is_settled: true };
+        let mut list = Asked { known: Streamed::default(), line: Vec::new(), taken: 0, is_settled: true };
         pieces.into_iter().find_map(|piece| list.read(piece))
     }
 

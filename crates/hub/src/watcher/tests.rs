@@ -80,12 +80,16 @@ impl Hub {
     }
 
     fn client(&self) -> Client {
+        self.client_with(Streamed::default())
+    }
+
+    fn client_with(&self, streamed: Streamed) -> Client {
         let hub = self.clone();
         let answer = move |request: Request<Body>| {
             let answered = hub.answer(request.uri());
             async move { Ok::<_, BoxError>(answered) }
         };
-        Client::new(Streamed::default().layer(service_fn(answer)), "default")
+        Client::new(streamed.layer(service_fn(answer)), "default")
     }
 
     fn answer(&self, uri: &Uri) -> Answered {
@@ -205,6 +209,25 @@ async fn a_list_that_goes_on_and_on_is_none() {
     let mut events = pin!(watcher(Api::<Secret>::all(client), paged()).map(told));
     while events.next().await.unwrap() != "all" {}
     assert!((WITHIN..WITHIN + QUIET).contains(&began.elapsed()), "{:?}", began.elapsed());
+}
+
+/// They may come at once, and each of them is small.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_too_many_bytes_is_none() {
+    let (a, b) = (event("ADDED", "a"), event("ADDED", "b"));
+    let size = a.len() + b.len() + 2;
+    let answers = || [Answer::Stays(lines(&[&a, &b, END])), Answer::Stays(lines(&[END]))];
+    let hub = Hub::new(answers());
+    let client = hub.client_with(Streamed::of_at_most(size));
+    follows(&client, &["begin", "a", "b", "all"]).await;
+    follows(&client, &["begin", "all"]).await;
+    assert_eq!(hub.asked(), ["events", "events"], "the bookmark may come beyond the limit");
+
+    let hub = Hub::new(answers());
+    let client = hub.client_with(Streamed::of_at_most(size - 1));
+    follows(&client, &[&["begin", "a", "error"][..], &IN_PAGES].concat()).await;
+    follows(&client, &IN_PAGES).await;
+    assert_eq!(hub.asked(), ["events", "page", "page", "page", "page"]);
 }
 
 /// The error is passed on, so that callers back off. What came before it does not count.
