@@ -6,6 +6,7 @@
 
 mod absence;
 mod ask;
+mod merging;
 mod room;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use api::accept::{self, Representation, Shape};
 use api::access::Attributes;
 use api::cluster_name::ClusterName;
 use api::karmada::CLUSTERS;
-use api::karmada_cluster::merge::{Asked, Head, Merged, marked};
+use api::karmada_cluster::merge::Asked;
 use api::route::EveryRoute;
 use api::status::{Details, Reason, Status};
 use auth::Permission;
@@ -24,7 +25,6 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use self::ask::{Answered, Asking, Missing, Outcome};
@@ -72,7 +72,7 @@ pub async fn serve(
     let form = accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?;
     let head = ask::head(route, request, form)?;
     let until = Instant::now() + ALL_WITHIN;
-    let _permit = connection.gateway().limits.every.enter(permission.user())?;
+    let permit = connection.gateway().limits.every.enter(permission.user())?;
     let snapshot = connection.gateway().clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
@@ -80,7 +80,7 @@ pub async fn serve(
     let mut names: Vec<ClusterName> = snapshot.ready().iter().map(|cluster| cluster.name().clone()).collect();
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
-    let room = Room::new(names.len(), account);
+    let room = Room::new(names.len(), account, permit);
     let asking = Asking {
         connection,
         route,
@@ -107,8 +107,9 @@ pub async fn serve(
         }
     }
     drop(asked);
+    drop(asking);
     gathered.found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    gathered.answer(asked_for(route, form)).await
+    gathered.answer(asked_for(route, form), room).await
 }
 
 /// The requested list; `None` for one object.
@@ -141,42 +142,32 @@ impl Gathered {
         self.missing.push((name, it));
     }
 
-    async fn answer(mut self, asked: Option<Asked>) -> Result<Response<ResponseBody>, Error> {
-        let (body, content_type) = match asked {
-            Some(asked) => (self.merged(&asked).await?, json()),
-            None => self.only()?,
+    /// `room`: held until the response has the body.
+    async fn answer(mut self, asked: Option<Asked>, room: Room) -> Result<Response<ResponseBody>, Error> {
+        let (body, content_type, _room) = match asked {
+            Some(asked) => self.merged(asked, room).await?,
+            None => self.only(room).await?,
         };
         let mut response = answer(StatusCode::OK, content_type, body);
         self.warn(response.headers_mut());
         Ok(response)
     }
 
-    async fn merged(&mut self, asked: &Asked) -> Result<Bytes, Error> {
-        let mut lists = Vec::new();
-        for (cluster, answer) in std::mem::take(&mut self.found) {
-            match Head::read(&answer.body, asked) {
-                Ok(head) => lists.push((cluster, head, answer.body)),
-                Err(why) => self.misses(cluster, Missing::at(Side::Member, why.to_string())),
-            }
-            // A large response occupies its core for some time, so other tasks must run in between.
-            yield_now().await;
+    async fn merged(&mut self, asked: Asked, room: Room) -> Result<(Bytes, HeaderValue, Room), Error> {
+        let (lists, room) = merging::merged(std::mem::take(&mut self.found), asked, room).await;
+        for (cluster, why) in lists.refused {
+            self.misses(cluster, Missing::at(Side::Member, why.to_string()));
         }
-        let Some(head) = Head::most_common(lists.iter().map(|(_, head, _)| head)).cloned() else {
-            return Err(if self.missing.is_empty() { Error::NotFound } else { self.nobody() });
-        };
-        let mut merged = Merged::new(head, lists.iter().map(|(.., body)| body.len()).sum());
-        for (cluster, head, body) in lists {
-            if let Err(why) = merged.add(cluster.as_str(), &head, &body) {
-                self.misses(cluster, Missing::at(Side::Member, why.to_string()));
-            }
-            yield_now().await;
+        match lists.document {
+            Some(document) => Ok((document, json(), room)),
+            None if self.missing.is_empty() => Err(Error::NotFound),
+            None => Err(self.nobody()),
         }
-        Ok(merged.document().into())
     }
 
     /// The response of the only member that has the object. Clients forget an object that gets 404,
     /// so each member must have answered for that.
-    fn only(&mut self) -> Result<(Bytes, HeaderValue), Error> {
+    async fn only(&mut self, room: Room) -> Result<(Bytes, HeaderValue, Room), Error> {
         match self.found.len() {
             0 if self.missing.is_empty() => Err(Error::of_caller(Status::new(
                 StatusCode::NOT_FOUND,
@@ -184,15 +175,17 @@ impl Gathered {
                 "no cluster that you may reach has this object",
             ))),
             0 => Err(self.nobody()),
-            1 => Ok(self.found.pop().map_or_else(
-                || (Bytes::new(), json()),
-                |(cluster, it)| {
-                    // A body that is no object, such as a log, is passed on unchanged.
-                    let is_json = it.content_type.as_bytes().starts_with(b"application/json");
-                    let marked = is_json.then(|| marked(cluster.as_str(), &it.body)).flatten();
-                    (marked.map_or(it.body, Bytes::from), it.content_type)
-                },
-            )),
+            1 => {
+                let Some((cluster, Answered { body, content_type })) = self.found.pop() else {
+                    return Ok((Bytes::new(), json(), room));
+                };
+                // A body that is no object, such as a log, is passed on unchanged.
+                if !content_type.as_bytes().starts_with(b"application/json") {
+                    return Ok((body, content_type, room));
+                }
+                let (body, room) = merging::only(cluster, body, room).await;
+                Ok((body, content_type, room))
+            }
             _ => {
                 let names: Vec<_> = self.found.iter().map(|(name, _)| name.as_str()).collect();
                 let message = format!("conflict resource, exist in more than one cluster: {}", names.join(","));

@@ -24,7 +24,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-pub use self::heavy::{HeavyPermits, TooManyHeavy};
+pub use self::heavy::{HeavyPermit, HeavyPermits, TooManyHeavy};
 pub use self::loads::Loads;
 pub use self::too_many::{TooMany, Whose};
 use crate::hub::{Cause, Collection, HubFailure, WatchPermit, Watches};

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::holding::Account;
+use crate::limits::HeavyPermit;
 
 /// Most bytes of all responses together.
 pub const LARGEST: usize = 64 << 20;
@@ -14,7 +15,7 @@ const DIVIDED: usize = LARGEST / 2;
 /// Most that one member may take beyond its own part.
 const BEYOND: usize = LARGEST / 4;
 /// Copies in memory: a response, the spare capacity of its buffer, and its part of the merged
-/// response.
+/// response without marks.
 const COPIES: usize = 3;
 
 /// See the [module](self). Bytes taken count for the request.
@@ -24,7 +25,11 @@ pub struct Room {
     /// Bytes reserved for each member.
     own: usize,
     taken: AtomicUsize,
+    /// Bytes by which the merged response is longer than those taken.
+    longer: AtomicUsize,
     account: Account,
+    /// For as long as the bytes are held.
+    _permit: HeavyPermit,
 }
 
 /// One member's share.
@@ -38,9 +43,22 @@ pub struct Share<'a> {
 
 impl Room {
     /// Divides the room among this many `members`.
-    pub fn new(members: usize, account: &Account) -> Self {
-        let own = DIVIDED / members.max(1);
-        Self { left: AtomicUsize::new(LARGEST - DIVIDED), own, taken: AtomicUsize::new(0), account: account.clone() }
+    pub fn new(members: usize, account: &Account, permit: HeavyPermit) -> Self {
+        Self {
+            left: AtomicUsize::new(LARGEST - DIVIDED),
+            own: DIVIDED / members.max(1),
+            taken: AtomicUsize::new(0),
+            longer: AtomicUsize::new(0),
+            account: account.clone(),
+            _permit: permit,
+        }
+    }
+
+    /// Counts the merged response, which takes `bytes` so far.
+    pub fn merged(&self, bytes: usize) {
+        let longer = bytes.saturating_sub(self.taken.load(Ordering::Relaxed));
+        let before = self.longer.fetch_max(longer, Ordering::Relaxed);
+        self.account.take(longer.saturating_sub(before));
     }
 
     pub fn share(&self) -> Share<'_> {
@@ -50,7 +68,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.account.give(COPIES * *self.taken.get_mut());
+        self.account.give(COPIES * *self.taken.get_mut() + *self.longer.get_mut());
     }
 }
 

@@ -24,6 +24,8 @@ const MOST_COLUMNS: usize = 64 << 10;
 const LONGEST_KIND: usize = 128;
 
 const TABLE: &str = "Table";
+/// What comes after the items.
+const END: &[u8] = b"]}\n";
 /// Most different heads that are counted.
 const MOST_KINDS: usize = 64;
 
@@ -180,8 +182,16 @@ impl Merged {
         Ok(())
     }
 
+    /// Memory of the document so far.
+    pub fn capacity(&self) -> usize {
+        self.document.capacity()
+    }
+
     pub fn document(mut self) -> Vec<u8> {
-        self.document.extend_from_slice(b"]}\n");
+        self.document.reserve_exact(END.len());
+        self.document.extend_from_slice(END);
+        // Lists that were not added leave their part empty.
+        self.document.shrink_to_fit();
         self.document
     }
 }

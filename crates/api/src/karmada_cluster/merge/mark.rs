@@ -8,6 +8,12 @@ use serde_json::value::RawValue;
 
 use super::{CLUSTER_ANNOTATION, MOST_ITEMS};
 
+/// What a mark adds to an item beside the names of annotation and cluster: keys and punctuation.
+const AROUND_MARK: usize = 32;
+/// A document that is too short for an item grows by this part of it at least: twice its size would
+/// be much beside the budget of a request.
+const GROWTH: usize = 8;
+
 /// Reads a list and writes its marked items, separated by commas from all items in `out`.
 pub struct Items<'a> {
     pub cluster: &'a str,
@@ -54,6 +60,14 @@ impl Items<'_> {
         reader.deserialize_map(&mut self)?;
         reader.end()
     }
+
+    /// For an item of this many bytes, and its mark.
+    fn make_room(&mut self, item: usize) {
+        let needed = item + CLUSTER_ANNOTATION.len() + self.cluster.len() + AROUND_MARK;
+        if self.out.capacity() - self.out.len() < needed {
+            self.out.reserve_exact(needed.max(self.out.len() / GROWTH));
+        }
+    }
 }
 
 impl<'de> Visitor<'de> for &mut Items<'_> {
@@ -98,6 +112,7 @@ impl<'de> Visitor<'de> for Sequence<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let Self(list) = self;
         while let Some(item) = items.next_element::<&'de RawValue>()? {
+            list.make_room(item.get().len());
             if *list.count > 0 {
                 list.out.push(b',');
             }
@@ -140,6 +155,13 @@ impl Copy<'_> {
         Ok(true)
     }
 
+    fn leads_to_mark(&self, name: &str) -> bool {
+        matches!(
+            (self.level, name),
+            (Level::Row, "object") | (Level::Object, "metadata") | (Level::Metadata, "annotations")
+        )
+    }
+
     /// Writes the annotation, or an object with only the annotation.
     fn mark(&mut self, is_alone: bool) {
         let annotation = format!("\"{CLUSTER_ANNOTATION}\":\"{}\"", self.cluster);
@@ -172,6 +194,10 @@ impl<'de> Visitor<'de> for Copy<'_> {
             let name = plain(key);
             // The member must not choose the cluster's name.
             if self.level == Level::Annotations && name == CLUSTER_ANNOTATION {
+                continue;
+            }
+            // No API server repeats it, and each would get a mark that is longer than itself.
+            if is_marked && self.leads_to_mark(&name) {
                 continue;
             }
             if !std::mem::take(&mut is_first) {

@@ -75,6 +75,25 @@ fn a_member_cannot_mark_its_items_as_anothers() {
     assert_eq!(marked("berlin", b"[1]"), None);
 }
 
+/// Marks are longer than short items, and keys that repeat would get one each.
+#[test]
+fn a_document_takes_little_more_than_its_items_and_their_marks() {
+    let items = |item: &str, count: usize| {
+        format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{}]}}"#, vec![item; count].join(","))
+    };
+    let list = items(r#"{"metadata":{}}"#, 20_000);
+    let head = Head::read(list.as_bytes(), &pods()).expect("a list");
+    let mut merged = Merged::new(head.clone(), list.len());
+    assert_eq!(merged.add("berlin", &head, list.as_bytes()), Ok(()));
+    let repeated = items(&format!("{{{}}}", [r#""metadata":{}"#; 20_000].join(",")), 1);
+    assert_eq!(merged.add("paris", &head, repeated.as_bytes()), Ok(()));
+    let taken = merged.capacity();
+    let document = merged.document();
+    assert!(document.len() < 2_000_000, "{} bytes", document.len());
+    assert!(taken < document.len() / 4 * 5, "{taken} for {}", document.len());
+    assert!(document.capacity() < document.len() + 100, "{} for {}", document.capacity(), document.len());
+}
+
 #[test]
 fn rows_of_tables_are_marked() {
     let table = |columns: Value, object: Value| json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns, "rows": [{"cells": ["a"], "object": object}]});
