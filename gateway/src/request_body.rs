@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
 use crate::headers::size::Unfit;
-use crate::holding::Account;
+use crate::holding::{Account, Tally};
 use crate::inbound::Marks;
 use crate::unread::{Collector, Source};
 
@@ -30,8 +31,16 @@ enum Content {
 
 struct Http1 {
     incoming: Incoming,
+    ahead: ReadAhead,
+    /// Counts what hyper has read ahead. The pieces that it has handed on count apart.
+    tally: Tally,
     account: Account,
 }
+
+/// How much hyper may have read of a connection's current body that nobody has taken: the room of
+/// its last read.
+#[derive(Debug, Clone, Default)]
+pub struct ReadAhead(Arc<AtomicUsize>);
 
 struct Http2 {
     source: Source,
@@ -62,11 +71,12 @@ impl RequestBody {
         Self(Content::None(account))
     }
 
-    pub fn of_http1(incoming: Incoming, account: Account) -> Self {
+    pub fn of_http1(incoming: Incoming, ahead: &ReadAhead, account: Account) -> Self {
         if incoming.is_end_stream() {
             return Self::empty(Some(account));
         }
-        Self(Content::Http1(Box::new(Http1 { incoming, account })))
+        let (ahead, tally) = (ahead.clone(), account.tally());
+        Self(Content::Http1(Box::new(Http1 { incoming, ahead, tally, account })))
     }
 
     pub fn of_http2(
@@ -104,9 +114,7 @@ impl Body for RequestBody {
         // Counts until the data are sent.
         let (polled, account) = match &mut self.0 {
             Content::None(_) => return Poll::Ready(None),
-            Content::Http1(body) => {
-                (Pin::new(&mut body.incoming).poll_frame(cx).map_err(Interrupted::from), &body.account)
-            }
+            Content::Http1(body) => (body.poll_frame(cx), &body.account),
             Content::Http2(body) => (body.poll_frame(cx), &body.account),
         };
         polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.charge(data) }))
@@ -129,6 +137,31 @@ impl Body for RequestBody {
     }
 }
 
+// === impl ReadAhead ===
+
+impl ReadAhead {
+    /// hyper reads, and has so much room.
+    pub fn note(&self, room: usize) {
+        self.0.store(room, Ordering::Relaxed);
+    }
+
+    /// The last read, and what waits to be taken.
+    fn held(&self) -> usize {
+        2 * self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Http1 ===
+
+impl Http1 {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(cx).map_err(Interrupted::from);
+        let has_ended = matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.incoming.is_end_stream();
+        self.tally.set(if has_ended { 0 } else { self.ahead.held() });
+        polled
+    }
+}
+
 // === impl Http2 ===
 
 impl Http2 {
@@ -145,5 +178,73 @@ impl Http2 {
             return Poll::Ready(Some(Err(Interrupted::Trailers(unfit))));
         }
         Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use http_body_util::{BodyExt as _, Empty};
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use kit::wait::{WAIT, unless_quiet, within};
+    use net::observed::{ActivityObserver, Observed};
+    use tokio::io::{AsyncWriteExt as _, duplex};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::holding::{self, Budget};
+
+    /// Notes what hyper has room for.
+    struct Observer(ReadAhead);
+
+    impl ActivityObserver for Observer {
+        fn on_poll(&mut self, room: usize) {
+            self.0.note(room);
+        }
+
+        fn on_read(&mut self, _bytes: &[u8]) {}
+    }
+
+    /// The bytes that hyper has read from a client that uploads without end.
+    #[tokio::test]
+    async fn what_nobody_takes_of_an_upload_counts_for_its_request() {
+        const ROOM: usize = 64 << 10;
+        let account = holding::open(&Budget::new(1 << 40), 0, [10, 0, 0, 1].into());
+        let (before, (ours, mut theirs), ahead) = (account.held(), duplex(ROOM), ReadAhead::default());
+        let (bodies, mut body) = mpsc::unbounded_channel();
+        let (of, noted) = (account.clone(), ahead.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let _ = bodies.send(RequestBody::of_http1(request.into_body(), &noted, of.clone()));
+            std::future::pending::<Result<Response<Empty<Bytes>>, Infallible>>()
+        });
+        let io = TokioIo::new(Observed::new(ours, Observer(ahead)));
+        let server = tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(io, service));
+        let sent = tokio::spawn(async move {
+            theirs.write_all(b"POST / HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n").await.unwrap();
+            let (mut sent, piece) = (0, vec![0; 4 << 10]);
+            while unless_quiet(Duration::from_millis(200), theirs.write_all(&piece)).await.is_some() {
+                sent += piece.len();
+            }
+            (sent, theirs)
+        });
+        let mut body = within(WAIT, "a request", body.recv()).await.unwrap();
+        let mut taken = 0;
+        while taken < 40 * ROOM {
+            let frame = within(WAIT, "a frame", body.frame()).await.unwrap().unwrap();
+            taken += frame.into_data().unwrap().len();
+        }
+        let (sent, theirs) = sent.await.unwrap();
+        // The bytes in the pipe are not in hyper's memory.
+        let waits = (sent - taken - ROOM.min(sent - taken)) as u64;
+        let held = account.held() - before;
+        assert!(waits > 0 && held >= waits, "{waits} bytes, and {held} are known");
+        drop((body, theirs));
+        server.abort();
+        assert_eq!(account.held(), before);
     }
 }

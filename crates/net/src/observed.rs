@@ -10,6 +10,9 @@ use crate::seal::Seal;
 
 /// Called for every read and write, so it must be cheap.
 pub trait ActivityObserver {
+    /// Somebody reads, and has room for so many bytes.
+    fn on_poll(&mut self, _room: usize) {}
+
     /// `bytes` were received, at least one.
     fn on_read(&mut self, bytes: &[u8]);
 
@@ -49,6 +52,7 @@ impl<T, E: ActivityObserver> Observed<T, E> {
 
 impl<T: AsyncRead + Unpin, E: ActivityObserver + Unpin> AsyncRead for Observed<T, E> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.observer.on_poll(buf.remaining());
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let bytes = &buf.filled()[before..];

@@ -19,10 +19,11 @@ use bytes::BytesMut;
 use self::head::{Malformed, Next, may_end, read};
 use super::limits::Limits;
 use crate::holding::{self, Account, Tally};
+use crate::request_body::ReadAhead;
 
-/// The finding for the connection's chunked request.
+/// The finding for the connection's chunked request, and what the parser reads ahead of bodies.
 #[derive(Clone, Default)]
-pub struct Lengths(Arc<AtomicU8>);
+pub struct Lengths(Arc<AtomicU8>, ReadAhead);
 
 /// Reads the connection's bytes. Usually parses each head once, and only skips
 /// bodies.
@@ -57,6 +58,10 @@ impl Lengths {
         Reader { noted: self.clone(), section: Section::Head(BytesMut::new()), tally, kept: 0 }
     }
 
+    pub fn ahead(&self) -> &ReadAhead {
+        &self.1
+    }
+
     /// Whether the chunked request of this connection has a `Content-Length` as well.
     pub fn are_ambiguous(&self) -> bool {
         self.0.load(Ordering::Relaxed) & AMBIGUOUS != 0
@@ -79,6 +84,10 @@ impl Lengths {
 // === impl Reader ===
 
 impl net::observed::ActivityObserver for Reader {
+    fn on_poll(&mut self, room: usize) {
+        self.noted.1.note(room);
+    }
+
     fn on_read(&mut self, bytes: &[u8]) {
         self.follow(bytes);
         self.count();

@@ -119,6 +119,7 @@ mod tests {
 
     use super::*;
     use crate::holding::{self, Budget};
+    use crate::request_body::ReadAhead;
 
     /// A body of which this arrives, and then the connection ends. Ten bytes are announced.
     async fn body(arrives: &str) -> RequestBody {
@@ -133,7 +134,7 @@ mod tests {
         };
         let (answer, ()) = tokio::join!(sender.send_request(request), peer);
         let account = holding::open(&Budget::new(1 << 40), 0, [10, 0, 0, 1].into());
-        RequestBody::of_http1(answer.unwrap().into_body(), account)
+        RequestBody::of_http1(answer.unwrap().into_body(), &ReadAhead::default(), account)
     }
 
     /// Otherwise the member would be said to have failed.
