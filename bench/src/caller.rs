@@ -24,7 +24,7 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -32,6 +32,9 @@ use crate::route::Route;
 
 /// Limit for one request and its answer, and for one connection.
 const LIMIT: Duration = Duration::from_mins(1);
+/// What a hub says that does not serve a kind yet, and the time until it is asked again.
+const NEW_KIND: &str = "storage is (re)initializing";
+const PAUSE: Duration = Duration::from_millis(250);
 /// Streams hold themselves back, not each other.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// Bytes that a stream may send unread, as Go's clients allow.
@@ -161,8 +164,19 @@ impl Caller {
         timeout(LIMIT, exchange).await.context("no answer")?
     }
 
-    /// The body of the answer to `request`, which must be successful.
+    /// The body of the answer to `request`, which must be successful. A kind that was just installed
+    /// is waited for.
     pub async fn ask(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Bytes> {
+        let begin = Instant::now();
+        loop {
+            match self.ask_once(connection, request.clone()).await {
+                Err(error) if begin.elapsed() < LIMIT && error.to_string().contains(NEW_KIND) => sleep(PAUSE).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn ask_once(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Bytes> {
         let response = self.send(connection, request).await?;
         let body = successful(response).await?;
         timeout(LIMIT, collect(body)).await.context("no end of the answer")?
