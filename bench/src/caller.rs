@@ -164,8 +164,8 @@ impl Caller {
         timeout(LIMIT, exchange).await.context("no answer")?
     }
 
-    /// The body of the answer to `request`, which must be successful. A kind that was just installed
-    /// is waited for.
+    /// The body of the answer to `request`, which must be successful. A kind that was just
+    /// installed is waited for.
     pub async fn ask(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Bytes> {
         let begin = Instant::now();
         loop {

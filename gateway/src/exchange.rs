@@ -155,8 +155,8 @@ impl ActingAs {
         if let Self::CallerWithin(_, Within(rights)) = self { Some(rights) } else { None }
     }
 
-    /// Replaces the identity in `headers` by one that claims only what `rights` allow. Nothing to do
-    /// for identities without such a limit.
+    /// Replaces the identity in `headers` by one that claims only what `rights` allow. Nothing to
+    /// do for identities without such a limit.
     pub fn narrow(&self, rights: Arc<Impersonable>, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         let Self::CallerWithin(disclosure, _) = self else { return Ok(()) };
         impersonation::clear(headers);

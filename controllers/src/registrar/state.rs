@@ -274,9 +274,8 @@ impl HeldSecret {
         let made_by = label.and_then(|label| known.find(|source| source == label));
         let is_ours = annotations.is_some_and(|annotations| annotations.contains_key(OBJECT_ANNOTATION));
         let is_followed = |object: &Object| source.is_some_and(|(_, source)| source.covers(object.key().0));
-        let object = source
-            .zip(annotation(OBJECT_ANNOTATION))
-            .map(|((source, _), reference)| Object { source: *source, reference });
+        let object =
+            source.zip(annotation(OBJECT_ANNOTATION)).map(|((source, _), reference)| Object { source, reference });
         let left = match &object {
             Some(object) => (!is_followed(object)).then(|| Left::Unwatched(object.clone())),
             None => made_by.filter(|_| is_ours).map(Left::TurnedOff),

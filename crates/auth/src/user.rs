@@ -45,8 +45,8 @@ pub(crate) fn in_words(owner: &str) -> String {
 // === impl User ===
 
 impl User {
-    /// Most memory of one that a cache keeps. Active Directory stops at 1,015 groups, which fit with
-    /// names of 70 bytes.
+    /// Most memory of one that a cache keeps. Active Directory stops at 1,015 groups, which fit
+    /// with names of 70 bytes.
     pub(crate) const LARGEST_KEPT: usize = 128 << 10;
 
     pub(crate) fn anonymous() -> Self {

@@ -28,8 +28,8 @@ use super::bounded::Bounded;
 /// Time without such lists of a hub that has not sent one whole.
 pub(super) const PAGES_FOR: Duration = Duration::from_mins(5);
 
-/// Most bytes of a list: 10,000 objects of 25 KiB. Each comes into its program's memory at once, and
-/// a hub, or a proxy before it, may send as many as it likes. More come in pages.
+/// Most bytes of a list: 10,000 objects of 25 KiB. Each comes into its program's memory at once,
+/// and a hub, or a proxy before it, may send as many as it likes. More come in pages.
 const LARGEST: usize = 256 << 20;
 
 const ASKS: &str = "sendInitialEvents";

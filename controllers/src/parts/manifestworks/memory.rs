@@ -109,7 +109,7 @@ impl Memory {
         self.edits.know(&work.version);
     }
 
-    /// Records another `AppliedManifestWork` that delivers it. Returns whether it is to be reported:
+    /// Records another `AppliedManifestWork` that delivers it. True if it is to be reported:
     /// a member may name any number of them, each time others.
     pub fn met(&mut self, twin: &str) -> bool {
         let is_new = self.twins_told.len() < TWINS && self.twins_told.iter().all(|told| told != twin);

@@ -182,7 +182,9 @@ mod tests {
         let listed = |numbers: &[(&str, u64)]| {
             let definitions = numbers.iter().map(|(group, number)| ((*group).to_owned(), *number)).collect();
             let woken = sights.0.lock().awaited.listed(definitions);
-            woken.iter().for_each(|work| drop(sights.take_changed(work)));
+            for work in &woken {
+                drop(sights.take_changed(work));
+            }
             woken
         };
         let late = || HashSet::from([Identity { group: "a.io".into(), ..Identity::default() }]);

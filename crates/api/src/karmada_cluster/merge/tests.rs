@@ -85,7 +85,7 @@ fn a_document_takes_little_more_than_its_items_and_their_marks() {
     let head = Head::read(list.as_bytes(), &pods()).expect("a list");
     let mut merged = Merged::new(head.clone(), list.len());
     assert_eq!(merged.add("berlin", &head, list.as_bytes()), Ok(()));
-    let repeated = items(&format!("{{{}}}", [r#""metadata":{}"#; 20_000].join(",")), 1);
+    let repeated = items(&format!("{{{}}}", vec![r#""metadata":{}"#; 20_000].join(",")), 1);
     assert_eq!(merged.add("paris", &head, repeated.as_bytes()), Ok(()));
     let taken = merged.capacity();
     let document = merged.document();
