@@ -122,10 +122,13 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("managedclusters guarded crowded stubborn stubborn-first")
 }
 
+/// A change of taints.
+type Change<'a> = dyn Fn(&mut Vec<Value>) + 'a;
+
 /// An agent may write taints, but not the hub's own: neither since when its cluster is unreachable
 /// nor which tolerations fit is its to say.
 fn hubs_taints(testbed: &Testbed) -> Result<()> {
-    let replace = |change: &dyn Fn(&mut Vec<Value>)| -> Result<Output> {
+    let replace = |change: &Change<'_>| -> Result<Output> {
         let mut cluster = super::get(testbed, "managedcluster guarded")?;
         change(cluster["spec"]["taints"].as_array_mut().context("its taints")?);
         let own = "system:open-cluster-management:guarded";
@@ -140,7 +143,7 @@ fn hubs_taints(testbed: &Testbed) -> Result<()> {
     let own = json!({"key": "own", "effect": "NoSelect"});
     wait::until("the agent's rights", SOON, || replace(&|taints| taints.push(own.clone()))?.success().map(drop))?;
     let drop_time = |taint: &mut Value| drop(taint.as_object_mut().and_then(|fields| fields.remove("timeAdded")));
-    let refused: [&dyn Fn(&mut Vec<Value>); 4] = [
+    let refused: [&Change<'_>; 4] = [
         &|taints| taints.retain(|taint| !hubs(taint)),
         &|taints| change(taints, drop_time),
         &|taints| change(taints, |taint| taint["value"] = json!("x")),

@@ -80,10 +80,10 @@ impl Hub {
     }
 
     fn client(&self) -> Client {
-        self.client_with(Streamed::default())
+        self.client_with(&Streamed::default())
     }
 
-    fn client_with(&self, streamed: Streamed) -> Client {
+    fn client_with(&self, streamed: &Streamed) -> Client {
         let hub = self.clone();
         let answer = move |request: Request<Body>| {
             let answered = hub.answer(request.uri());
@@ -218,13 +218,13 @@ async fn a_list_of_too_many_bytes_is_none() {
     let size = a.len() + b.len() + 2;
     let answers = || [Answer::Stays(lines(&[&a, &b, END])), Answer::Stays(lines(&[END]))];
     let hub = Hub::new(answers());
-    let client = hub.client_with(Streamed::of_at_most(size));
+    let client = hub.client_with(&Streamed::of_at_most(size));
     follows(&client, &["begin", "a", "b", "all"]).await;
     follows(&client, &["begin", "all"]).await;
     assert_eq!(hub.asked(), ["events", "events"], "the bookmark may come beyond the limit");
 
     let hub = Hub::new(answers());
-    let client = hub.client_with(Streamed::of_at_most(size - 1));
+    let client = hub.client_with(&Streamed::of_at_most(size - 1));
     follows(&client, &[&["begin", "a", "error"][..], &IN_PAGES].concat()).await;
     follows(&client, &IN_PAGES).await;
     assert_eq!(hub.asked(), ["events", "page", "page", "page", "page"]);
