@@ -54,7 +54,7 @@ pub enum Reason {
     /// Another manager has set fields of the cluster's Secret.
     SecretConflict,
     ClusterRegistered,
-    /// The object registers another name now; the Secret of its former one stays.
+    /// The object claims another name now; the Secret of its former one stays.
     FormerNameKept,
     /// Too many removals at once.
     RemovalHeld,

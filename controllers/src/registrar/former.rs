@@ -1,5 +1,5 @@
-//! Former names: after another name template, an object registers its cluster by another name, and
-//! the Secret of the former one stays, which nothing follows any more.
+//! Former names: after another name template, an object claims another name, and the Secret of the
+//! former one stays, which nothing follows any more.
 //!
 //! Such a Secret is never removed while its object lives. A changed template gives all names of a
 //! source up at once, and clients that still use them would lose every cluster. A person deletes
@@ -26,8 +26,8 @@ impl Registrar {
             return;
         }
         let note = format!(
-            "this object is the cluster {current} now. Its former name {name} stays registered, but nothing follows \
-             it: delete Secret {name} once that name is not used any more"
+            "this object claims the name {current} now. Its former name {name} stays registered, but nothing follows \
+             it: delete Secret {name} once {current} is registered and {name} is not used any more"
         );
         tracing::warn!(source = object.source, object = object.reference, "{note}");
         self.publish(state, &object, Reason::FormerNameKept, &note);
