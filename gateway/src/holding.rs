@@ -3,8 +3,8 @@
 //! A client's connection holds bytes (its buffers, incomplete heads), and so does each of its
 //! requests (its head, unread parts of its bodies, unsent parts of its response). The total of a
 //! user decides which requests and connections must give way, and unauthenticated ones go first.
-//! Beside clients, [members](MemberAccounts) hold incomplete heads, and bytes from the tunnel
-//! [wait](Backlog) for their reader.
+//! Beside clients, [members](MemberAccounts) hold incomplete heads. Bytes from the tunnel
+//! [wait](Backlog) for their reader, and bytes for the tunnel until they are sent.
 
 mod backlog;
 mod client;

@@ -21,7 +21,8 @@ impl Collector for HeldBytes {
         for (name, help, bytes) in [
             (
                 "cluster_gateway_held_bytes",
-                "Bytes held for clients: heads, unread bodies, unsent answers",
+                "Bytes held for clients: heads, unread bodies, unsent answers; also unfinished heads of members, and \
+                 what streams of the tunnel hold unread or unsent",
                 budget.held(),
             ),
             ("cluster_gateway_held_bytes_limit", "Limit on the bytes held, --max-held-bytes", budget.limit()),
