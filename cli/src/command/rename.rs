@@ -23,8 +23,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 ///
 /// Registers the cluster under its new name, and removes the old name when the cluster has answered
 /// under the new one. Update the roles that name the old cluster in `resourceNames`. The
-/// ServiceAccount on the member stays. A cluster that a source of the controllers registers has its
-/// name from there.
+/// ServiceAccount on the member stays. A cluster that a source of the controllers registers cannot
+/// be renamed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters rename berlin berlin-1")]
 pub struct Rename {
@@ -82,8 +82,9 @@ fn refuse_sourced(secret: &Secret, old: &ClusterName) -> Result<()> {
     Err(Trouble::usage(
         format!("the controllers registered {old} from the source {source}, and would register it again"),
         format!(
-            "rename its object there, or choose the names of all clusters of the source \
-             (controllers.nameTemplates.{source} in the chart, --name-template)"
+            "create the object again under another name, or set a name template \
+             (controllers.nameTemplates.{source} in the chart, --name-template), which names all clusters of the \
+             source anew and leaves the former names"
         ),
     ))
 }
@@ -133,7 +134,9 @@ mod tests {
         assert!(refuse_sourced(&secret(json!({"region": "north"})), &name).is_ok());
         let trouble = refuse_sourced(&secret(json!({SOURCE_LABEL: "capi"})), &name).unwrap_err();
         assert!(trouble.what.contains("the source capi"), "{}", trouble.what);
-        assert!(trouble.remedy.contains("nameTemplates.capi"), "{}", trouble.remedy);
+        for part in ["create the object again", "nameTemplates.capi", "leaves the former names"] {
+            assert!(trouble.remedy.contains(part), "{}", trouble.remedy);
+        }
     }
 
     #[test]

@@ -228,8 +228,8 @@ impl Registrations {
             }
             Some((None, Some(Left::Unwatched(object)))) => {
                 format!(
-                    "{}, whose namespace the source {} does not read: let it ({NAMESPACE_FLAGS}), or delete \
-                     Secret {name}",
+                    "{}, whose namespace the source {} does not read: have the source read that namespace \
+                     ({NAMESPACE_FLAGS}), or delete Secret {name}",
                     object.reference, object.source
                 )
             }
