@@ -18,10 +18,11 @@ use std::sync::{Arc, OnceLock};
 use auth::User;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
-use net::budget::{self, Counters, Holder, Owner};
+use net::budget::{self, Counters, FRAME, Holder, Owner};
 use rustls_pki_types::CertificateDer;
 
 pub use self::backlog::Backlog;
+use self::backlog::Unsent;
 pub use self::client::Client;
 use self::client::Request;
 pub use self::head::{hold_head, hold_trailers, room, size};
@@ -83,11 +84,16 @@ pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
     2 * chain.iter().map(|certificate| certificate.len()).sum::<usize>()
 }
 
-/// Counts a piece of a body for `account` until the library drops it. A small piece that follows
-/// unsent ones is copied, see [`apart`].
+/// Counts a piece of a body, and its frame, for `account` until the library drops it. A small piece
+/// that follows unsent ones is copied, see [`apart`].
 pub fn hold_piece(account: &Account, data: Bytes) -> Bytes {
     let waits = data.len() < PINS && account.has_lent();
-    account.charge(if waits { Bytes::copy_from_slice(&data) } else { data })
+    account.charge_frame(if waits { Bytes::copy_from_slice(&data) } else { data })
+}
+
+/// Counts the frame of a part of a held piece that is sent by itself. Its bytes count already.
+pub fn hold_part(account: &Account, data: Bytes) -> Bytes {
+    Unsent::counted(data, account.tally(), FRAME)
 }
 
 /// Copies a small piece into its own memory: as a slice it would keep the buffer into which its
@@ -96,7 +102,7 @@ pub fn apart(account: &Account, data: Bytes) -> Bytes {
     if data.is_empty() || data.len() >= PINS {
         return data;
     }
-    account.charge(Bytes::copy_from_slice(&data))
+    account.charge_frame(Bytes::copy_from_slice(&data))
 }
 
 // === impl Holding ===

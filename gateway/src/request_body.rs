@@ -111,13 +111,13 @@ impl Body for RequestBody {
     type Error = Interrupted;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
-        // Counts until the data are sent.
+        // Counts until the data are sent, with what HTTP/2 keeps for them.
         let (polled, account) = match &mut self.0 {
             Content::None(_) => return Poll::Ready(None),
             Content::Http1(body) => (body.poll_frame(cx), &body.account),
             Content::Http2(body) => (body.poll_frame(cx), &body.account),
         };
-        polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.charge(data) }))
+        polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.charge_frame(data) }))
     }
 
     fn is_end_stream(&self) -> bool {

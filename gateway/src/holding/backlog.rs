@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use net::budget::FRAME;
 use parking_lot::Mutex;
 use tunnel::HeldObserver;
 
@@ -23,7 +24,7 @@ pub struct Backlog {
 }
 
 /// Bytes that wait to be sent. No answer waits for these, so they are not lent.
-struct Unsent {
+pub(super) struct Unsent {
     data: Bytes,
     _tally: Tally,
 }
@@ -60,9 +61,9 @@ impl HeldObserver for Backlog {
     }
 
     fn unsent(&self, data: Bytes) -> Bytes {
-        let mut tally = self.counted.lock().1.account().tally();
-        tally.set(data.len());
-        Bytes::from_owner(Unsent { data, _tally: tally })
+        let tally = self.counted.lock().1.account().tally();
+        let bytes = data.len() + FRAME;
+        Unsent::counted(data, tally, bytes)
     }
 }
 
@@ -73,6 +74,14 @@ impl fmt::Debug for Backlog {
 }
 
 // === impl Unsent ===
+
+impl Unsent {
+    /// The same data, which count as this many bytes until they are dropped.
+    pub(super) fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
+        tally.set(bytes);
+        Bytes::from_owner(Self { data, _tally: tally })
+    }
+}
 
 impl AsRef<[u8]> for Unsent {
     fn as_ref(&self) -> &[u8] {

@@ -1,6 +1,8 @@
 use http::HeaderValue;
 use http::header::DATE;
 use http::header::ETAG;
+use kit::wait::{WAIT, eventually};
+use tokio::io::duplex;
 
 use super::*;
 
@@ -175,7 +177,7 @@ fn what_waits_is_no_slice_of_a_large_buffer() {
     assert!(!is_slice(&second) && is_slice(&hold_piece(&account, large.clone())));
     let (first, large) = (apart(&account, first), apart(&account, large));
     assert!(!is_slice(&first) && is_slice(&large) && first == second);
-    assert_eq!(budget.held() - before, 2000);
+    assert_eq!(budget.held() - before, 2 * (1000 + FRAME as u64));
     drop((first, second));
     assert_eq!(budget.held(), before);
 }
@@ -220,10 +222,65 @@ fn what_waits_in_the_tunnel_counts_for_the_request_while_it_has_the_connection()
     backlog.unread(2 * MIB);
     assert_eq!((member.held(), request.held()), (before.0, before.1 + 2 * MIB as u64));
     let unsent = backlog.unsent(Bytes::from(vec![7_u8; MIB]));
-    assert_eq!((member.held(), request.held()), (before.0, before.1 + 3 * MIB as u64));
+    assert_eq!((member.held(), request.held()), (before.0, before.1 + (3 * MIB + FRAME) as u64));
     backlog.count_for_connection();
-    assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1 + MIB as u64));
+    assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1 + (MIB + FRAME) as u64));
     assert!(unsent.iter().all(|byte| *byte == 7) && !request.has_lent());
     drop((backlog, unsent));
     assert_eq!((member.held(), request.held()), before);
+}
+
+#[test]
+fn each_short_piece_counts_with_what_http2_keeps_for_it() {
+    use tunnel::HeldObserver as _;
+    const PIECES: usize = 1000;
+    let budget = Budget::new(1 << 30);
+    let account = request(&budget, &connection(&budget, [10, 0, 0, 1]), "one");
+    let (backlog, all) = (Backlog::new(&account), Bytes::from(vec![7; PIECES]));
+    let before = budget.held();
+    let byte = |at: usize| all.slice(at..=at);
+    let ways: [&dyn Fn(usize) -> Bytes; 4] = [
+        &|at| hold_piece(&account, byte(at)),
+        &|at| apart(&account, byte(at)),
+        &|at| hold_part(&account, byte(at)),
+        &|at| backlog.unsent(byte(at)),
+    ];
+    for (number, way) in ways.iter().enumerate() {
+        let pieces: Vec<Bytes> = (0..PIECES).map(way).collect();
+        let held = budget.held() - before;
+        assert!(held >= (PIECES * FRAME) as u64, "way {number}: {held} bytes");
+        assert!(pieces.iter().flatten().all(|byte| *byte == 7), "way {number}");
+        drop(pieces);
+        assert_eq!(budget.held(), before, "way {number}");
+    }
+}
+
+/// The peer takes nothing at first.
+#[tokio::test]
+async fn short_pieces_count_until_http2_has_sent_them_or_the_stream_is_reset() {
+    const PIECES: usize = 100;
+    for is_reset in [false, true] {
+        let budget = Budget::new(1 << 30);
+        let account = request(&budget, &connection(&budget, [10, 0, 0, 1]), "one");
+        let before = budget.held();
+        let (ours, theirs) = duplex(1 << 10);
+        let (server, client) = tokio::join!(h2::server::handshake(ours), h2::client::handshake(theirs));
+        let (mut connection, (mut requests, driver)) = (server.unwrap(), client.unwrap());
+        tokio::spawn(driver);
+        let asked = http::Request::get("https://gateway/").body(()).unwrap();
+        let _answer = requests.send_request(asked, true).unwrap();
+        let (_, mut respond) = connection.accept().await.unwrap().unwrap();
+        let mut stream = respond.send_response(http::Response::new(()), false).unwrap();
+        for _ in 0..PIECES {
+            stream.send_data(hold_piece(&account, Bytes::from_static(b"x")), false).unwrap();
+        }
+        assert_eq!(budget.held() - before, (PIECES * (1 + FRAME)) as u64);
+        if is_reset {
+            stream.send_reset(h2::Reason::CANCEL);
+        } else {
+            stream.send_data(Bytes::new(), true).unwrap();
+        }
+        tokio::spawn(async move { while connection.accept().await.is_some() {} });
+        eventually(WAIT, || budget.held() == before).await;
+    }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{Budget, Holder, Tally};
+use super::{Budget, FRAME, Holder, Tally};
 
 /// One holder's part of a budget, given back with its last reference. Cheap to clone.
 pub struct Account<H: Holder>(pub(super) Arc<Part<H>>);
@@ -30,6 +30,8 @@ pub(super) struct Part<H: Holder> {
 /// Bytes that a library has: they are held until it drops them, sent or void.
 struct ChargedBytes<H: Holder> {
     bytes: Bytes,
+    /// Given back with them.
+    counted: usize,
     part: Arc<Part<H>>,
 }
 
@@ -81,14 +83,29 @@ impl<H: Holder> Account<H> {
 
     /// Counts bytes from now on, and lends them to a library.
     pub fn charge(&self, bytes: Bytes) -> Bytes {
-        self.take(bytes.len());
-        self.lend(bytes)
+        let counted = bytes.len();
+        self.take(counted);
+        self.hand_over(bytes, counted)
     }
 
-    /// Lends bytes that count already to a library.
+    /// The same for bytes that are to be sent: they count with their [`FRAME`].
+    pub fn charge_frame(&self, bytes: Bytes) -> Bytes {
+        let counted = bytes.len() + FRAME;
+        self.take(counted);
+        self.hand_over(bytes, counted)
+    }
+
+    /// Lends HTTP/2 bytes that count already. From here on, their [`FRAME`] counts too.
     pub fn lend(&self, bytes: Bytes) -> Bytes {
+        self.take(FRAME);
+        let counted = bytes.len() + FRAME;
+        self.hand_over(bytes, counted)
+    }
+
+    /// Lends bytes, which count as `counted` until they are dropped.
+    fn hand_over(&self, bytes: Bytes, counted: usize) -> Bytes {
         self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Bytes::from_owner(ChargedBytes { bytes, part: Arc::clone(&self.0) })
+        Bytes::from_owner(ChargedBytes { bytes, counted, part: Arc::clone(&self.0) })
     }
 
     /// Whether a library still has lent bytes.
@@ -96,8 +113,8 @@ impl<H: Holder> Account<H> {
         self.0.lent.load(Ordering::Relaxed) > 0
     }
 
-    /// Bytes that libraries have. The task that [checks](Account::check) is woken when none are
-    /// left.
+    /// Bytes that libraries have, without their [`FRAME`]s. The task that [checks](Account::check)
+    /// is woken when none are left.
     pub fn lent(&self) -> u64 {
         self.0.awaited.store(true, Ordering::SeqCst);
         self.0.lent.load(Ordering::SeqCst)
@@ -187,7 +204,7 @@ impl<H: Holder> AsRef<[u8]> for ChargedBytes<H> {
 impl<H: Holder> Drop for ChargedBytes<H> {
     fn drop(&mut self) {
         let bytes = self.bytes.len() as u64;
-        self.part.give(bytes);
+        self.part.give(self.counted as u64);
         if self.part.lent.fetch_sub(bytes, Ordering::SeqCst) == bytes && self.part.awaited.load(Ordering::SeqCst) {
             self.part.holder.counters().task.wake();
         }

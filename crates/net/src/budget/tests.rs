@@ -116,16 +116,35 @@ fn what_a_library_has_is_held_until_it_lets_go() {
     let sent = lent.split_to(50);
     account.give(40);
     drop(sent);
-    assert_eq!((budget.held(), account.lent()), (60, 60));
+    assert_eq!((budget.held(), account.lent()), (60 + FRAME as u64, 60));
     drop(lent);
     assert_eq!((budget.held(), account.lent()), (0, 0));
     // Bytes that it holds when the stream has ended also count.
     account.take(10);
     let lent = account.lend(Bytes::from(vec![7; 10]));
     drop(account);
-    assert_eq!(budget.held(), 10);
+    assert_eq!(budget.held(), 10 + FRAME as u64);
     drop(lent);
     assert_eq!((budget.held(), budget.0.shards[0].running.lock().len()), (0, 0));
+}
+
+#[test]
+fn a_short_piece_that_is_to_be_sent_counts_with_its_frame() {
+    const PIECES: usize = 100;
+    let budget = Budget::new(1 << 20);
+    let account = budget.open(0, Stream::default());
+    account.take(PIECES);
+    let pieces: Vec<_> = (0..PIECES).map(|_| account.lend(Bytes::from_static(b"x"))).collect();
+    let more: Vec<_> = (0..PIECES).map(|_| account.charge_frame(Bytes::from_static(b"x"))).collect();
+    let each = 1 + FRAME as u64;
+    assert_eq!((budget.held(), account.lent()), (2 * PIECES as u64 * each, 2 * PIECES as u64));
+    drop(pieces);
+    assert_eq!((budget.held(), account.lent()), (PIECES as u64 * each, PIECES as u64));
+    drop(more);
+    assert_eq!((budget.held(), account.lent()), (0, 0));
+    // What is not to be sent counts alone.
+    let unsent = account.charge(Bytes::from_static(b"x"));
+    assert_eq!((budget.held(), account.lent(), &unsent[..]), (1, 1, &b"x"[..]));
 }
 
 #[test]

@@ -132,7 +132,8 @@ async fn a_stalled_stream_holds_a_window_and_is_seen_to() {
         near
     });
     eventually(SOON, || gauge.held() >= 90_000).await;
-    assert!(gauge.held() <= 100_000);
+    // Once HTTP/2 has sent what it could.
+    eventually(SOON, || gauge.held() <= 100_000).await;
     assert_eq!(budget.held(), gauge.held());
     let mut heard = Vec::new();
     far.read_to_end(&mut heard).await.unwrap();

@@ -123,7 +123,12 @@ impl Upload {
         while !self.waiting.is_empty() {
             match ready!(self.stream.poll_capacity(cx)) {
                 Some(Ok(granted)) => {
-                    let chunk = self.waiting.split_to(granted.min(self.waiting.len()));
+                    let mut chunk = self.waiting.split_to(granted.min(self.waiting.len()));
+                    if !self.waiting.is_empty()
+                        && let Some(account) = self.body.account()
+                    {
+                        chunk = holding::hold_part(account, chunk);
+                    }
                     if self.stream.send_data(chunk, false).is_err() {
                         return Poll::Ready(false);
                     }

@@ -124,6 +124,7 @@ impl Sending {
             self.stream.reserve_capacity(data.len());
         }
         let now = data.split_to(self.stream.capacity().min(data.len()));
+        let now = if data.is_empty() { now } else { holding::hold_part(&self.account, now) };
         (now, data)
     }
 
