@@ -163,7 +163,8 @@ impl Registrar {
     }
 
     /// A feed has a complete list: an object that is not in it is missing. Returns whether another
-    /// list is needed to confirm that.
+    /// list is needed: to confirm that, or because the clusters' Secrets were not known yet, which
+    /// say what was registered.
     pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
         let mut state = self.state.lock();
         let now = self.now();
@@ -198,7 +199,7 @@ impl Registrar {
         for name in names {
             self.settle(&mut state, &name);
         }
-        state.removals.are_missing(source)
+        !state.is_held_known || state.removals.are_missing(source)
     }
 
     /// A feed cannot be read. No registration of its source ends until it can be read again.

@@ -63,23 +63,27 @@ pub async fn answer<A: Attempt>(
     let again = keep(&lease, call, &request);
     let mut answer = once(attempt, &lease, request).await?;
     if answer.is_rejection
-        && let Some((next, request)) = next(again.as_ref(), cluster, &lease).await?
+        && let Some((next, request)) = next(again.as_deref(), cluster, &lease).await?
     {
         drop(answer);
         lease = next;
-        answer = once(attempt, &lease, request).await?;
+        // Boxed, as below: rare, and too large for every request's future.
+        answer = Box::pin(once(attempt, &lease, request)).await?;
     }
     if let Some(rights) = call.acting.within()
         && workload::refuses_identity(&mut answer.response, call.asks).await
         && let Some(narrower) = cluster.rights().refused(rights)
-        && let Some(request) = narrowed(again.as_ref(), call, &lease, &narrower)?
+        && let Some(request) = narrowed(again.as_deref(), call, &lease, &narrower)?
     {
         drop(answer);
-        // Boxed: rare, and too large for every request's future.
-        answer = Box::pin(once(attempt, &lease, request)).await?;
-        if workload::refuses_identity(&mut answer.response, call.asks).await {
-            cluster.rights().refused(&narrower);
-        }
+        answer = Box::pin(async {
+            let mut answer = once(attempt, &lease, request).await?;
+            if workload::refuses_identity(&mut answer.response, call.asks).await {
+                cluster.rights().refused(&narrower);
+            }
+            Ok::<_, Error>(answer)
+        })
+        .await?;
     }
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
@@ -105,7 +109,7 @@ async fn once<A: Attempt>(
 
 /// None if there is nothing else to try, neither another credential than the Secret's own nor a
 /// narrower identity: then nothing is copied.
-fn keep(lease: &CredentialLease<'_>, call: &Call<'_>, request: &Request<RequestBody>) -> Option<RetryHead> {
+fn keep(lease: &CredentialLease<'_>, call: &Call<'_>, request: &Request<RequestBody>) -> Option<Box<RetryHead>> {
     let may_change =
         !matches!(lease, CredentialLease::Fixed(_)) || call.acting.within().is_some_and(rights::is_everything);
     if !may_change || !request.body().is_end_stream() || !call.asks.may_be_repeated() {
@@ -116,7 +120,7 @@ fn keep(lease: &CredentialLease<'_>, call: &Call<'_>, request: &Request<RequestB
     *head.uri_mut() = request.uri().clone();
     *head.version_mut() = request.version();
     *head.headers_mut() = request.headers().clone();
-    Some(RetryHead(head))
+    Some(Box::new(RetryHead(head)))
 }
 
 /// A member that rejects a client certificate ends the connection without a response in HTTP. So a
