@@ -47,6 +47,8 @@ pub struct Registrar {
     ends: Wakes,
     due: Notify,
     ready: watch::Sender<bool>,
+    /// Whether the clusters' Secrets have been listed.
+    known: watch::Sender<bool>,
     started: Instant,
 }
 
@@ -92,6 +94,7 @@ impl Registrar {
             ends: Wakes::default(),
             due: Notify::new(),
             ready: watch::Sender::new(false),
+            known: watch::Sender::new(false),
             started: Instant::now(),
         }
     }
@@ -105,6 +108,11 @@ impl Registrar {
     pub async fn ready(&self) {
         // The sender lives as long as this receiver.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    /// Waits until the clusters' Secrets are known.
+    pub async fn secrets_known(&self) {
+        let _ = self.known.subscribe().wait_for(|known| *known).await;
     }
 
     /// A feed saw a new or changed object.
@@ -241,6 +249,7 @@ impl Registrar {
         } else if let clusters @ 1.. = state.unwatched() {
             tracing::warn!(clusters, "clusters stay whose objects are in namespaces that their sources do not read");
         }
+        self.known.send_if_modified(|known| !std::mem::replace(known, true));
         if state.is_ready() {
             self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
         }

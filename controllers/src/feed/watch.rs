@@ -19,7 +19,7 @@ use net::backoff::Backoff;
 use net::words::causes;
 use register::claims::Object;
 use register::removals::BETWEEN_LISTS;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Feed;
 use super::crd::{self, Presence};
@@ -33,7 +33,8 @@ use crate::sources::prune_metadata;
 /// A little more than the time after which an object is missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
-/// Wait for the first list, before other sources get names without it.
+/// Wait for the first list, before other sources get names without it, and for the list of the
+/// clusters' Secrets before it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Wait for a kind that is not served, before other sources no longer wait for it.
@@ -58,6 +59,8 @@ struct Seen {
 
 /// Follows the feed's objects. Never ends.
 pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
+    // A list shows what is missing only if it is known what was registered.
+    let _ = timeout(PATIENCE, feed.registrar.secrets_known()).await;
     let mut presence = crd::follow(&feed.source.kind, feed.source.client.clone());
     let mut failures = 0;
     loop {
