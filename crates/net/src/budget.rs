@@ -99,9 +99,9 @@ struct Shard<H: Holder> {
 }
 
 /// Bytes that HTTP/2 keeps for a piece that waits to be sent, in addition to the piece. h2 queues
-/// each `send_data` as a frame of its own in a slab (`proto/streams/buffer.rs` of 0.4.20): a slot of
-/// some 300 bytes, with room for a head. The piece's counter and its own memory take 100 more, and
-/// a slab that grows has free slots.
+/// each `send_data` as a frame of its own in a slab (`proto/streams/buffer.rs` of 0.4.20): a slot
+/// of some 300 bytes, with room for a head. The piece's counter and its own memory take 100 more,
+/// and a slab that grows has free slots.
 pub const FRAME: usize = 512;
 
 /// Most bytes that a core counts before it settles.
