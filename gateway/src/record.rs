@@ -207,11 +207,10 @@ impl Record {
     /// The member's response broke off.
     fn cut_off(&mut self, error: &Truncated) {
         let open = &mut *self.0;
-        if let Some(sending) = open.sending.take()
-            && !error.is_given_up()
-            && sending.is_for_a_registered_cluster(&open.metrics)
-        {
-            open.cut(&sending, Side::Member, &error.to_string());
+        let Some(sending) = open.sending.take().filter(|_| !error.is_given_up()) else { return };
+        let line = sending.line();
+        if line.cluster().is_none_or(|name| sending.is_current(name, &open.metrics)) {
+            open.cut(&sending, line, Side::Member, &error.to_string());
         }
     }
 }
@@ -298,13 +297,12 @@ impl Open {
     }
 
     /// Reports that a response was cut off after its head.
-    fn cut(&mut self, sending: &Sending, side: Side, text: &str) {
+    fn cut(&mut self, sending: &Sending, line: AccessLine, side: Side, text: &str) {
         self.side = Some(side);
         if let Some(audit) = &mut self.audit {
             audit.cut_off(side);
         }
         sending.gateway.metrics.response_cut(side.as_str());
-        let line = sending.line();
         let share = self.share(line.cluster(), &sending.gateway.own_metrics);
         if let Some(suppressed) = sending.gateway.failure_log.due(share, side) {
             self.failed(line, &Failed { user: sending.user(), side, code: self.code, text, suppressed });
@@ -326,7 +324,7 @@ impl Drop for Open {
         if let Some(sending) = self.sending.take()
             && sending.gave_way()
         {
-            self.cut(&sending, Side::Gateway, &Error::HeldTooMuch.to_string());
+            self.cut(&sending, sending.line(), Side::Gateway, &Error::HeldTooMuch.to_string());
         }
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use api::cluster_name::ClusterName;
 use api::route::{self, RawRequest, Served};
 use auth::User;
 use http::Method;
@@ -37,11 +38,10 @@ impl Sending {
         self.account.is_ended()
     }
 
-    /// Whether its cluster, if it names one, is still registered: the gateway itself ends the
-    /// streams of a deleted one, whose name may belong to another by now. `metrics` are the
-    /// request's.
-    pub fn is_for_a_registered_cluster(&self, metrics: &Arc<ClusterMetrics>) -> bool {
-        self.line().cluster().is_none_or(|name| self.gateway.clusters.is_current(name, metrics))
+    /// Whether the cluster that it names is still registered: the gateway itself ends the streams
+    /// of a deleted one, whose name may belong to another by now. `metrics` are the request's.
+    pub fn is_current(&self, name: &ClusterName, metrics: &Arc<ClusterMetrics>) -> bool {
+        self.gateway.clusters.is_current(name, metrics)
     }
 
     pub fn user(&self) -> Option<&User> {

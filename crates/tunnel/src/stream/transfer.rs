@@ -54,7 +54,9 @@ impl AsyncWrite for Stream {
             return Poll::Pending;
         };
         let room = room?;
-        let data = self.inbound.lock().unsent(Bytes::copy_from_slice(&buf[..room]));
+        // Copied without the lock, which the link's driver takes for all of its streams.
+        let data = Bytes::copy_from_slice(&buf[..room]);
+        let data = self.inbound.lock().unsent(data);
         self.send(data)?;
         self.settle();
         Poll::Ready(Ok(room))
