@@ -33,8 +33,6 @@ use crate::wakes::Wakes;
 
 pub struct Registrar {
     state: Mutex<Registrations>,
-    /// Names of the sources, as labels have them.
-    names: Vec<&'static str>,
     secrets: Secrets,
     /// Events of the hub that has the clusters' Secrets.
     events: Events,
@@ -83,7 +81,6 @@ impl Registrar {
         may_write: MayWrite,
     ) -> Self {
         Self {
-            names: sources.keys().copied().collect(),
             state: Mutex::new(Registrations::new(limit, sources)),
             secrets,
             events,
@@ -110,7 +107,7 @@ impl Registrar {
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
-    /// Waits until the clusters' Secrets are known.
+    /// Waits until the clusters' Secrets are known, which say what was registered.
     pub async fn secrets_known(&self) {
         let _ = self.known.subscribe().wait_for(|known| *known).await;
     }
@@ -171,8 +168,7 @@ impl Registrar {
     }
 
     /// A feed has a complete list: an object that is not in it is missing. Returns whether another
-    /// list is needed: to confirm that, or because the clusters' Secrets were not known yet, which
-    /// say what was registered.
+    /// list is needed to confirm that.
     pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
         let mut state = self.state.lock();
         let now = self.now();
@@ -207,7 +203,7 @@ impl Registrar {
         for name in names {
             self.settle(&mut state, &name);
         }
-        !state.is_held_known || state.removals.are_missing(source)
+        state.removals.are_missing(source)
     }
 
     /// A feed cannot be read. No registration of its source ends until it can be read again.
@@ -240,14 +236,21 @@ impl Registrar {
         let names: HashSet<String> = before.keys().chain(state.held.keys()).filter(changed).cloned().collect();
         for name in &names {
             self.forget_foreign(name, state.held.get(name));
-            self.note_former(&mut state, name);
         }
         if std::mem::replace(&mut state.is_held_known, true) {
             for name in names {
                 self.settle(&mut state, &name);
             }
-        } else if let clusters @ 1.. = state.unwatched() {
-            tracing::warn!(clusters, "clusters stay whose objects are in namespaces that their sources do not read");
+        } else {
+            for name in &names {
+                self.note_former(&mut state, name);
+            }
+            if let clusters @ 1.. = state.unwatched() {
+                tracing::warn!(
+                    clusters,
+                    "clusters stay whose objects are in namespaces that their sources do not read"
+                );
+            }
         }
         self.known.send_if_modified(|known| !std::mem::replace(known, true));
         if state.is_ready() {

@@ -60,7 +60,7 @@ struct Seen {
 /// Follows the feed's objects. Never ends.
 pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
     // A list shows what is missing only if it is known what was registered.
-    let _ = timeout(PATIENCE, feed.registrar.secrets_known()).await;
+    let mut is_known = timeout(PATIENCE, feed.registrar.secrets_known()).await.is_ok();
     let mut presence = crd::follow(&feed.source.kind, feed.source.client.clone());
     let mut failures = 0;
     loop {
@@ -73,6 +73,10 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
         let mut seen = Seen::default();
         let end = tokio::select! {
             end = follow(&feed, &mut writer, &resource, &mut seen) => end,
+            () = feed.registrar.secrets_known(), if !is_known => {
+                is_known = true;
+                End::ListAgain
+            }
             () = crd::leaves(&mut presence) => End::Broken,
         };
         if seen.is_listed {

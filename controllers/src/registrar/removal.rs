@@ -32,7 +32,7 @@ impl Registrar {
                         self.tell_delayed(&state, &name);
                     }
                 }
-                for source in &self.names {
+                for source in state.sources.keys() {
                     self.metrics.removals_held(source, state.delayed_of(source));
                 }
                 state.next_due()

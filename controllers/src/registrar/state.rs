@@ -299,7 +299,7 @@ impl HeldSecret {
 fn managers(meta: &Meta) -> u64 {
     let mut sum = DefaultHasher::new();
     for entry in meta.metadata.managed_fields.iter().flatten() {
-        let fields = entry.fields_v1.as_ref().map(|fields| fields.0.to_string());
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
         (&entry.manager, &entry.operation, fields).hash(&mut sum);
     }
     sum.finish()
