@@ -3,7 +3,7 @@
 //! on the way from the hub.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -125,11 +125,8 @@ impl Workload {
     const NAMESPACE: &str = "heads-workload";
 
     fn start(testbed: &Testbed) -> Result<Self> {
-        // API servers do not connect to a pod's loopback address. No packet is sent to this one
-        // (RFC 5737).
-        let outward = UdpSocket::bind("0.0.0.0:0")?;
-        outward.connect("198.51.100.1:9").context("this machine has a loopback address only")?;
-        let address = outward.local_addr()?.ip();
+        // API servers do not connect to a pod's loopback address.
+        let address = hub_tests::ports::own_address()?.context("this machine has a loopback address only")?;
         let listener = TcpListener::bind((address, 0))?;
         let port = listener.local_addr()?.port();
         let asked = Arc::<AtomicUsize>::default();

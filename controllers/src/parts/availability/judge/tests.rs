@@ -7,6 +7,7 @@ use kube::client::Body;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use register::ocm::delivery::DELIVERY_ANNOTATION;
+use tokio::sync::Notify;
 use tower::service_fn;
 
 use super::*;
@@ -32,6 +33,8 @@ struct World {
     refuses: usize,
     /// Notes of Events.
     notes: Vec<String>,
+    /// Notified of each.
+    noted: Arc<Notify>,
     /// Path and body of each write.
     written: Vec<(String, Value)>,
     /// Paths of reads of Leases.
@@ -75,7 +78,9 @@ async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Respons
     if path.ends_with("/events") {
         let body = request.into_body().collect().await?.to_bytes();
         let event: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
-        world.lock().notes.push(event["note"].as_str().unwrap_or_default().to_owned());
+        let mut world = world.lock();
+        world.notes.push(event["note"].as_str().unwrap_or_default().to_owned());
+        world.noted.notify_one();
         return Ok(response(201, &event));
     }
     if method == Method::PATCH {
@@ -199,8 +204,8 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
         judge.work(&cluster("a")).await.expect_err("the hub refuses it");
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    // The Event's task takes some turns.
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    let noted = Arc::clone(&world.lock().noted);
+    noted.notified().await;
     assert!(world.lock().notes[0].starts_with("cannot write whether it is available"), "{:?}", world.lock().notes);
     judge.work(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");

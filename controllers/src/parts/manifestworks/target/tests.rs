@@ -39,7 +39,9 @@ fn target(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Target> 
 /// The same, but each answer takes a while.
 fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Target> {
     let answer = move |request: Request<Body>| async move {
-        tokio::time::sleep(takes).await;
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
         let (code, body) = found.map_or((404, "404 page not found"), |(_, code, body)| (*code, *body));
         let mut response = Response::new(Body::from(body.as_bytes().to_vec()));
