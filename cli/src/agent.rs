@@ -151,7 +151,8 @@ mod tests {
             Servers { addresses: vec!["hub:8091".into()], name: Some("x.svc".into()), authority: Some("PEM".into()) };
         let written = values(&berlin(), &servers, Some("registry:5000/tunnel-agent:0.1.0"));
         let expected = json!({"cluster": "berlin", "servers": ["hub:8091"], "serverName": "x.svc",
-            "credential": {"type": "token", "existingSecret": "tunnel-agent"}, "serverCA": {"secretKey": "server-ca.crt"},
+            "credential": {"type": "token", "existingSecret": "tunnel-agent"},
+            "serverCA": {"secretKey": "server-ca.crt"},
             "image": {"repository": "registry:5000/tunnel-agent", "tag": "0.1.0"}});
         assert_eq!(written, expected);
         assert_eq!(split_image("registry:5000/tunnel-agent"), ("registry:5000/tunnel-agent", ""));

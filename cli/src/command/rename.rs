@@ -82,9 +82,9 @@ fn refuse_sourced(secret: &Secret, old: &ClusterName) -> Result<()> {
     Err(Trouble::usage(
         format!("the controllers registered {old} from the source {source}, and would register it again"),
         format!(
-            "create the object again under another name, or set a name template \
-             (controllers.nameTemplates.{source} in the chart, --name-template), which names all clusters of the \
-             source anew and leaves the former names"
+            "set a name template (controllers.nameTemplates.{source} in the chart, --name-template), which names all \
+             clusters of the source anew and leaves the former names; do not delete the object to create it again: \
+             that may delete the cluster itself, as Cluster API does"
         ),
     ))
 }
@@ -116,7 +116,12 @@ fn copy(secret: &Secret, name: &str) -> serde_json::Value {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": secret.type_,
-        "metadata": {"name": name, "namespace": secret.namespace(), "labels": secret.labels(), "annotations": secret.annotations()},
+        "metadata": {
+            "name": name,
+            "namespace": secret.namespace(),
+            "labels": secret.labels(),
+            "annotations": secret.annotations(),
+        },
         "data": secret.data,
     })
 }
@@ -134,7 +139,7 @@ mod tests {
         assert!(refuse_sourced(&secret(json!({"region": "north"})), &name).is_ok());
         let trouble = refuse_sourced(&secret(json!({SOURCE_LABEL: "capi"})), &name).unwrap_err();
         assert!(trouble.what.contains("the source capi"), "{}", trouble.what);
-        for part in ["create the object again", "nameTemplates.capi", "leaves the former names"] {
+        for part in ["may delete the cluster itself", "nameTemplates.capi", "leaves the former names"] {
             assert!(trouble.remedy.contains(part), "{}", trouble.remedy);
         }
     }
