@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::image::PAUSE;
-use node_tests::inventory::Inventory;
+use node_tests::inventory::{Inventory, LEFT};
 use node_tests::load;
 use node_tests::operator::{Operator, commands, section};
 use node_tests::testbed::Testbed;
@@ -180,7 +180,8 @@ impl Installed {
             .run("helm --kube-context berlin uninstall tunnel-agent\nhelm uninstall cluster-gateway -n vela-system")?;
         let [hub, member] = &self.before;
         hub.wait_restored(&testbed.hub, |object| {
-            is_kind(object) || object.contains("vela-system") && crate::walk::namespaces_own(object)
+            let is_of_namespace = object.contains("vela-system") && crate::walk::namespaces_own(object);
+            is_kind(object) || is_of_namespace || object == LEFT
         })?;
         member.wait_restored(&testbed.member, is_kind)?;
         operator.run("kubectl --context berlin get crd -o name | xargs kubectl --context berlin delete")?;
