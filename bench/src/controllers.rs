@@ -13,8 +13,8 @@ use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
-/// Variables that [`Process`] sets for programs written in Go. A measured one runs without them, as
-/// its authors ship it.
+/// Variables that [`Process`] sets for programs written in Go. OCM's run without them, as their
+/// authors ship them; the other measured ones run with them, as they did for the published figures.
 const UNSET: [&str; 4] = ["-u", "GOGC", "-u", "GOMEMLIMIT"];
 /// Limit for the program to answer.
 const START: Duration = Duration::from_secs(30);

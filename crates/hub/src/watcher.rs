@@ -42,7 +42,7 @@ struct Follower<K> {
 /// As kube's watcher. Each list is asked for as the events of a watch, of one request however many
 /// objects there are. It is complete, with [`Event::InitDone`], only when the hub says so. A hub
 /// that refuses it, is silent, or ends it before, is asked for pages as `config` has them, after
-/// another [`Event::Init`]. [`crate::client::client`] remembers such a hub for some minutes.
+/// another [`Event::Init`]. A hub's client remembers that for some minutes.
 pub fn watcher<K>(api: Api<K>, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
