@@ -1,4 +1,5 @@
-//! Sends requests to one member: its addresses and TLS, and per core a pool of connections to it.
+//! Sends requests to one member: its addresses and TLS, and per core a pool of connections to it,
+//! with another one for requests that a workload behind the member's proxy responds to.
 //!
 //! An `Upstream` is immutable and belongs to one generation of a cluster's endpoint, trust and
 //! client certificate. When a Secret changes any of these, a new `Upstream` takes its place and the
@@ -17,7 +18,7 @@ mod lost;
 pub mod pool;
 mod shed;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response};
 use net::transport::Transport;
@@ -38,8 +39,28 @@ use crate::spans;
 /// Everything needed to send requests to one member.
 pub struct Upstream {
     target: Arc<Target>,
+    metrics: Arc<ClusterMetrics>,
     /// One per core, so that no request waits for another core's lock or task.
-    pools: Box<[Arc<Pool>]>,
+    pools: Box<[Pools]>,
+}
+
+/// One core's pools.
+struct Pools {
+    members: Arc<Pool>,
+    /// Created for the first such request, because few members get any.
+    workloads: OnceLock<Arc<Pool>>,
+}
+
+/// Who writes the head of a response.
+///
+/// A member passes on the heads of the pods, Services and kubelets behind its `…/proxy/…`, up to 10
+/// MiB, and nothing else may come between the frames of a head (RFC 9113 §4.3): on a slow line, one
+/// such response delays all others on its connection for minutes, and a head beyond a limit ends
+/// the connection. So these requests have connections of their own, apart from everybody's watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    Member,
+    Workload,
 }
 
 // === impl Upstream ===
@@ -47,8 +68,11 @@ pub struct Upstream {
 impl Upstream {
     pub fn new(target: Target, cores: usize, metrics: &Arc<ClusterMetrics>) -> Self {
         let target = Arc::new(target);
-        let pools = (0..cores).map(|core| Pool::new(Arc::clone(&target), core, Arc::clone(metrics))).collect();
-        Self { target, pools }
+        let pools = (0..cores).map(|core| Pools {
+            members: Pool::new(Arc::clone(&target), core, Arc::clone(metrics)),
+            workloads: OnceLock::new(),
+        });
+        Self { pools: pools.collect(), target, metrics: Arc::clone(metrics) }
     }
 
     pub fn target(&self) -> &Target {
@@ -65,6 +89,7 @@ impl Upstream {
     pub async fn send(
         &self,
         core: usize,
+        author: Author,
         mut request: Request<RequestBody>,
         lingers: h2::Lingers<'_>,
         trace: Option<&Trace>,
@@ -74,7 +99,7 @@ impl Upstream {
         const ATTEMPTS: usize = 4;
         size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
-            let (unsent, reason) = match self.pools[core].acquire(trace).await? {
+            let (unsent, reason) = match self.pool(core, author).acquire(trace).await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request, lingers).await? {
                     h2::Sent::Response(response) => {
                         return checked(response.map(UpstreamBody::H2));
@@ -92,6 +117,16 @@ impl Upstream {
             request = unsent;
         }
         Err(SendError::Refused)
+    }
+
+    fn pool(&self, core: usize, author: Author) -> &Pool {
+        let Pools { members, workloads } = &self.pools[core];
+        match author {
+            Author::Member => members,
+            Author::Workload => {
+                workloads.get_or_init(|| Pool::new(Arc::clone(&self.target), core, Arc::clone(&self.metrics)))
+            }
+        }
     }
 
     /// Dials a connection for one upgrade, with HTTP/1.1.

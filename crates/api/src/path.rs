@@ -1,5 +1,7 @@
 //! Checks the member's part of a proxied path, which is forwarded unchanged.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode;
 
 /// Whether `raw` has a segment `.` or `..` after one percent-decode pass.
@@ -39,11 +41,13 @@ pub fn may_act(raw: &str) -> bool {
 /// Whether `raw` has a segment `proxy`. A pod, Service or kubelet behind it may respond instead of
 /// the member. Errs towards true, like [`may_act`].
 pub fn is_behind_proxy(raw: &str) -> bool {
-    has_segment(raw, &[b"proxy"])
+    // Most paths end here, as in `has_dot_segment`: each proxied request is asked.
+    let may_be = |byte: u8| u8::from(byte == b'x') | u8::from(byte == b'X') | u8::from(byte == b'%');
+    raw.bytes().fold(0, |found: u8, byte| found | may_be(byte)) != 0 && has_segment(raw, &[b"proxy"])
 }
 
 fn has_segment(raw: &str, names: &[&[u8]]) -> bool {
-    let decoded: Vec<u8> = percent_decode(raw.as_bytes()).collect();
+    let decoded: Cow<'_, [u8]> = percent_decode(raw.as_bytes()).into();
     let named = |segment: &[u8]| names.iter().any(|name| segment.eq_ignore_ascii_case(name));
     decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(named)
 }
@@ -73,7 +77,12 @@ mod tests {
 
     #[test]
     fn workloads_are_behind_a_proxy_in_every_spelling() {
-        for raw in ["/api/v1/nodes/n/proxy", "/api/v1/namespaces/ns/services/s/%70roxy/x", "/api/v1/proxy/nodes/n"] {
+        for raw in [
+            "/api/v1/nodes/n/proxy",
+            "/api/v1/namespaces/ns/services/s/%70roxy/x",
+            "/api/v1/proxy/nodes/n",
+            "/nodes/n/PROXY",
+        ] {
             assert!(is_behind_proxy(raw), "{raw}");
         }
         for raw in ["", "/api/v1/namespaces/ns/pods/p/exec", "/api/v1/namespaces/ns/configmaps/proxy-config"] {

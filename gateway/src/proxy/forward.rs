@@ -12,7 +12,7 @@ use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
 use crate::headers;
 use crate::request_body::RequestBody;
-use crate::upstream::{SendError, UpstreamBody};
+use crate::upstream::{Author, SendError, UpstreamBody};
 
 struct Plain<'a>(&'a Call<'a>);
 
@@ -74,7 +74,8 @@ impl Attempt for Plain<'_> {
         trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, Error> {
         let Self(call) = self;
-        let sent = lease.upstream().send(call.connection.core(), request, &|| call.lingers(), trace).await;
+        let author = if call.asks.is_behind_proxy() { Author::Workload } else { Author::Member };
+        let sent = lease.upstream().send(call.connection.core(), author, request, &|| call.lingers(), trace).await;
         sent.map_err(|error| {
             attempt::suspect(&call.cluster, lease, &error);
             Cause::sending(error).at(call.cluster.name())

@@ -3,6 +3,7 @@
 
 mod forbidden;
 mod pinned;
+mod workloads;
 
 use std::io;
 
