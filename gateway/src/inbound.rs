@@ -39,6 +39,7 @@ use tokio::io::AsyncWrite;
 
 pub use self::marks::Marks;
 use self::owed::Owed;
+pub use self::reach::LIST_OF_MEMBERS;
 use self::reach::{Reach, block};
 use self::turn::Turn;
 use crate::holding::{Account, Tally};
@@ -269,10 +270,11 @@ impl<T> Inbound<T> {
 
     fn pass_block(&mut self, end: usize) {
         let frames = self.held.split_to(end);
-        match block::mended(&frames, self.reach.frame) {
+        match block::mended(&frames, self.reach) {
             Some(mended) => {
                 self.marks.note(&mended);
-                self.turn.head_of(mended.frames.len(), mended.fields, mended.surplus);
+                self.turn.head_of(mended.frames.len(), mended.fields, mended.surplus.min(self.reach.most_fields()));
+                self.turn.coded(mended.coded);
                 self.ready.extend_from_slice(&mended.frames);
             }
             // h2 would report it only after it has read everything before it.

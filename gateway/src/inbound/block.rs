@@ -2,6 +2,7 @@
 //! That needs neither tables nor Huffman decoding.
 
 use super::frames::{Frames, literal, mark};
+use super::reach::Reach;
 use super::{FRAME_HEAD, Frame, HEADERS, huffman};
 use crate::headers::size::{MOST_BYTES, Unfit};
 
@@ -29,6 +30,8 @@ struct Field {
     entry: Entry,
     /// Its name may be that of a pseudo-header.
     may_be_pseudo: bool,
+    /// Bytes of its value in Huffman code.
+    coded: usize,
 }
 
 /// Its effect on the table.
@@ -55,22 +58,29 @@ pub struct Mended {
     pub fields: usize,
     /// Fields beyond that limit that had to be passed on.
     pub surplus: usize,
+    /// The longest value in Huffman code that is passed on, in bytes as encoded.
+    pub coded: usize,
 }
 
-/// Copies the block without fields that have no name or too long a one, and with another path
-/// instead of one that is too long, in frames of at most `most` bytes. `None` if it is not a valid
-/// block, or if h2 would read later blocks with another table than their sender's.
-pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
+/// Copies the block without fields that have no name, are too long or have too long a name, and
+/// with another path instead of one that is too long, in frames of the size that `reach` has.
+/// `None` if it is not a valid block, or if h2 would read later blocks with another table than
+/// their sender's.
+pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
+    let most = reach.frame;
     let first = Frame::read(frames)?;
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
     let block = payloads(frames)?;
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
     let (mut at, mut found, mut spared, mut pins) = (0, None, false, false);
-    let (mut fields, mut surplus) = (0, 0);
+    let (mut fields, mut surplus, mut coded) = (0, 0, 0);
     while at < block.len() {
-        let field = field(&block, at)?;
+        let mut field = field(&block, at)?;
         if field.unfit == Some(Unfit::NoName) && field.entry == Entry::New {
             return None;
+        }
+        if field.end - at > reach.field {
+            field.unfit = field.unfit.or(Some(Unfit::TooLarge));
         }
         fields += usize::from(field.entry != Entry::Resize);
         // Changes of the table are passed on, because otherwise later heads would mean something
@@ -80,7 +90,10 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
             surplus += 1;
         }
         match (field.unfit, field.entry) {
-            (None, _) if !is_spare => mended.put(&block[at..field.end]),
+            (None, _) if !is_spare => {
+                mended.put(&block[at..field.end]);
+                coded = coded.max(field.coded);
+            }
             (Some(Unfit::LongPath), Entry::New) => mended.put(&literal(0x40, PATH, &[b'/'; TABLE])),
             (Some(Unfit::LongPath), _) => mended.put(&literal(0, PATH, b"/")),
             (_, Entry::New) => mended.put(&literal(0x40, b"x", &[b'x'; TABLE])),
@@ -102,6 +115,7 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
         pinned: if pins { block.len() } else { 0 },
         fields: fields.min(MOST_FIELDS),
         surplus,
+        coded,
     })
 }
 
@@ -128,8 +142,10 @@ fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
 
 fn field(block: &[u8], at: usize) -> Option<Field> {
     let first = *block.get(at)?;
-    let plain =
-        |entry, prefix| Some(Field { end: integer(block, at, prefix)?.1, unfit: None, entry, may_be_pseudo: false });
+    let plain = |entry, prefix| {
+        let end = integer(block, at, prefix)?.1;
+        Some(Field { end, unfit: None, entry, may_be_pseudo: false, coded: 0 })
+    };
     let (prefix, entry) = match first {
         0x80.. => return plain(Entry::No, 7),
         0x40.. => (6, Entry::New),
@@ -158,7 +174,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     if is_path && is_long_path(value, is_coded) {
         unfit = Some(Unfit::LongPath);
     }
-    Some(Field { end, unfit, entry, may_be_pseudo })
+    Some(Field { end, unfit, entry, may_be_pseudo, coded: if is_coded { length } else { 0 } })
 }
 
 /// A byte takes at least five bits of Huffman code.

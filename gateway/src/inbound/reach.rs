@@ -3,6 +3,7 @@
 //! h2 would find the same errors, but only after it has taken everything before them into memory.
 
 use super::{CONTINUATION, END_HEADERS, FRAME, Frame};
+use crate::headers::size::MOST_BYTES;
 
 /// The limits for one head. A head beyond them ends the connection, as in h2.
 #[derive(Clone, Copy)]
@@ -14,13 +15,36 @@ pub struct Reach {
     /// Most bytes of one head. A longer one ends the connection: h2 would take several times as
     /// much into memory until the head ends, and that counts for no user.
     pub held: usize,
+    /// Most bytes of a header list, as we announce it (RFC 9113 §6.5.2): h2 keeps no field beyond
+    /// it.
+    pub list: usize,
+    /// Longest encoded field, in bytes. h2 never frees the buffer into which it decodes.
+    pub field: usize,
 }
 
+/// Most bytes of a header list from a member. h2 reads more, and resets the stream; it ends the
+/// *connection* at four times this, or when 1.25 times this arrives in frames (`max_continuation`
+/// of its `codec/framed_read.rs`), which is more than [`OF_MEMBERS`] passes on.
+pub const LIST_OF_MEMBERS: u32 = 12 * 1024 * 1024;
 /// We announce no larger frames. h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
-pub const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
-/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
-/// frame headers make slightly longer. The frame size is the one that we announce to members.
-pub const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
+pub const OF_CLIENTS: Reach =
+    Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024, list: 1024 * 1024, field: 2 * 1024 * 1024 };
+/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), of which
+/// HPACK makes at most 11.7 (lines of six bytes take seven), and frame headers slightly more. The
+/// frame size is the one that we announce to members. A head with a longer field is not passed on.
+pub const OF_MEMBERS: Reach =
+    Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024, list: LIST_OF_MEMBERS as usize, field: MOST_BYTES };
+/// A field counts at least as much in a header list: 32 bytes more than its name.
+const LEAST_FIELD: usize = 33;
+
+// === impl Reach ===
+
+impl Reach {
+    /// Most fields of one head that h2 keeps.
+    pub fn most_fields(self) -> usize {
+        self.list / LEAST_FIELD
+    }
+}
 
 /// Where the block at the beginning of `bytes` ends; `None` if its end has not arrived yet.
 ///

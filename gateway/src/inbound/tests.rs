@@ -356,7 +356,7 @@ async fn a_turn_ends_after_some_thousand_frames_and_another_follows_at_once() {
     assert_eq!(read, FRAMES * FRAME_HEAD);
 }
 
-/// Before h2 reports an error, it takes in up to 160 MB of a member's head.
+/// Before h2 reports an error, it takes in tens of megabytes of a member's head.
 #[tokio::test]
 async fn what_is_no_head_ends_its_connection_before_it_is_taken_in() {
     let begun = [&[0, 0x40, 0, HEADERS, 0, 0, 0, 0, 1][..], &[0x8f; FRAME]].concat();

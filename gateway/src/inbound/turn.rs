@@ -37,6 +37,9 @@ pub struct Turn {
     kept: usize,
     /// The most of these in any turn: h2 never frees their slots.
     slots: usize,
+    /// The longest value in Huffman code, in bytes as encoded: h2 never frees the buffer into which
+    /// it decodes.
+    coded: usize,
 }
 
 // === impl Turn ===
@@ -49,7 +52,7 @@ impl Turn {
             return false;
         }
         let had = self.bytes();
-        *self = Self { number, slots: self.slots, ..Self::default() };
+        *self = Self { number, slots: self.slots, coded: self.coded, ..Self::default() };
         self.bytes() != had
     }
 
@@ -81,9 +84,15 @@ impl Turn {
         self.taken += 2 * bytes + fields * FIELD + many * FIELD_OF_MANY;
     }
 
+    /// Counts a value of this many bytes of Huffman code, of which each five bits may be a byte.
+    pub fn coded(&mut self, bytes: usize) {
+        self.coded = self.coded.max(bytes);
+    }
+
     /// Bytes that h2 has taken.
     pub fn bytes(&self) -> usize {
-        self.taken.saturating_sub(USUAL) + self.slots.saturating_sub(USUAL_SLOTS) * SLOT
+        let decoding = self.coded.saturating_sub(USUAL) * 8 / 5;
+        self.taken.saturating_sub(USUAL) + self.slots.saturating_sub(USUAL_SLOTS) * SLOT + decoding
     }
 
     /// Whether the connection must be polled again when the turn is over.

@@ -98,6 +98,51 @@ async fn frames_of_a_byte_count_for_as_long_as_the_connection_lasts() {
     assert_eq!(budget.held(), 0);
 }
 
+/// A block in frames that every peer takes.
+fn framed(block: &[u8]) -> Vec<u8> {
+    const FRAME: usize = 16 << 10;
+    const END: [u8; 9] = [0, 0, 0, 9, 4, 0, 0, 0, 1];
+    let kinds = std::iter::once(1).chain(std::iter::repeat(9));
+    let frame = |(part, kind): (&[u8], u8)| {
+        let length = u32::try_from(part.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, 0, 0, 0, 0, 1], part].concat()
+    };
+    block.chunks(FRAME).zip(kinds).flat_map(frame).chain(END).collect()
+}
+
+/// h2 decodes Huffman code into a buffer that it never frees.
+#[tokio::test]
+async fn a_long_coded_value_counts_for_as_long_as_the_connection_lasts() {
+    const CODED: usize = 500_000;
+    // Zeros, of five bits each, behind their length (RFC 7541 §5.1).
+    let field = [&[0, 1, b'x', 0xff, 0xa1, 0xc1, 0x1e][..], &vec![0; CODED]].concat();
+    let block = [&[0x82, 0x87, 0x84, 0x41, 1, b'a'][..], &field].concat();
+    let budget = Budget::new(1 << 30);
+    let mut received = Received::with(&budget, &framed(&block)).await;
+    while received.turn().await.unwrap().0 > 0 {}
+    let (_, held) = received.turn().await.unwrap();
+    assert!(held > 770_000 && held < 1_000_000, "{held} are counted");
+}
+
+/// As many short lines as an API server relays from a workload, which are all remembered.
+#[tokio::test]
+async fn the_largest_head_of_a_workload_fits_into_the_budget_of_a_small_pod() {
+    const LINES: usize = (10 << 20) / 6;
+    let block = [0x40, 4, b'!', b'a', b'b', b'c', 0].repeat(LINES);
+    let sent = framed(&block);
+    let budget = Budget::new(256 << 20);
+    let account = holding::open(&budget, 0, [10, 0, 0, 1].into());
+    let (ours, mut theirs) = duplex(sent.len());
+    theirs.write_all(&sent).await.unwrap();
+    let mut inbound = Inbound::of_member(ours, Marks::default()).held_for(&account);
+    let (mut read, mut buffer) = (0, vec![0; READ]);
+    while read < block.len() {
+        if let Poll::Ready(bytes) = futures_util::poll!(std::pin::pin!(inbound.read(&mut buffer))) {
+            read += bytes.expect("there is room");
+        }
+    }
+}
+
 /// An account that was asked to give way still holds its bytes.
 #[tokio::test]
 async fn nothing_is_read_before_those_that_give_way_are_gone() {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use h2::client::Builder;
 use net::http2;
 
+use crate::inbound::LIST_OF_MEMBERS;
+
 /// All settings of HTTP/2 connections to members, each with its reason.
 pub struct Settings;
 
@@ -17,14 +19,13 @@ impl Settings {
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
     /// Larger frames, and fewer of them; above 64 KiB there is no further gain.
     pub const FRAME: u32 = 64 * 1024;
-    /// The limit at which h2 ends the *connection*; the limit for heads that are passed on is lower
-    /// (`headers::size`). An API server relays heads of up to 10 MiB from a server behind
-    /// `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`). h2 counts 32 more bytes for each
-    /// field, so that lines of three bytes make 110 MiB of these, and it ends the connection at
-    /// four times this setting. With 1 MiB, 352 KiB of a pod's headers ended all callers' watches.
-    /// One connection decodes one head at a time, and heads that are not passed on are freed at
-    /// once.
-    pub const HEADER_LIST: u32 = 36 * 1024 * 1024;
+    /// More than any head that is passed on (`headers::size`). An API server relays heads of up to
+    /// 10 MiB from a server behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`), and h2
+    /// counts 32 more bytes for each field. It resets the stream of a longer list, but ends the
+    /// *connection* for a multiple of it, or for many frames: with 1 MiB, 352 KiB of a pod's headers
+    /// ended all callers' watches. One connection decodes one head at a time, and heads that are
+    /// not passed on are freed at once.
+    pub const HEADER_LIST: u32 = LIST_OF_MEMBERS;
     /// Bytes of headers that a member may make us remember (RFC 7541 §4.2).
     pub const HEADER_TABLE: u32 = 4096;
     /// h2 counts against this how much DATA frames are shorter than 256 bytes, and ends the
