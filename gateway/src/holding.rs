@@ -10,10 +10,12 @@ mod backlog;
 mod client;
 mod head;
 mod member;
+mod queue;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Context;
 
 use auth::User;
 use bytes::Bytes;
@@ -28,6 +30,8 @@ use self::client::Request;
 pub use self::head::{hold_head, hold_trailers, room, size};
 use self::member::Member;
 pub use self::member::MemberAccounts;
+pub use self::queue::Uploading;
+use self::queue::{Pieces, Slots};
 
 pub type Budget = budget::Budget<Holding>;
 pub type Account = budget::Account<Holding>;
@@ -62,6 +66,7 @@ pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
         address,
         user: OnceLock::new(),
         is_front_proxy: AtomicBool::new(false),
+        slots: Slots::default(),
     };
     let account = budget.open(core, Holding(Kind::Connection(Arc::new(client))));
     account.take(CONNECTION);
@@ -84,25 +89,35 @@ pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
     2 * chain.iter().map(|certificate| certificate.len()).sum::<usize>()
 }
 
-/// Counts a piece of a body, and its frame, for `account` until the library drops it. A small piece
-/// that follows unsent ones is copied, see [`apart`].
+/// Counts a piece of a response, and its frame, for `account` until the library drops it. A small
+/// piece that follows unsent ones is copied, see [`apart`].
 pub fn hold_piece(account: &Account, data: Bytes) -> Bytes {
-    let waits = data.len() < PINS && account.has_lent();
-    account.charge_frame(if waits { Bytes::copy_from_slice(&data) } else { data })
+    let waits = data.len() < PINS && account.holder().has_pieces();
+    let counted = data.len() + FRAME;
+    Unsent::piece(if waits { Bytes::copy_from_slice(&data) } else { data }, account.tally(), counted)
 }
 
 /// Counts the frame of a part of a held piece that is sent by itself. Its bytes count already.
 pub fn hold_part(account: &Account, data: Bytes) -> Bytes {
-    Unsent::counted(data, account.tally(), FRAME)
+    Unsent::piece(data, account.tally(), FRAME)
 }
 
-/// Copies a small piece into its own memory: as a slice it would keep the buffer into which its
-/// connection was read, up to 128 KiB, and only its own bytes count.
+/// Copies a small piece of a response into its own memory: as a slice it would keep the buffer into
+/// which its connection was read, up to 128 KiB, and only its own bytes count.
 pub fn apart(account: &Account, data: Bytes) -> Bytes {
-    if data.is_empty() || data.len() >= PINS {
+    if !keeps_its_buffer(&data) {
         return data;
     }
-    account.charge_frame(Bytes::copy_from_slice(&data))
+    Unsent::piece(Bytes::copy_from_slice(&data), account.tally(), data.len() + FRAME)
+}
+
+/// The same for a piece of an upload, which does not wait in HTTP/2 yet.
+pub fn upload_apart(account: &Account, data: Bytes) -> Bytes {
+    if keeps_its_buffer(&data) { account.charge_frame(Bytes::copy_from_slice(&data)) } else { data }
+}
+
+fn keeps_its_buffer(data: &Bytes) -> bool {
+    !data.is_empty() && data.len() < PINS
 }
 
 // === impl Holding ===
@@ -150,6 +165,32 @@ impl Holding {
             request.owns_connection.store(true, Ordering::Relaxed);
         }
         self.end_with_connection();
+    }
+
+    /// Whether no more pieces of the response may wait in HTTP/2. Then the task is woken when few
+    /// are left.
+    pub fn has_many_pieces(&self, cx: &Context<'_>) -> bool {
+        self.pieces().is_some_and(|pieces| pieces.is_full(cx))
+    }
+
+    /// Bytes that HTTP/2 keeps for pieces that wait on the connection, or once waited.
+    pub fn slots_bytes(&self) -> usize {
+        self.slots().bytes()
+    }
+
+    fn has_pieces(&self) -> bool {
+        self.pieces().is_some_and(Pieces::is_any)
+    }
+
+    fn pieces(&self) -> Option<&Pieces> {
+        self.request().map(|request| &request.pieces)
+    }
+
+    fn slots(&self) -> &Slots {
+        match &self.0 {
+            Kind::Connection(client) | Kind::Request(client, _) => &client.slots,
+            Kind::Member(member) => member.slots(),
+        }
     }
 
     fn client(&self) -> Option<&Arc<Client>> {

@@ -71,6 +71,8 @@ pub struct Inbound<T> {
     collector: Option<Arc<Collector>>,
     /// Counts what is held and owed, and what h2 has taken.
     tally: Option<Tally>,
+    /// Bytes among these that h2 keeps for pieces that wait to be sent, or once waited.
+    slots: usize,
     /// The server says goodbye before the connection ends, see [`Marks::end`].
     is_told: bool,
 }
@@ -188,6 +190,7 @@ impl<T> Inbound<T> {
             waits: 0,
             collector: None,
             tally: None,
+            slots: 0,
             is_told: false,
         }
     }

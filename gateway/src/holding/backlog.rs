@@ -26,7 +26,9 @@ pub struct Backlog {
 /// Bytes that wait to be sent. No answer waits for these, so they are not lent.
 pub(super) struct Unsent {
     data: Bytes,
-    _tally: Tally,
+    tally: Tally,
+    /// It waits among the pieces of a response.
+    is_piece: bool,
 }
 
 // === impl Backlog ===
@@ -77,9 +79,33 @@ impl fmt::Debug for Backlog {
 
 impl Unsent {
     /// The same data, which count as this many bytes until they are dropped.
-    pub(super) fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
+    fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
         tally.set(bytes);
-        Bytes::from_owner(Self { data, _tally: tally })
+        Bytes::from_owner(Self { data, tally, is_piece: false })
+    }
+
+    /// The same for a piece of the response to the request that `tally` counts for.
+    pub(super) fn piece(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
+        tally.set(bytes);
+        let holder = tally.account().holder();
+        holder.slots().add();
+        if let Some(pieces) = holder.pieces() {
+            pieces.add();
+        }
+        Bytes::from_owner(Self { data, tally, is_piece: true })
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        if !self.is_piece {
+            return;
+        }
+        let holder = self.tally.account().holder();
+        holder.slots().remove();
+        if let Some(pieces) = holder.pieces() {
+            pieces.remove();
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use auth::User;
 use net::budget::{Counters, Owner};
 use net::pending;
 
+use super::queue::{Pieces, Slots};
+
 /// The owner of a connection, and what the connection itself holds.
 pub struct Client {
     pub(super) counters: Counters,
@@ -15,6 +17,8 @@ pub struct Client {
     /// The first user, unless the client is a front proxy, which acts for many.
     pub(super) user: OnceLock<Arc<User>>,
     pub(super) is_front_proxy: AtomicBool,
+    /// Where pieces of its responses wait.
+    pub(super) slots: Slots,
 }
 
 #[derive(Default)]
@@ -25,6 +29,8 @@ pub(super) struct Request {
     pub(super) ends_with_connection: AtomicBool,
     /// Its connection serves no other request.
     pub(super) owns_connection: AtomicBool,
+    /// Those of its response that wait.
+    pub(super) pieces: Pieces,
 }
 
 // === impl Client ===

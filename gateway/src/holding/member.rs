@@ -1,8 +1,10 @@
-//! Counts what members make the gateway hold without a request: incomplete heads.
+//! Counts what members make the gateway hold without a request: incomplete heads, and what HTTP/2
+//! keeps.
 
 use api::cluster_name::ClusterName;
 use net::budget::{Counters, Owner};
 
+use super::queue::Slots;
 use super::{Account, Budget, Holding, Kind};
 
 /// Makes accounts for the connections to one member. All count for its cluster.
@@ -14,6 +16,8 @@ pub struct MemberAccounts {
 pub(super) struct Member {
     counters: Counters,
     cluster: ClusterName,
+    /// Where pieces of uploads wait.
+    slots: Slots,
 }
 
 // === impl MemberAccounts ===
@@ -25,7 +29,8 @@ impl MemberAccounts {
 
     /// An account for one connection on `core`.
     pub fn open(&self, core: usize) -> Account {
-        let member = Member { counters: Counters::default(), cluster: self.cluster.clone() };
+        let (counters, slots) = (Counters::default(), Slots::default());
+        let member = Member { counters, cluster: self.cluster.clone(), slots };
         self.budget.open(core, Holding(Kind::Member(member)))
     }
 }
@@ -35,6 +40,10 @@ impl MemberAccounts {
 impl Member {
     pub(super) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
     }
 
     pub(super) fn owner(&self) -> Owner {

@@ -14,8 +14,14 @@ impl<T> Inbound<T> {
     pub(super) fn tally(&mut self) {
         if let Some(tally) = &mut self.tally {
             let owed = self.owed.as_ref().map_or(0, Owed::bytes);
-            tally.set(self.held.capacity() + self.ready.capacity() + owed + self.turn.bytes());
+            self.slots = tally.account().holder().slots_bytes();
+            tally.set(self.held.capacity() + self.ready.capacity() + owed + self.turn.bytes() + self.slots);
         }
+    }
+
+    /// Whether more pieces wait to be sent than ever before.
+    pub(super) fn has_more_slots(&self) -> bool {
+        self.tally.as_ref().is_some_and(|tally| tally.account().holder().slots_bytes() != self.slots)
     }
 
     /// For bytes that pass unchanged: counts again if h2 takes more, or if something is owed.

@@ -58,7 +58,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
                 return Poll::Ready(Ok(()));
             }
             let turn = this.collector.as_ref().map_or(this.turns, |collector| collector.turn());
-            if this.turn.begin(turn) {
+            if this.turn.begin(turn) || this.has_more_slots() {
                 this.tally();
             }
             let before = buf.filled().len();

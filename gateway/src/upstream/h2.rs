@@ -56,7 +56,8 @@ pub async fn send(
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.into()))?;
-    let (upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
+    let (upload, unread) =
+        if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream, lease.connection().account())), None) };
     let mut unanswered = Unanswered::new(response, upload, lease, lingers, account.clone());
     let answer = poll_fn(|cx| unanswered.poll(cx)).await;
     match answer {

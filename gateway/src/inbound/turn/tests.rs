@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
+use http::{HeaderMap, Uri};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
@@ -141,6 +143,21 @@ async fn the_largest_head_of_a_workload_fits_into_the_budget_of_a_small_pod() {
             read += bytes.expect("there is room");
         }
     }
+}
+
+/// h2 never frees the slots of pieces that waited to be sent, either.
+#[tokio::test]
+async fn the_most_pieces_that_waited_at_once_count_for_as_long_as_the_connection_lasts() {
+    const PIECES: usize = 1000;
+    let budget = Budget::new(1 << 30);
+    let mut received = Received::with(&budget, b"").await;
+    let request = holding::open_request(&budget, 0, &received.account, &Uri::from_static("/"), &HeaderMap::new());
+    for _ in 0..3 {
+        let pieces: Vec<_> = (0..PIECES).map(|_| holding::hold_piece(&request, Bytes::from_static(b"x"))).collect();
+        drop(pieces);
+    }
+    let (_, held) = received.turn().await.unwrap();
+    assert!((300_000..400_000).contains(&held), "{held} are counted");
 }
 
 /// An account that was asked to give way still holds its bytes.

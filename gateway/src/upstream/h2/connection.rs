@@ -22,6 +22,7 @@ use self::driver::{Driver, drive, retired};
 use self::settings::Settings;
 use super::resets::Resets;
 use crate::headers::size::Unfit;
+use crate::holding::Account;
 use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
@@ -141,6 +142,11 @@ impl Connection {
 
     pub fn collector(&self) -> &Arc<Collector> {
         &self.collector
+    }
+
+    /// Counts what the connection itself holds.
+    pub fn account(&self) -> &Account {
+        &self.held.account
     }
 
     pub fn is_closing(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Streams a request body into an HTTP/2 stream, no faster than the member reads.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use hyper::body::Body;
 
 use crate::headers;
 use crate::headers::size::{self, Unfit};
-use crate::holding;
+use crate::holding::{self, Account, Uploading};
 use crate::request_body::{Interrupted, RequestBody};
 use crate::upstream::Lost;
 
@@ -19,6 +20,8 @@ use crate::upstream::Lost;
 pub struct Upload {
     body: RequestBody,
     stream: SendStream<Bytes>,
+    /// The pieces that have not left.
+    sent: Arc<Uploading>,
     waiting: Bytes,
     /// The waiting chunk has its own memory, or is too large to copy.
     is_apart: bool,
@@ -37,8 +40,9 @@ pub enum UploadEnd {
 // === impl Upload ===
 
 impl Upload {
-    pub fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
-        Self { body, stream, waiting: Bytes::new(), is_apart: true }
+    /// `member` is the account of the connection.
+    pub fn new(body: RequestBody, stream: SendStream<Bytes>, member: &Account) -> Self {
+        Self { body, stream, sent: Uploading::to(member), waiting: Bytes::new(), is_apart: true }
     }
 
     /// Sends all that can be sent now.
@@ -114,22 +118,21 @@ impl Upload {
         if !std::mem::replace(&mut self.is_apart, true)
             && let Some(account) = self.body.account()
         {
-            self.waiting = holding::apart(account, std::mem::take(&mut self.waiting));
+            self.waiting = holding::upload_apart(account, std::mem::take(&mut self.waiting));
         }
     }
 
     /// Sends the waiting chunk as the window opens. False if the member closed the stream.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         while !self.waiting.is_empty() {
+            if self.sent.is_full(cx) {
+                return Poll::Pending;
+            }
             match ready!(self.stream.poll_capacity(cx)) {
                 Some(Ok(granted)) => {
-                    let mut chunk = self.waiting.split_to(granted.min(self.waiting.len()));
-                    if !self.waiting.is_empty()
-                        && let Some(account) = self.body.account()
-                    {
-                        chunk = holding::hold_part(account, chunk);
-                    }
-                    if self.stream.send_data(chunk, false).is_err() {
+                    let chunk = self.waiting.split_to(granted.min(self.waiting.len()));
+                    let part_of = if self.waiting.is_empty() { None } else { self.body.account() };
+                    if self.stream.send_data(self.sent.send(chunk, part_of), false).is_err() {
                         return Poll::Ready(false);
                     }
                 }

@@ -40,6 +40,10 @@ impl Sending {
             return Poll::Ready(());
         }
         loop {
+            if self.account.holder().has_many_pieces(cx) {
+                self.let_go();
+                return self.stream.poll_reset(cx).map(drop);
+            }
             if self.waiting.is_some() {
                 match self.poll_room(cx) {
                     Poll::Ready(true) => {}

@@ -1,7 +1,12 @@
-//! Responses of requests that had to give way while these were made.
+//! Responses of requests that had to give way while these were made, and to clients that do not
+//! read.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::stream;
 use http::{Request, Uri};
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, eventually, within};
 use net::budget::Holder as _;
 use tokio::io::duplex;
 
@@ -54,4 +59,49 @@ async fn a_large_answer_of_our_own_is_not_taken_for_the_refusal() {
 async fn the_refusal_itself_is_sent() {
     let read = within(WAIT, "the refusal", ended_answer(vec![0; 1000], true, 65_535)).await;
     assert_eq!(read.unwrap(), 1000);
+}
+
+/// Each piece that waits takes a slot of h2, which the connection keeps.
+#[tokio::test]
+async fn few_pieces_wait_for_a_client_that_does_not_read() {
+    const PIECES: usize = 20_000;
+    let (ours, theirs) = duplex(1 << 10);
+    let (server, client) = tokio::join!(h2::server::handshake(ours), h2::client::handshake(theirs));
+    let (mut connection, (mut requests, mut driver)) = (server.unwrap(), client.unwrap());
+    let (answer, _) = requests.send_request(Request::get("https://gateway/").body(()).unwrap(), true).unwrap();
+    let (_, respond) = tokio::select! {
+        request = connection.accept() => request.unwrap().unwrap(),
+        end = &mut driver => panic!("it ended: {end:?}"),
+    };
+    let made = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&made);
+    let handling = async move {
+        let client = holding::open(&Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
+        let account =
+            holding::open_request(&Budget::new(1 << 30), 0, &client, &Uri::from_static("/"), &http::HeaderMap::new());
+        let piece = move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Bytes::from_static(b"x")
+        };
+        let body = ResponseBody::stream(Box::pin(stream::iter((0..PIECES).map(piece))));
+        (Response::new(RecordedBody::new(body, None)), account)
+    };
+    tokio::spawn(Responding::new(handling, respond));
+    tokio::spawn(async move { while connection.accept().await.is_some() {} });
+    eventually(WAIT, || made.load(Ordering::Relaxed) > 0).await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    // The library writes some 16 KiB ahead, of ten bytes for each.
+    let waiting = made.load(Ordering::Relaxed);
+    assert!(waiting < 4000, "{waiting} pieces wait");
+    tokio::spawn(driver);
+    let mut body = answer.await.unwrap().into_body();
+    let mut read = 0;
+    while let Some(piece) = within(WAIT, "a piece", body.data()).await {
+        let piece = piece.unwrap();
+        read += piece.len();
+        body.flow_control().release_capacity(piece.len()).unwrap();
+    }
+    assert_eq!(read, PIECES);
 }
