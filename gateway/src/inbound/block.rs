@@ -74,8 +74,10 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
     let (mut at, mut found, mut spared, mut pins) = (0, None, false, false);
     let (mut fields, mut surplus, mut coded) = (0, 0, 0);
+    // Entries of this block, while none of them may have the name of a pseudo-header.
+    let mut known = Some(0);
     while at < block.len() {
-        let mut field = field(&block, at)?;
+        let mut field = field(&block, at, known.unwrap_or(0))?;
         if field.unfit == Some(Unfit::NoName) && field.entry == Entry::New {
             return None;
         }
@@ -101,7 +103,10 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
         }
         found = found.or(field.unfit);
         spared |= is_spare;
-        pins |= at > most && field.entry == Entry::New && field.may_be_pseudo;
+        if field.entry == Entry::New {
+            pins |= at > most && field.may_be_pseudo;
+            known = known.filter(|_| !field.may_be_pseudo).map(|known| known + 1);
+        }
         at = field.end;
     }
     let found = found.or(spared.then_some(Unfit::TooLarge));
@@ -140,7 +145,8 @@ fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
     Some(block)
 }
 
-fn field(block: &[u8], at: usize) -> Option<Field> {
+/// `known`: the newest entries of the table that are no pseudo-headers.
+fn field(block: &[u8], at: usize, known: usize) -> Option<Field> {
     let first = *block.get(at)?;
     let plain = |entry, prefix| {
         let end = integer(block, at, prefix)?.1;
@@ -155,7 +161,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     let (index, mut end) = integer(block, at, prefix)?;
     let (mut unfit, mut is_path) = (None, matches!(index, 4 | 5));
     // An index of the static table (RFC 7541 appendix A), or one that is unknown here.
-    let mut may_be_pseudo = matches!(index, 1..=7 | 62..);
+    let mut may_be_pseudo = matches!(index, 1..=7) || index >= 62 + known;
     if index == 0 {
         let (length, begins) = integer(block, end, 7)?;
         unfit = match length {

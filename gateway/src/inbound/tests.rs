@@ -282,8 +282,14 @@ async fn a_member_whose_remembered_pseudo_headers_keep_its_blocks_ends_its_conne
     let (large, pseudo) = (line(0, "x", &"v".repeat(70_000)), line(0x40, ":status", "200"));
     let behind = frames(1, &[&large[..], &pseudo].concat());
     let before = frames(1, &[&pseudo[..], &large].concat());
+    // A value for the newest name of the table, which is this head's, or one of an earlier head.
+    let named = frames(1, &[&line(0x40, "x-a", "1")[..], &large, &[0x7e, 1, b'2']].concat());
+    let unknown = frames(1, &[&large[..], &[0x7e, 1, b'2']].concat());
     let fit = PINNED_BY_MEMBER / (large.len() + pseudo.len());
-    for (block, times, ends) in [(&behind, fit, false), (&behind, fit + 1, true), (&before, 3 * fit, false)] {
+    let (no, yes) =
+        ([(&behind, fit), (&before, 3 * fit), (&named, 3 * fit)], [(&behind, fit + 1), (&unknown, fit + 1)]);
+    let rows = no.map(|(block, times)| (block, times, false)).into_iter();
+    for (block, times, ends) in rows.chain(yes.map(|(block, times)| (block, times, true))) {
         let (ours, mut theirs) = duplex(32 << 20);
         theirs.write_all(&block.repeat(times)).await.unwrap();
         drop(theirs);
