@@ -225,7 +225,7 @@ fn what_waits_in_the_tunnel_counts_for_the_request_while_it_has_the_connection()
     assert_eq!((member.held(), request.held()), (before.0, before.1 + (3 * MIB + FRAME) as u64));
     backlog.count_for_connection();
     assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1 + (MIB + FRAME) as u64));
-    assert!(unsent.iter().all(|byte| *byte == 7) && !request.has_lent());
+    assert!(unsent.iter().all(|byte| *byte == 7) && request.lent() == 0);
     drop((backlog, unsent));
     assert_eq!((member.held(), request.held()), before);
 }

@@ -108,11 +108,6 @@ impl<H: Holder> Account<H> {
         Bytes::from_owner(ChargedBytes { bytes, counted, part: Arc::clone(&self.0) })
     }
 
-    /// Whether a library still has lent bytes.
-    pub fn has_lent(&self) -> bool {
-        self.0.lent.load(Ordering::Relaxed) > 0
-    }
-
     /// Bytes that libraries have, without their [`FRAME`]s. The task that [checks](Account::check)
     /// is woken when none are left.
     pub fn lent(&self) -> u64 {
