@@ -11,6 +11,7 @@ mod dialer;
 mod embedded;
 pub mod error;
 mod link;
+mod reached;
 mod remote;
 mod replica;
 mod stream;
@@ -68,6 +69,7 @@ impl Tunnel {
     pub fn through(self: &Arc<Self>, cluster: &str, metrics: &Arc<ClusterMetrics>) -> Option<TunnelDialer> {
         let cluster = ClusterName::parse(cluster).ok()?;
         let (tunnel, metrics) = (Arc::clone(self), Arc::clone(metrics));
-        Some(TunnelDialer { tunnel, cluster, metrics, answered: Mutex::default() })
+        let (answered, reached) = (Mutex::default(), Arc::default());
+        Some(TunnelDialer { tunnel, cluster, metrics, answered, reached })
     }
 }

@@ -11,6 +11,7 @@ use tunnel::{ClusterName, Timing};
 
 use super::attempts::OpenRequest;
 use super::error::{Cause, Missing, TunnelError};
+use super::reached::Reached;
 use super::stream::Tunnelled;
 use super::{API_SERVER, OPENED, Tunnel};
 use crate::holding::Backlog;
@@ -25,6 +26,7 @@ pub struct TunnelDialer {
     pub(super) metrics: Arc<ClusterMetrics>,
     /// The tunnel-server that opened the last stream, which is asked first.
     pub(super) answered: Mutex<Option<SocketAddr>>,
+    pub(super) reached: Arc<Reached>,
 }
 
 // === impl TunnelDialer ===
@@ -49,7 +51,7 @@ impl TunnelDialer {
         self.metrics.tunnel_open_ended(attempt, took);
         outcome.map(|stream| {
             let leaving = stream.leaving();
-            Opened::other(stream.observed_by(backlog), leaving)
+            Opened::other(stream.observed_by(backlog).reaching(&self.reached), leaving)
         })
     }
 
@@ -60,7 +62,7 @@ impl TunnelDialer {
         trace: Option<&Trace>,
         attempt: &mut TunnelOpen,
     ) -> Result<Tunnelled, TunnelError> {
-        let mut missing = Missing::default();
+        let mut missing = Missing::of(self.reached.is_recent());
         if let Some(embedded) = &self.tunnel.embedded {
             let span = spans::tunnel_hop(trace, self.cluster.as_str(), None);
             let asked = Instant::now();

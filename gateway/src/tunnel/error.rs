@@ -104,17 +104,19 @@ impl TunnelError {
         }
     }
 
-    /// Whether the same request may soon succeed: a server has the cluster, but no room now.
+    /// Whether the same request may soon succeed: a server has the cluster, but no room now; or no
+    /// server has it, but one had a moment ago, so that an agent is likely to link again soon.
     pub fn is_momentary(&self) -> bool {
         match self.reason() {
             Some(Reason::Limit | Reason::Draining) => true,
+            Some(Reason::UnknownCluster | Reason::NoLink) => {
+                matches!(&*self.0, Cause::Missing(missing) if missing.was_reached)
+            }
             Some(
                 Reason::Malformed
                 | Reason::Forbidden
-                | Reason::UnknownCluster
                 | Reason::Lookup
                 | Reason::Unreachable
-                | Reason::NoLink
                 | Reason::DialTimeout
                 | Reason::AgentTimeout,
             )

@@ -1,7 +1,7 @@
 //! Separate tunnel-servers: their addresses, and the order in which they are asked.
 //!
 //! The server that opened the cluster's last stream comes first, then the others in rotation.
-//! Servers that could not be reached come last.
+//! Servers that could not be reached come last, and after them those that are ending.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -116,10 +116,10 @@ impl Remote {
                 Err(error) => nowhere.push(error),
             }
         }
+        let mut order = self.in_order(&asked, preferred);
         if nowhere.is_empty() {
-            self.forget_all_but(&asked);
+            order.extend(self.ending(&asked));
         }
-        let order = self.in_order(&asked, preferred);
         if let Some(opened) = attempts::ask(wanted, order, &mut missing, attempt).await? {
             return Ok(opened);
         }
@@ -141,12 +141,17 @@ impl Remote {
         Err(missing.into())
     }
 
-    /// Forgets servers that have gone. Streams through a forgotten server continue.
-    fn forget_all_but(&self, known: &[Arc<Replica>]) {
+    /// The servers that are no longer `known`, but accept streams: a server that is ending loses
+    /// its name some seconds before it asks agents to link elsewhere, and may be the only one with
+    /// a cluster's links until then. Forgets servers that have gone; streams through them continue.
+    fn ending(&self, known: &[Arc<Replica>]) -> Vec<Arc<Replica>> {
         let mut replicas = self.replicas.lock();
-        if replicas.len() > known.len() {
-            replicas.retain(|address, _| known.iter().any(|replica| replica.address() == *address));
+        if replicas.len() == known.len() {
+            return Vec::new();
         }
+        let is_known = |replica: &Replica| known.iter().any(|other| other.address() == replica.address());
+        replicas.retain(|_, replica| is_known(replica) || replica.accepts_streams());
+        replicas.values().filter(|replica| !is_known(replica)).cloned().collect()
     }
 
     /// Adds the servers at the known addresses, each once.
@@ -170,3 +175,6 @@ impl Remote {
         order.into_iter().cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

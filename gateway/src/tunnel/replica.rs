@@ -105,6 +105,12 @@ impl Replica {
         self.state.lock().pause.is_some()
     }
 
+    /// Whether there is a link to it that accepts streams.
+    pub fn accepts_streams(&self) -> bool {
+        let state = self.state.lock();
+        state.by_runtime.values().flat_map(|links| &links.all).any(|held| held.link.is_usable())
+    }
+
     /// Whether the current runtime has a link to it.
     pub fn has_link(&self) -> bool {
         let state = self.state.lock();
@@ -213,4 +219,4 @@ impl Replica {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 use tunnel::{Gauge, Stream, Timing};
 
+use super::reached::{Reached, Reaching};
 use crate::holding::Backlog;
 
 pub struct Tunnelled {
@@ -19,18 +20,25 @@ pub struct Tunnelled {
     via: Arc<str>,
     /// Set if this process lists the stream among its own.
     gauge: Option<Arc<Gauge>>,
+    _reaching: Option<Reaching>,
 }
 
 // === impl Tunnelled ===
 
 impl Tunnelled {
     pub fn new(stream: Stream, via: Arc<str>) -> Self {
-        Self { stream, via, gauge: None }
+        Self { stream, via, gauge: None, _reaching: None }
     }
 
     #[must_use]
     pub fn counted(self, gauge: Arc<Gauge>) -> Self {
         Self { gauge: Some(gauge), ..self }
+    }
+
+    /// Counts as a stream of the cluster that is `reached`.
+    #[must_use]
+    pub fn reaching(self, reached: &Arc<Reached>) -> Self {
+        Self { _reaching: Some(reached.begin()), ..self }
     }
 
     /// Counts the stream's unread bytes in `backlog`.

@@ -15,11 +15,18 @@ pub struct Missing {
     pub(super) unreachable: Vec<Unreachable>,
     /// Why names could not be resolved.
     pub(super) nowhere: Vec<String>,
+    /// The cluster was reached a moment ago.
+    pub(super) was_reached: bool,
 }
 
 // === impl Missing ===
 
 impl Missing {
+    /// Of a cluster that was reached a moment ago, or was not.
+    pub fn of(was_reached: bool) -> Self {
+        Self { was_reached, ..Self::default() }
+    }
+
     pub fn refused_here(&mut self, refusal: Refusal) {
         self.here = Some(refusal);
     }

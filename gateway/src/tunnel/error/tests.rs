@@ -27,7 +27,7 @@ fn not_linked() -> Refusal {
 }
 
 fn missing(here: bool, refused: Vec<Refusal>, unreachable: Vec<Unreachable>) -> TunnelError {
-    Missing { here: here.then(not_linked), refused, unreachable, nowhere: Vec::new() }.into()
+    Missing { here: here.then(not_linked), refused, unreachable, ..Missing::default() }.into()
 }
 
 fn of_cause(hop: Hop, reason: Reason, message: &str) -> TunnelError {
@@ -84,6 +84,17 @@ fn a_time_out_is_called_so_once() {
         let text = of_cause(Hop::Agent, Reason::DialTimeout, message).to_string();
         assert_eq!(text.matches("i/o timeout").count(), 1, "{text}");
     }
+}
+
+#[test]
+fn a_cluster_that_was_reached_a_moment_ago_is_worth_another_try() {
+    let is_momentary = |was_reached, refused| {
+        let missing = Missing { refused, ..Missing::of(was_reached) };
+        TunnelError::from(missing).is_momentary()
+    };
+    assert!(is_momentary(true, vec![not_linked()]));
+    assert!(!is_momentary(false, vec![not_linked()]));
+    assert!(!is_momentary(true, vec![]), "no server could be asked");
 }
 
 #[test]

@@ -23,24 +23,33 @@ fn wanted() -> (ClusterName, Destination) {
     (ClusterName::parse("berlin").unwrap(), Destination::new("kubernetes.default.svc", 443).unwrap())
 }
 
-/// A link whose other end accepts every stream and keeps it open.
-async fn link() -> Link {
+/// A link, and its other end, which accepts every stream and keeps it open.
+async fn link() -> (Link, Serving) {
     let (ours, theirs) = duplex(64 * 1024);
+    let serving = Serving::default();
+    let theirs_too = serving.clone();
     tokio::spawn(async move {
         let keep = |incoming: tunnel::Incoming| async move {
             let _stream = incoming.accept();
             std::future::pending::<()>().await;
         };
-        serve(theirs, &Settings::default(), Serving::default(), keep).await
+        serve(theirs, &Settings::default(), theirs_too, keep).await
     });
-    Link::start(ours, &Settings::default(), Hop::Server).await.unwrap()
+    (Link::start(ours, &Settings::default(), Hop::Server).await.unwrap(), serving)
+}
+
+/// A server at `address` with one link, and the link's other end.
+pub async fn linked(address: SocketAddr) -> (Arc<Replica>, Serving) {
+    let (replica, (link, serving)) = (replica(address), link().await);
+    replica.made(Handle::current().id(), &link, 0, CancellationToken::new().drop_guard());
+    (replica, serving)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_link_that_nobody_wants_is_let_go_of() {
     let replica = replica(([192, 0, 2, 1], 8090).into());
     let (cluster, to) = wanted();
-    let link = link().await;
+    let (link, _serving) = link().await;
     let stream = link.open(&to, Some(&cluster)).await.unwrap();
     let looking = tokio::spawn({
         let (replica, link) = (Arc::downgrade(&replica), link.clone());

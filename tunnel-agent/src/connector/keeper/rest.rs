@@ -1,8 +1,10 @@
 //! How often to look for other servers behind an address.
 //!
 //! Behind a load balancer, the only way to find out is one more link. If it leads to a server that
-//! has enough links, the wait before the next look doubles: a look per second forever, as others do
-//! it, would be a registration per agent and second.
+//! has enough links, the next look follows at once, a few times, because a balancer of two servers
+//! leads every second link to the same one, and with one server alone the cluster is lost with it.
+//! Then the wait before the next look doubles: a look per second forever, as others do it, would be
+//! a registration per agent and second.
 
 use std::time::Duration;
 
@@ -11,6 +13,9 @@ use tokio::time::Instant;
 
 /// Half of it is random, so that agents do not look in step.
 const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(10));
+
+/// So many looks in a row, before the first rest.
+const AT_ONCE: u32 = 3;
 
 /// The default does not rest.
 #[derive(Debug, Default)]
@@ -26,8 +31,9 @@ pub(super) struct Rest {
 impl Rest {
     /// A link led to a server that has enough.
     pub(super) fn found_nothing_new(&mut self) {
-        self.until = Some(Instant::now() + LOOKS.wait(self.in_vain));
         self.in_vain = self.in_vain.saturating_add(1);
+        let wait = self.in_vain.checked_sub(AT_ONCE).map_or(Duration::ZERO, |rests| LOOKS.wait(rests));
+        self.until = Some(Instant::now() + wait);
     }
 
     /// A link led to a server that wanted it, or one of this address is gone: the next look may be
@@ -59,7 +65,11 @@ mod tests {
     async fn looks_in_vain_become_rare() {
         let mut rest = Rest::default();
         let started = Instant::now();
-        let mut looks = 0;
+        for look in 1..=AT_ONCE {
+            rest.found_nothing_new();
+            assert_eq!(rest.until().unwrap() == Instant::now(), look < AT_ONCE, "{look}");
+        }
+        let mut looks = AT_ONCE;
         while started.elapsed() < Duration::from_hours(1) {
             rest.found_nothing_new();
             tokio::time::sleep_until(rest.until().unwrap()).await;

@@ -5,7 +5,9 @@ use kit::member::{MemberOptions, Reply};
 use kit::wait::{Gate, WAIT, free_port, within};
 use system_tests::{CLUSTER, Http, across_http, proxied};
 use tokio::time::{Duration, Instant};
+use tunnel::{Hop, Reason};
 
+use super::server::refusal;
 use super::{Fixture, PATH};
 
 /// How soon all callers have to know: long before the ten seconds after which a silent link is
@@ -58,4 +60,16 @@ async fn a_tunnel_server_that_dies_takes_its_links_with_it() {
     let server = super::TunnelServer::start_at(&fixture.pki, address).await;
     server.set(CLUSTER, super::Answer::LeadsTo(fixture.member.address()));
     fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+}
+
+#[tokio::test]
+async fn between_two_links_of_an_agent_clients_are_told_to_repeat() {
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    assert_eq!(fixture.get().await.status, 200);
+    fixture.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
+    fixture.server.cut();
+    let is_missed = |answer: &system_tests::Answer| answer.text().contains("no tunnel-agent of the cluster is linked");
+    let answer = fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), is_missed).await;
+    answer.status_message(503, "ServiceUnavailable");
+    assert_eq!(answer.header("retry-after"), Some("1"));
 }
