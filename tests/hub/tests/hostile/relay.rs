@@ -19,11 +19,8 @@ pub struct Relay {
     seen: Arc<Seen>,
 }
 
-struct Seen {
-    connections: AtomicUsize,
-    /// Bytes towards the member, by connection.
-    bytes: [AtomicUsize; MOST],
-}
+/// Bytes towards the member, by connection.
+type Seen = [AtomicUsize; MOST];
 
 // === impl Relay ===
 
@@ -31,12 +28,12 @@ impl Relay {
     /// Starts one in front of the server at `to`, `host:port`.
     pub async fn start(to: String) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let none = Seen { connections: AtomicUsize::new(0), bytes: std::array::from_fn(|_| AtomicUsize::new(0)) };
+        let none: Seen = std::array::from_fn(|_| AtomicUsize::new(0));
         let (address, seen) = (listener.local_addr()?, Arc::new(none));
         let counted = Arc::clone(&seen);
         tokio::spawn(async move {
-            while let Ok((gateway, _)) = listener.accept().await {
-                let number = counted.connections.fetch_add(1, Ordering::Relaxed);
+            for number in 0.. {
+                let Ok((gateway, _)) = listener.accept().await else { return };
                 let Ok(member) = TcpStream::connect(&to).await else { continue };
                 let ((from, mut back), (mut answers, towards)) = (gateway.into_split(), member.into_split());
                 tokio::spawn(pass_on(from, towards, Arc::clone(&counted), number.min(MOST - 1)));
@@ -52,15 +49,9 @@ impl Relay {
         format!("https://{}", self.address)
     }
 
-    /// Connections that the gateway has opened.
-    pub fn connections(&self) -> usize {
-        self.seen.connections.load(Ordering::Relaxed)
-    }
-
-    /// The bytes that the gateway has sent on the `first` connections, and on all.
-    pub fn bytes(&self, first: usize) -> [usize; 2] {
-        let sum = |of: &[AtomicUsize]| of.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
-        [sum(&self.seen.bytes[..first]), sum(&self.seen.bytes)]
+    /// The bytes that the gateway has sent so far, by connection.
+    pub fn bytes(&self) -> Vec<usize> {
+        self.seen.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect()
     }
 }
 
@@ -68,7 +59,7 @@ impl Relay {
 async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: Arc<Seen>, number: usize) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        seen.bytes[number].fetch_add(length, Ordering::Relaxed);
+        seen[number].fetch_add(length, Ordering::Relaxed);
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
