@@ -21,12 +21,15 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 use crate::others::is_reachable;
+use crate::program::Program;
 use crate::rights::{grant, grant_without, installed, nothing_refused, rendered, started, started_over};
 
 /// Two complete lists are a minute apart.
 const TWO_LISTS: Duration = Duration::from_secs(61);
 /// More than may be removed within a minute.
 const FLEET: usize = 24;
+/// Where their clusters are.
+const CROWD: &str = "crowd-clusters";
 /// Clusters of a kind that is deleted.
 const OF_A_KIND: usize = 50;
 /// A kind's deletion deletes its objects everywhere.
@@ -155,21 +158,23 @@ fn crowd(testbed: &Testbed) -> Result<()> {
     let kubeconfig = member_kubeconfig(testbed, "token");
     let all: Vec<_> =
         (0..FLEET).map(|number| kubeconfig_secret(fleet, &format!("crowd-{number}"), &kubeconfig)).collect();
-    apply(testbed, &[namespace(fleet)])?;
+    apply(testbed, &[namespace(fleet), namespace(CROWD)])?;
     apply(testbed, &all)?;
-    let controllers =
-        Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
-    let clusters = || clusters(testbed, &controllers.namespace);
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=removal-crowd"];
+    let mut controllers = Program::with_account(testbed, "removal-crowd", CROWD, &flags)?;
+    let clusters = || clusters(testbed, CROWD);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
-    // With one request: objects that are deleted a moment before the others would be removed on
-    // their own.
+    // Objects that are deleted a moment before the others would be removed on their own. However
+    // long the hub takes, the controllers see all deletions at once.
+    controllers.process.signal("STOP")?;
     let server = &testbed.hub.server;
     let path = format!("/api/v1/namespaces/{fleet}/secrets");
     server.client(Some(server.admin())).send(&Method::DELETE, &path, &[], Vec::new().into())?.expect(StatusCode::OK)?;
+    controllers.process.signal("CONT")?;
     let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubeconfig");
     wait::until_true("their removal to be held", SOON, || Ok(held()? >= f64::from(u32::try_from(FLEET)?)))?;
     ensure!(clusters()? == FLEET, "a fleet went at once");
-    let note = wait::until("an Event", SOON, || event(testbed, &controllers.namespace, "crowd-0", "RemovalHeld"))?;
+    let note = wait::until("an Event", SOON, || event(testbed, CROWD, "crowd-0", "RemovalHeld"))?;
     ensure!(note.contains("--source-removal-limit"), "{note}");
     // Most come back; the few that do not are below the limit.
     apply(testbed, &all[4..])?;

@@ -204,6 +204,18 @@ impl<'t> Place<'t> {
         })
     }
 
+    /// Waits until the status tells of so many groups of decisions, and of so many clusters with
+    /// the template among the chosen ones: a pass may see the Placement's own status later than its
+    /// decisions, and tells of that in a second write.
+    fn wait_told(&self, name: &str, groups: usize, [existing, chosen]: [usize; 2]) -> Result<()> {
+        let expected = format!("{groups} ({existing} / {chosen} clusters applied)");
+        wait::until(&format!("the status of {name} to tell {expected:?}"), SOON, || {
+            let status = self.read(name)?["status"].take();
+            ensure!(status["placementSummary"][0]["availableDecisionGroups"] == expected, "{status}");
+            Ok(())
+        })
+    }
+
     /// Stops the controllers, and deletes what would keep the next ones busy.
     fn end(mut self) -> Result<()> {
         self.running.stop()?;

@@ -35,7 +35,10 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.place("still-last", &json!({"clusterSets": ["still"]}))?;
     place.wait_chosen("still-last", &names)?;
     // A decision is created, its list written, and the status.
-    let writes = place.metric(WRITES, "")?;
+    // A write is counted when it is answered, which may be later than its object is seen.
+    let writes = || place.metric(WRITES, "");
+    wait::until_true("all three to count", SOON, || Ok(writes()? > 2.5))?;
+    let writes = writes()?;
     ensure!((writes - 3.0).abs() < 0.1, "{writes} writes");
     let after = versions()?;
     ensure!(before.iter().all(|one| after.contains(one)), "{before:?} became {after:?}");

@@ -28,6 +28,8 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.wait_condition("all", "PlacementRolledOut: True/Complete")?;
     place.wait_condition("slow", "ManifestworkApplied: False/Processing")?;
     place.wait_condition("none", "PlacementVerified: False/PlacementDecisionNotFound")?;
+    place.wait_told("all", 1, [2, 2])?;
+    place.wait_told("slow", 1, [1, 2])?;
     let versions = || -> Result<Vec<String>> {
         let sets = versions(&testbed.hub.server, "manifestworkreplicasets -n sets-still")?;
         let works = versions(&testbed.hub.server, &format!("manifestworks -A -l {WORK}/manifestworkreplicaset"))?;
@@ -40,7 +42,10 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     // Only the works of a new set are written after that.
     place.set("last", "1", &all_at_once("p"))?;
     place.wait_works("last", &clusters)?;
-    let (works, deletes) = (place.metric(WRITES, "work")?, place.metric(WRITES, "delete")?);
+    // A write is counted when it is answered, which may be later than its object is seen.
+    let works = || place.metric(WRITES, "work");
+    wait::until_true("both to count", SOON, || Ok(works()? > 1.5))?;
+    let (works, deletes) = (works()?, place.metric(WRITES, "delete")?);
     ensure!((works - 2.0).abs() < 0.1 && deletes == 0.0, "{works} works were written");
     let after = versions()?;
     ensure!(before.iter().all(|one| after.contains(one)), "{before:?} became {after:?}");
