@@ -51,10 +51,10 @@ pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Du
     Summary::of(tasks, start, u32::try_from(connections * streams)?).await
 }
 
-/// Counts the requests that are answered until `end`.
+/// Counts the requests that are answered until `end`, of which there is at least one.
 async fn ask(connection: Connection, end: Instant) -> Result<u32> {
     let mut count = 0;
-    while Instant::now() < end {
+    while count == 0 || Instant::now() < end {
         timeout_at(end + GRACE, connection.exchange()).await.context("no answer in time")??;
         count += 1;
     }

@@ -54,18 +54,17 @@ impl Upgraded {
         Ok(Self(tls))
     }
 
-    /// Echoes one message after the other until `deadline`; how long each took.
+    /// Echoes one message after the other until `deadline`, at least one; how long each took.
     pub async fn echo_until(&mut self, deadline: Instant) -> Result<Vec<Duration>> {
         let (sent, mut returned) = ([b'x'; MESSAGE], [0; MESSAGE]);
         let mut taken = Vec::new();
-        while Instant::now() < deadline {
+        while taken.is_empty() || Instant::now() < deadline {
             let start = Instant::now();
             self.0.write_all(&sent).await?;
             self.0.flush().await?;
             timeout(ECHO_LIMIT, self.0.read_exact(&mut returned)).await.context("an echo did not come")??;
             taken.push(start.elapsed());
         }
-        ensure!(!taken.is_empty(), "no time for an echo");
         Ok(taken)
     }
 

@@ -13,6 +13,8 @@ use kit::wait::{WAIT, becomes, within};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::STUCK;
+
 /// Address of no attacker.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 const FIFTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/fifth/proxy";
@@ -76,7 +78,7 @@ impl Fifth {
             assert!(events.send(event.clone()).await, "the watch was ended");
             let mut line = Vec::new();
             while line.len() < event.len() {
-                let piece = within(WAIT, "an event", watch.chunk()).await;
+                let piece = within(STUCK, "an event", watch.chunk()).await;
                 let Some(Ok(piece)) = piece else { panic!("the watch ended: {piece:?}") };
                 line.extend_from_slice(&piece);
             }
@@ -88,7 +90,7 @@ impl Fifth {
                 let answer = anew.as_ref().unwrap_or(&connection).get(&small, &headers).await.expect("a head");
                 (answer.status(), answer.text().await.expect("a body"))
             };
-            assert_eq!(within(WAIT, "an answer", answer).await, (200, "small".to_owned()));
+            assert_eq!(within(STUCK, "an answer", answer).await, (200, "small".to_owned()));
             waited.push([seen - sent, seen.elapsed()]);
             answers.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,7 +2,7 @@
 //! without a client certificate.
 //!
 //! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by
-//! [`WAIT`](crate::wait::WAIT).
+//! [`WAIT`](crate::wait::WAIT), or where [`H2Options`] say so by a longer limit.
 
 mod h1;
 mod h2;
@@ -21,7 +21,7 @@ pub use self::h1::{H1Connection, H1Error, H1Head};
 pub use self::h2::{H2Body, H2Connection, H2Exchange, H2Options, H2Response, H2Upload};
 
 use crate::pki::{ALPN_H1, ALPN_H2, Issued, Trust, client_config};
-use crate::wait::{WAIT, within};
+use crate::wait::within;
 
 /// A byte stream of any kind.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -125,7 +125,7 @@ impl Client {
             let selected = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
             Ok((Box::new(tls) as BoxedIo, selected))
         };
-        within(WAIT, format_args!("a connection to {}", self.address), connect).await
+        within(self.h2.wait, format_args!("a connection to {}", self.address), connect).await
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -27,12 +28,15 @@ pub struct H2Options {
     pub connection_window: u32,
     /// Bytes of response head accepted.
     pub max_header_list: u32,
+    /// Limit of the waits for the server: to connect, for room, for a head, for a piece of a body.
+    pub wait: Duration,
 }
 
 /// One HTTP/2 connection. It is closed when dropped.
 pub struct H2Connection {
     sender: SendRequest<Bytes>,
     base: String,
+    wait: Duration,
     driver: Mutex<Option<JoinHandle<Result<(), h2::Error>>>>,
     abort: tokio::task::AbortHandle,
 }
@@ -42,6 +46,7 @@ pub struct H2Connection {
 pub struct H2Exchange {
     upload: SendStream<Bytes>,
     response: ResponseFuture,
+    wait: Duration,
 }
 
 /// The head of a response, and its body to be read.
@@ -65,13 +70,14 @@ pub struct H2Body {
     stream: RecvStream,
     /// Bytes read whose window was not given back.
     held: usize,
+    wait: Duration,
 }
 
 // === impl H2Options ===
 
 impl Default for H2Options {
     fn default() -> Self {
-        Self { stream_window: 1 << 20, connection_window: 256 << 20, max_header_list: 1 << 20 }
+        Self { stream_window: 1 << 20, connection_window: 256 << 20, max_header_list: 1 << 20, wait: WAIT }
     }
 }
 
@@ -87,9 +93,10 @@ impl H2Connection {
             .max_header_list_size(options.max_header_list)
             .enable_push(false)
             .data_frame_budget(usize::MAX >> 1); // or many small unread frames would end the connection
-        let (sender, connection) = within(WAIT, "an HTTP/2 handshake", builder.handshake::<_, Bytes>(io)).await?;
+        let wait = options.wait;
+        let (sender, connection) = within(wait, "an HTTP/2 handshake", builder.handshake::<_, Bytes>(io)).await?;
         let driver = tokio::spawn(connection);
-        Ok(Self { sender, base, abort: driver.abort_handle(), driver: Mutex::new(Some(driver)) })
+        Ok(Self { sender, base, wait, abort: driver.abort_handle(), driver: Mutex::new(Some(driver)) })
     }
 
     /// Sends a request without a body and returns the head of its response.
@@ -127,9 +134,9 @@ impl H2Connection {
     /// Sends the head of any request; its body is open unless `end`.
     pub async fn send_request(&self, request: Request<()>, end: bool) -> Result<H2Exchange, h2::Error> {
         let ready = self.sender.clone().ready();
-        let mut sender = within(WAIT, "room for one more HTTP/2 stream", ready).await?;
+        let mut sender = within(self.wait, "room for one more HTTP/2 stream", ready).await?;
         let (response, upload) = sender.send_request(request, end)?;
-        Ok(H2Exchange { upload, response })
+        Ok(H2Exchange { upload, response, wait: self.wait })
     }
 
     /// Number of streams that the server allows at once, as announced so far.
@@ -162,8 +169,9 @@ impl Drop for H2Connection {
 impl H2Exchange {
     /// Waits for the head of the response.
     pub async fn response(self) -> Result<H2Response, h2::Error> {
-        let (head, stream) = within(WAIT, "the head of an HTTP/2 response", self.response).await?.into_parts();
-        Ok(H2Response { head, body: H2Body { stream, held: 0 }, upload: H2Upload(self.upload) })
+        let wait = self.wait;
+        let (head, stream) = within(wait, "the head of an HTTP/2 response", self.response).await?.into_parts();
+        Ok(H2Response { head, body: H2Body { stream, held: 0, wait }, upload: H2Upload(self.upload) })
     }
 
     /// As [`H2Exchange::response`], without a limit: for a `select!`, or for heads that never come.
@@ -179,7 +187,7 @@ impl H2Exchange {
 
     /// Sends as many zero bytes as the server's windows take until they stay shut for `quiet`; see
     /// [`H2Upload::fill`].
-    pub async fn fill(&mut self, quiet: std::time::Duration) -> Result<usize, h2::Error> {
+    pub async fn fill(&mut self, quiet: Duration) -> Result<usize, h2::Error> {
         fill(&mut self.upload, quiet).await
     }
 
@@ -229,7 +237,7 @@ impl H2Upload {
 
     /// Sends zero bytes until the server's windows stay shut for `quiet`; returns how many went
     /// out.
-    pub async fn fill(&mut self, quiet: std::time::Duration) -> Result<usize, h2::Error> {
+    pub async fn fill(&mut self, quiet: Duration) -> Result<usize, h2::Error> {
         fill(&mut self.0, quiet).await
     }
 
@@ -256,7 +264,7 @@ impl H2Body {
 
     /// The next piece, keeping its window: enough of these and the server has to stop.
     pub async fn chunk_held(&mut self) -> Option<Result<Bytes, h2::Error>> {
-        let chunk = within(WAIT, "a piece of an HTTP/2 body", self.stream.data()).await?;
+        let chunk = within(self.wait, "a piece of an HTTP/2 body", self.stream.data()).await?;
         if let Ok(bytes) = &chunk {
             self.held += bytes.len();
         }
@@ -311,7 +319,7 @@ async fn send(stream: &mut SendStream<Bytes>, mut data: Bytes, end: bool) -> Res
     stream.send_data(data, end)
 }
 
-async fn fill(stream: &mut SendStream<Bytes>, quiet: std::time::Duration) -> Result<usize, h2::Error> {
+async fn fill(stream: &mut SendStream<Bytes>, quiet: Duration) -> Result<usize, h2::Error> {
     const PIECE: usize = 16 << 10;
     let mut sent = 0;
     while let Some(capacity) = unless_quiet(quiet, capacity(stream, PIECE)).await {
