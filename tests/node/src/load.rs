@@ -112,6 +112,18 @@ impl Load {
         Ok(load)
     }
 
+    /// Adds so many readers of a cluster.
+    pub fn read_more(&mut self, hub: &Cluster, name: &str, readers: usize) -> Result<()> {
+        let token = account(hub)?;
+        for _ in 0..readers {
+            let (address, authority) = (hub.server.address(), hub.server.authority());
+            let caller = Caller::with_token(address, Some(authority), &token, Connections::Shared);
+            let (shared, base) = (Arc::clone(&self.shared), base(name));
+            self.callers.push(self.runtime.spawn(async move { reader::run(&shared, &caller, &base).await }));
+        }
+        Ok(())
+    }
+
     /// Requests so far that failed and were repeated.
     pub fn repeated(&self) -> usize {
         self.shared.repeated.load(Ordering::Relaxed)

@@ -49,7 +49,10 @@ async fn a_certificate_is_shown_and_followed() {
         format!("tunnel_agent_certificate_expiry_timestamp_seconds{{file=\"{}\"}}", files.certificate.display());
     let first = metric(&agent, &series).await;
     issue(50).write_to(fixture.directory.path(), "agent").unwrap();
-    server.until("links with the new certificate", |server| (server.seen().len() >= 5).then_some(())).await;
+    kit::wait::becomes(kit::wait::WAIT, "links with the new certificate", async || {
+        metric(&agent, "tunnel_agent_links_replaced_total").await > 1.5
+    })
+    .await;
     server.linked(2).await;
     assert!(metric(&agent, &series).await > first + 44.0 * 24.0 * 60.0 * 60.0, "told of the one in use");
 }
