@@ -18,7 +18,9 @@ use crate::upstream::UpstreamBody;
 
 pub struct ResponseBody {
     content: Content,
-    /// Set for streams that do not end by themselves: they end cleanly when the gateway drains.
+    /// Whether it lasts, whatever its speed: a watch, or a followed log.
+    lasts: bool,
+    /// Set for watches: they end cleanly when the gateway drains.
     drain: Option<Drain>,
 }
 
@@ -44,21 +46,25 @@ impl ResponseBody {
 
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { content: Content::Full((!bytes.is_empty()).then_some(bytes)), drain: None }
+        Self::of(Content::Full((!bytes.is_empty()).then_some(bytes)))
     }
 
     pub fn member(body: Peeked<UpstreamBody>) -> Self {
-        Self { content: Content::Member(body), drain: None }
+        Self::of(Content::Member(body))
     }
 
     /// Our own bytes, as they are produced.
     pub fn stream(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
-        Self { content: Content::Stream(stream), drain: None }
+        Self::of(Content::Stream(stream))
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, lasts: false, drain: None }
     }
 
     /// Whether the body's duration shows nothing about speed, because it does not end by itself.
     pub fn is_stream(&self) -> bool {
-        self.drain.is_some() || matches!(self.content, Content::Stream(_))
+        self.lasts || matches!(self.content, Content::Stream(_))
     }
 
     /// Whether the body consists of our own bytes, all present.
@@ -74,8 +80,15 @@ impl ResponseBody {
         }
     }
 
+    /// Marks a body that has no end of its own, see [`ResponseBody::is_stream`].
+    #[must_use]
+    pub fn lasting(self) -> Self {
+        Self { lasts: true, ..self }
+    }
+
     /// Ends the body cleanly when it is next idle after `drain` fires; with `lines`, never inside a
-    /// line.
+    /// line. Only for watches, which clients begin again: of anything else, a clean end says that it
+    /// is whole.
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
         self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });

@@ -38,7 +38,11 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
     if call.asks.is_endless() && head.status.is_success() && !head.headers.contains_key(CONTENT_LENGTH) {
-        body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
+        body = body.lasting();
+        // Nobody begins a followed log again: it is cut off like a download, or ends with its pod.
+        if call.asks.is_watch() {
+            body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
+        }
     }
     // The response has our HTTP version, not that of the member's message.
     let mut response = Response::new(body);
@@ -83,9 +87,8 @@ impl Attempt for Plain<'_> {
     }
 }
 
-/// JSON watches and logs consist of lines; protobuf and compressed bodies do not.
+/// JSON watches consist of lines; protobuf and compressed bodies do not.
 fn is_lines(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
-    !headers.contains_key(CONTENT_ENCODING)
-        && (kind.starts_with(b"application/json") || kind.starts_with(b"text/plain"))
+    !headers.contains_key(CONTENT_ENCODING) && kind.starts_with(b"application/json")
 }

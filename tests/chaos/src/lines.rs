@@ -23,9 +23,7 @@ pub struct Lines {
 pub enum After {
     /// After so many lines, which are all.
     Lines(u64),
-    /// After any whole line: the reader of a followed log knows that it goes on.
-    AnyLine,
-    /// It may not end.
+    /// It may not end: a followed log that goes on.
     Nothing,
 }
 
@@ -70,7 +68,6 @@ impl Lines {
         let (came, rest) = (self.next, String::from_utf8_lossy(&self.partial));
         let is_right = match after {
             After::Lines(lines) => lines == came,
-            After::AnyLine => true,
             After::Nothing => false,
         };
         if is_right && rest.is_empty() {
@@ -92,7 +89,6 @@ mod tests {
             lines.take(piece).unwrap();
         }
         assert_eq!(lines.end(After::Lines(40)), Ok(()));
-        assert_eq!(lines.end(After::AnyLine), Ok(()));
     }
 
     #[test]
@@ -110,6 +106,5 @@ mod tests {
         assert!(lines.end(After::Nothing).is_err());
         lines.take(b"1").unwrap();
         assert!(lines.end(After::Lines(1)).is_err());
-        assert!(lines.end(After::AnyLine).is_err());
     }
 }

@@ -95,7 +95,7 @@ impl<'a> MemberRequest<'a> {
     /// Whether it opens a stream into something: a console, a terminal, a port, or any other
     /// request to switch protocols except a watch.
     pub fn connects(&self) -> bool {
-        self.upgrade && self.endless != Some(Endless::Watch)
+        self.upgrade && !self.is_watch()
     }
 
     /// Whether it asks to switch protocols.
@@ -107,6 +107,11 @@ impl<'a> MemberRequest<'a> {
     /// behind `…/proxy`.
     pub fn is_endless(&self) -> bool {
         self.endless.is_some()
+    }
+
+    /// Whether its response is a watch, which clients begin again after a clean end.
+    pub fn is_watch(&self) -> bool {
+        self.endless == Some(Endless::Watch)
     }
 
     /// Whether the caller wants to act on the member under the caller's own identity

@@ -28,10 +28,8 @@ pub(super) async fn follow(shared: &Shared, route: &Route) {
         match end {
             End::Wrong(what) => shared.report.violation(&who, &what),
             End::Clean => {
-                // A gateway that leaves ends streams without an end of their own, after a line.
-                let is_left = shared.report.weather.now().what.contains("replace-gateway");
-                let after = if is_left { After::AnyLine } else { After::Nothing };
-                let _ = lines.end(after).map_err(|what| shared.report.violation(&who, &what));
+                // Not even a gateway that leaves may say that the log is over.
+                let _ = lines.end(After::Nothing).map_err(|what| shared.report.violation(&who, &what));
             }
             End::Left | End::Cut => {}
         }

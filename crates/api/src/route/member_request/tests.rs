@@ -5,7 +5,7 @@
 use http::Method;
 use proptest::prelude::*;
 
-use super::{Endless, MemberRequest};
+use super::MemberRequest;
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::route::request_info;
 
@@ -271,7 +271,9 @@ fn watches_and_followed_logs_have_no_end_and_nothing_else() {
         "GET /api/v1/namespaces/ns/pods/p/log?container=c&follow=true",
         "GET /api/v1/namespaces/ns/pods/p%2Flog?follow=true",
     ] {
-        assert!(read(request, false).is_endless(), "{request}");
+        let asks = read(request, false);
+        assert!(asks.is_endless(), "{request}");
+        assert_eq!(asks.is_watch(), !request.contains("follow"), "{request}");
     }
     for request in [
         "GET /api/v1/pods",
@@ -427,7 +429,7 @@ proptest! {
             _ => prop_assert_eq!(reviewed, request_info::verb(&method)),
         }
         prop_assert!(upgrade || !asks.connects());
-        prop_assert!(!asks.connects() || asks.endless != Some(Endless::Watch), "a watch reads, and connects to nothing");
+        prop_assert!(!asks.connects() || !asks.is_watch(), "a watch reads, and connects to nothing");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A request that does not end by itself is cut off when the time for draining is over, and never
-//! before.
+//! before. Nothing that is cut off looks whole.
 
 use kit::client::H1Connection;
 use kit::member::Ending;
@@ -72,7 +72,10 @@ async fn an_answer_that_never_comes_is_given_up_without_a_proper_end(versions: V
     leaving.ended().await;
 }
 
-across_versions!(half_an_answer_is_never_passed_off_as_a_whole_one);
+across_versions!(
+    half_an_answer_is_never_passed_off_as_a_whole_one,
+    a_followed_log_goes_on_until_the_deadline_and_never_seems_to_be_over
+);
 
 /// No watches: each has an end of its own, which the client waits for, whatever its query says.
 const WITH_AN_END: [&str; 4] = [
@@ -103,5 +106,27 @@ async fn half_an_answer_is_never_passed_off_as_a_whole_one(versions: Versions) {
     for (target, mut answer, _sender) in open {
         assert!(answer.chunk().await.is_err(), "{target} is not complete");
     }
+    leaving.ended().await;
+}
+
+async fn a_followed_log_goes_on_until_the_deadline_and_never_seems_to_be_over(versions: Versions) {
+    let member = versions.member.member().await;
+    let mut logs = member.streams("/api/v1/namespaces/ns/pods/p/log");
+    let testbed = testbed(cluster(CLUSTER, &member), LONG_DRAIN).await;
+    let mut connection = testbed.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/log?container=c&follow=true");
+    let mut log = connection.open("GET", &target, &[]).await.unwrap();
+    let (request, sender) = logs.next().await;
+    assert!(sender.send("a line\n").await);
+    assert_eq!(log.event().await, "a line\n");
+
+    let started = Instant::now();
+    let leaving = Leaving::start(testbed).await;
+    assert!(sender.send("another\n").await);
+    assert_eq!(log.event().await, "another\n");
+    let end = log.line().await;
+    assert!(end.is_err(), "kubectl would say that the container has ended: {end:?}");
+    assert!(started.elapsed() >= LONG_DRAIN, "cut off after {:?}", started.elapsed());
+    assert_eq!(request.ended().await.0, Ending::Cancelled);
     leaving.ended().await;
 }

@@ -1,5 +1,5 @@
-//! Requests in flight come to a proper end: answers are finished, watches are ended between two
-//! events.
+//! Requests in flight come to a proper end: answers are finished, followed logs whose pods end are
+//! too, watches are ended between two events.
 
 use bytes::Bytes;
 use kit::member::Ending;
@@ -8,7 +8,12 @@ use tokio::task::JoinSet;
 
 use super::{LONG, Leaving};
 
-across_versions!(watches_end_properly, a_request_in_flight_is_answered, an_upload_in_flight_arrives_whole);
+across_versions!(
+    watches_end_properly,
+    a_request_in_flight_is_answered,
+    an_upload_in_flight_arrives_whole,
+    a_followed_log_whose_pod_ends_is_whole
+);
 
 async fn watches_end_properly(versions: Versions) {
     let member = versions.member.member().await;
@@ -97,18 +102,23 @@ async fn idle_connections_are_closed_at_once(http: Http) {
     assert!(started.elapsed() < LONG);
 }
 
-#[tokio::test]
-async fn followed_logs_end_properly() {
-    let member = Http::H2.member().await;
+async fn a_followed_log_whose_pod_ends_is_whole(versions: Versions) {
+    let member = versions.member.member().await;
     let mut logs = member.streams("/api/v1/namespaces/ns/pods/p/log");
     let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.anonymous(Http::H2).await.bearer(ADMIN);
-    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/log?container=c&follow=true");
+    let mut connection = testbed.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/log?follow=true");
     let mut log = connection.open("GET", &target, &[]).await.unwrap();
     let (_, sender) = logs.next().await;
     assert!(sender.send("a line\n").await);
     assert_eq!(log.event().await, "a line\n");
+
+    let started = Instant::now();
     let leaving = Leaving::start(testbed).await;
-    assert_eq!(log.line().await.expect("END_STREAM"), None);
+    assert!(sender.send("the last\n").await);
+    drop(sender);
+    assert_eq!(log.event().await, "the last\n");
+    assert_eq!(log.line().await.expect("END_STREAM, or the last chunk"), None);
     leaving.ended().await;
+    assert!(started.elapsed() < LONG, "it is over");
 }
