@@ -1,3 +1,3 @@
 //! What `tests/edges` feeds with any bytes.
 
-pub use crate::raw::weight;
+pub use crate::raw::{Bounded, CONTENTS, HEAVIEST, HEAVIEST_FIELD, HEAVIEST_METADATA, Meta, RawObject, weight};

@@ -44,8 +44,8 @@ pub const ANNOTATIONS: &str = "annotations";
 pub const CONTENTS: &str = "contents";
 /// Bytes that all metadata of an object, and each of these fields, may take in memory: a page of
 /// objects is there at once.
-const HEAVIEST_METADATA: usize = 4 * HEAVIEST_FIELD;
-const HEAVIEST_FIELD: usize = 512 << 10;
+pub const HEAVIEST_METADATA: usize = 4 * HEAVIEST_FIELD;
+pub const HEAVIEST_FIELD: usize = 512 << 10;
 /// Bytes of a setting, as JSON.
 const SETTING: usize = 256;
 

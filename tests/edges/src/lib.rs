@@ -6,6 +6,7 @@
 //! with so many cases, which are other ones in each run.
 
 pub mod generated;
+mod repeated;
 mod sources;
 mod spelling;
 mod targets;
@@ -65,10 +66,12 @@ pub const TARGETS: &[Target] = &[
     target!(link, 3_000),
     target!(list_options, 30_000),
     target!(location, 50_000),
+    target!(managed_cluster, 5_000),
     target!(managed_service_account, 10_000),
     target!(placed, 5_000),
     target!(proxy_answer, 20_000),
     target!(proxy_url, 50_000),
+    target!(raw_object, 500),
     target!(registered, 5_000),
     target!(registration, 10_000),
     target!(review_answer, 20_000),

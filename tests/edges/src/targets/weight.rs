@@ -46,7 +46,7 @@ pub fn check(input: &[u8]) {
 }
 
 /// What an allocator gives for a value's parts.
-fn taken(value: &Value) -> usize {
+pub fn taken(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len().next_multiple_of(16),
