@@ -15,6 +15,9 @@ const TABLE: usize = 4096;
 /// Most fields: each counts 32 bytes plus its own (RFC 9113 §6.5.2), so a head with more is
 /// refused. h2 would first read all of them, and makes a hundred bytes of a field of one byte.
 const MOST_FIELDS: usize = MOST_BYTES / 32;
+/// Most bytes that are passed on of a head that is refused for its length: far less than the list
+/// for which h2 itself answers, without a word of why.
+const MOST_OF_REFUSED: usize = MOST_BYTES / 2;
 /// Longest path with its query that `http` takes. h2 resets the stream of a longer one, and Go's
 /// client, including the hub's, repeats such a reset request for half a minute.
 const MOST_PATH: usize = 65_534;
@@ -63,9 +66,9 @@ pub struct Mended {
 }
 
 /// Copies the block without fields that have no name, are too long or have too long a name, and
-/// with another path instead of one that is too long, in frames of the size that `reach` has.
-/// `None` if it is not a valid block, or if h2 would read later blocks with another table than
-/// their sender's.
+/// with another path instead of one that is too long, in frames of the size that `reach` has. Of a
+/// block beyond its list, only the beginning. `None` if it is not a valid block, or if h2 would read
+/// later blocks with another table than their sender's.
 pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
     let most = reach.frame;
     let first = Frame::read(frames)?;
@@ -73,7 +76,7 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
     let block = payloads(frames)?;
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
     let (mut at, mut found, mut spared, mut pins) = (0, None, false, false);
-    let (mut fields, mut surplus, mut coded) = (0, 0, 0);
+    let (mut fields, mut surplus, mut passed, mut coded) = (0, 0, 0, 0);
     // Entries of this block, while none of them may have the name of a pseudo-header.
     let mut known = Some(0);
     while at < block.len() {
@@ -81,13 +84,15 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
         if field.unfit == Some(Unfit::NoName) && field.entry == Entry::New {
             return None;
         }
-        if field.end - at > reach.field {
+        let length = field.end - at;
+        if length > reach.field {
             field.unfit = field.unfit.or(Some(Unfit::TooLarge));
         }
         fields += usize::from(field.entry != Entry::Resize);
         // Changes of the table are passed on, because otherwise later heads would mean something
         // else.
-        let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
+        let is_beyond = block.len() > reach.list && passed + length > MOST_OF_REFUSED;
+        let is_spare = (fields > MOST_FIELDS || is_beyond) && field.entry == Entry::No;
         if fields > MOST_FIELDS && field.entry == Entry::New {
             surplus += 1;
         }
@@ -95,6 +100,7 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
             (None, _) if !is_spare => {
                 mended.put(&block[at..field.end]);
                 coded = coded.max(field.coded);
+                passed += length;
             }
             (Some(Unfit::LongPath), Entry::New) => mended.put(&literal(0x40, PATH, &[b'/'; TABLE])),
             (Some(Unfit::LongPath), _) => mended.put(&literal(0, PATH, b"/")),

@@ -16,7 +16,7 @@ pub struct Reach {
     /// much into memory until the head ends, and that counts for no user.
     pub held: usize,
     /// Most bytes of a header list, as we announce it (RFC 9113 §6.5.2): h2 keeps no field beyond
-    /// it.
+    /// it. A block of more bytes is refused in any case, see [`OF_CLIENTS`].
     pub list: usize,
     /// Longest encoded field, in bytes. h2 never frees the buffer into which it decodes.
     pub field: usize,
@@ -27,8 +27,12 @@ pub struct Reach {
 /// of its `codec/framed_read.rs`), which is more than [`OF_MEMBERS`] passes on.
 pub const LIST_OF_MEMBERS: u32 = 12 * 1024 * 1024;
 /// We announce no larger frames. h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
+///
+/// h2 answers a header list beyond the one that we announce by itself: 431, without a word. So the
+/// gateway cuts and answers what goes to no member: a field beyond [`MOST_BYTES`], and a block of
+/// twice that, of which one half is too much either plain or in Huffman code.
 pub const OF_CLIENTS: Reach =
-    Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024, list: 1024 * 1024, field: 2 * 1024 * 1024 };
+    Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024, list: 2 * MOST_BYTES, field: MOST_BYTES };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), of which
 /// HPACK makes at most 11.7 (lines of six bytes take seven), and frame headers slightly more. The
 /// frame size is the one that we announce to members. A head with a longer field is not passed on.

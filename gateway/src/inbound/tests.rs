@@ -94,6 +94,20 @@ async fn a_long_name_that_was_to_be_remembered_empties_the_table() {
     assert_eq!((seen[1].0.len(), &seen[1].0["x-after"]), (1, &"2".parse().unwrap()));
 }
 
+/// h2 itself answers a list that is too long without a reason.
+#[tokio::test]
+async fn a_head_that_is_far_too_long_is_cut_and_costs_its_own_request_and_no_other() {
+    let before = [request(), line(0x40, "x-before", "1")].concat();
+    let [one, many] = [(1 << 20, 1), (300_000, 4)].map(|(bytes, times)| line(0, "x", &"v".repeat(bytes)).repeat(times));
+    for long in [one, many] {
+        let seen = served(&[[&before[..], &long].concat(), [request(), vec![0xbe]].concat()], 1 << 20).await;
+        assert_eq!((seen[0].1, seen[1].1), (Some(Unfit::TooLarge), None));
+        for (headers, _) in seen {
+            assert_eq!((headers.len(), &headers["x-before"]), (1, &"1".parse().unwrap()));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_field_without_a_name_costs_its_own_request_and_no_other() {
     for name in [&[0][..], &[0x80]] {

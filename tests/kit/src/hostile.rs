@@ -20,12 +20,14 @@ use crate::frames::Wire;
 pub enum Expected {
     /// The answer of the server behind: nothing is wrong with it.
     Passed,
-    /// This status, with this in its text.
+    /// This status, with this in its text, which is not empty.
     Told(u16, &'static str),
-    /// The end of its own stream alone.
+    /// The end of its own stream alone, with a code for the reason.
     Reset,
     /// The end of its own connection, by a GOAWAY with a code for the reason.
     Ended,
+    /// The same for what is only too much: with `ENHANCE_YOUR_CALM`.
+    Calmed,
     /// The same without a GOAWAY: it said goodbye itself, or sends too much to see one.
     Dropped,
     /// No answer: its connection goes on.
@@ -45,6 +47,10 @@ pub enum Outcome {
     Ended(Option<u32>),
     Nothing,
 }
+
+/// Codes of RFC 9113 section 7. The first is no reason.
+const NO_ERROR: u32 = 0;
+const ENHANCE_YOUR_CALM: u32 = 11;
 
 type Attacking<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
@@ -72,11 +78,12 @@ impl Outcome {
     pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16, &str) -> bool) -> bool {
         expected.iter().any(|expected| match (expected, self) {
             (Expected::Passed, Self::Answered { status, text }) => is_served(*status, text),
-            (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
-            (Expected::Reset, Self::Reset(_))
-            | (Expected::Ended, Self::Ended(Some(_)))
-            | (Expected::Dropped, Self::Ended(None))
-            | (Expected::Nothing, Self::Nothing) => true,
+            (Expected::Told(code, words), Self::Answered { status, text }) => {
+                code == status && !text.is_empty() && text.contains(words)
+            }
+            (Expected::Reset, Self::Reset(code)) | (Expected::Ended, Self::Ended(Some(code))) => *code != NO_ERROR,
+            (Expected::Calmed, Self::Ended(Some(code))) => *code == ENHANCE_YOUR_CALM,
+            (Expected::Dropped, Self::Ended(None)) | (Expected::Nothing, Self::Nothing) => true,
             _ => false,
         })
     }
@@ -96,5 +103,24 @@ impl Outcome {
     /// The fate of the connection.
     async fn of_connection(wire: &mut Wire) -> Self {
         if wire.answers_ping().await { Self::Nothing } else { Self::Ended(wire.goodbye()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An outcome without a reason is none that a row permits.
+    #[test]
+    fn an_answer_says_why() {
+        let is = |outcome: &Outcome, expected| outcome.is_one_of(&[expected], |_, _| false);
+        let told = |text: &str| Outcome::Answered { status: 400, text: text.to_owned() };
+        assert!(is(&told("why"), Expected::Told(400, "")) && !is(&told(""), Expected::Told(400, "")));
+        assert!(is(&Outcome::Reset(1), Expected::Reset) && !is(&Outcome::Reset(NO_ERROR), Expected::Reset));
+        for (code, ended, calmed) in [(NO_ERROR, false, false), (1, true, false), (ENHANCE_YOUR_CALM, true, true)] {
+            let outcome = Outcome::Ended(Some(code));
+            assert_eq!((is(&outcome, Expected::Ended), is(&outcome, Expected::Calmed)), (ended, calmed), "{code}");
+        }
+        assert!(!is(&Outcome::Ended(None), Expected::Calmed) && is(&Outcome::Ended(None), Expected::Dropped));
     }
 }

@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "10,000 requests that the server is made to reset",
         by_hub: false,
-        expected: &[Expected::Ended],
+        expected: &[Expected::Calmed],
         attack: |wire| Box::pin(waves(wire, 100, |stream| encode(WINDOW_UPDATE, 0, stream, &OVERFLOW))),
     },
     Row {
