@@ -1,5 +1,6 @@
 //! Checks whether everything is as it was before a fault.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -40,9 +41,12 @@ impl World {
         read(runtime, &self.at_gateway(number, NEAR))
     }
 
+    pub fn gateway_address(&self, number: usize) -> SocketAddr {
+        self.product.gateway_addresses()[number]
+    }
+
     fn at_gateway(&self, number: usize, member: &'static str) -> Route {
-        let address = self.product.gateway_addresses()[number];
-        let caller = Caller::with_token(address, None, &self.token, Connections::Fresh);
+        let caller = Caller::with_token(self.gateway_address(number), None, &self.token, Connections::Fresh);
         super::route(member, &format!("gateway {number}"), caller)
     }
 }
