@@ -87,8 +87,8 @@ impl ResponseBody {
     }
 
     /// Ends the body cleanly when it is next idle after `drain` fires; with `lines`, never inside a
-    /// line. Only for watches, which clients begin again: of anything else, a clean end says that it
-    /// is whole.
+    /// line. Only for watches, which clients begin again: of anything else, a clean end says that
+    /// it is whole.
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
         self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });

@@ -67,8 +67,8 @@ pub struct Mended {
 
 /// Copies the block without fields that have no name, are too long or have too long a name, and
 /// with another path instead of one that is too long, in frames of the size that `reach` has. Of a
-/// block beyond its list, only the beginning. `None` if it is not a valid block, or if h2 would read
-/// later blocks with another table than their sender's.
+/// block beyond its list, only the beginning. `None` if it is not a valid block, or if h2 would
+/// read later blocks with another table than their sender's.
 pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
     let most = reach.frame;
     let first = Frame::read(frames)?;
