@@ -105,7 +105,7 @@ impl Server {
             // First: its room already belongs to another connection.
             biased;
             () = pending_permit.given_away() => Err(("closed to make room".to_owned(), Some(ConnectionLimit::Room))),
-            () = held.ended() => Err(("the gateway holds too many bytes".to_owned(), None)),
+            () = held.ended() => Err(("the gateway reached --max-held-bytes".to_owned(), None)),
             shaken = handshake => match shaken {
                 Ok(shaken) => shaken.map_err(|error| (words::io(&error), None)),
                 Err(_) => {

@@ -73,7 +73,7 @@ pub enum Refused {
     Kind,
     #[error("its apiVersion is not supported ({}): serve one of these", .0.join(", "))]
     Version(&'static [&'static str]),
-    #[error("{0} has an unexpected type: is it of another version?")]
+    #[error("{0} has an unexpected type: check that the object is of a supported version")]
     Shape(&'static str),
     #[error("data of the Secret has an invalid key: use only letters, digits, '-', '_' and '.'")]
     DataKey,

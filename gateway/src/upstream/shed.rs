@@ -25,7 +25,7 @@ pub struct Counted<D> {
 
 /// The connection ended because it held too much.
 #[derive(Debug, thiserror::Error)]
-#[error("the gateway holds too many bytes, and heads that the member does not finish hold the most")]
+#[error("the gateway reached --max-held-bytes and closed this member's connection, which held the most")]
 pub struct GaveWay;
 
 // === impl Held ===
