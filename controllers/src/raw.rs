@@ -36,7 +36,7 @@ const FIELDS: usize = 256;
 
 const MANAGED_FIELDS: &str = "managedFields";
 /// What of metadata its writer may make as large as an object may be: labels have no limit of their
-/// own. Where several are left out, the last is told: annotations have settings in them.
+/// own. Where several are left out, the last is reported: annotations have settings in them.
 const UNBOUNDED: [&str; 4] = ["labels", "ownerReferences", "finalizers", ANNOTATIONS];
 /// As what was left out.
 pub const ANNOTATIONS: &str = "annotations";
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(found[2].types.as_ref().unwrap().kind, "Thing");
     }
 
-    /// Whoever may write one field of an object hides no other of it.
+    /// A user that may write one field of an object can hide no other field with it.
     #[tokio::test]
     async fn a_field_that_cannot_be_read_hides_none_beside_it() {
         let heavy = format!("[{}]", vec![r#"{"url":""}"#; 60_000].join(","));

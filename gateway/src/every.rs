@@ -56,7 +56,7 @@ struct Gathered {
     /// Ordered by name.
     found: Vec<(ClusterName, Answered)>,
     missing: Vec<(ClusterName, Missing)>,
-    /// At least one member told that it has no such object.
+    /// At least one member answered that it has no such object.
     is_absent: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Retired names of types and functions, which nobody understood.
+//! Retired names, which readers did not understand.
 
 use crate::tokens::{Token, tokens};
 

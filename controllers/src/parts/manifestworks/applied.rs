@@ -1,4 +1,4 @@
-//! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
+//! `AppliedManifestWork` on the member: what it lists, and whether another client keeps it.
 
 mod held;
 

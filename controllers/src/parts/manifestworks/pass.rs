@@ -52,7 +52,7 @@ pub struct Pass<'a> {
     pub is_complete: bool,
 }
 
-/// A manifest, what is known of its object, and what was told of it.
+/// A manifest, what is known of its object, and its last reported status.
 type Chosen<'m> = (&'m Manifest, Remembered, LastStatus);
 
 /// The reported status of a manifest.

@@ -20,7 +20,7 @@ use crate::parts::watched::number;
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Reads the objects that the work's status lists: nobody applies what its spec wants by now.
+    /// Reads the objects that the work's status lists: what its spec wants by now is not applied.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
         // As upstream: before it was applied, there is nothing to report. Nor where the status of

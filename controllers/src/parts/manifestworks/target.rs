@@ -262,7 +262,7 @@ impl Target {
     }
 
     /// It answered. Returns whether that is new. It is not while it asked to be left alone:
-    /// requests that were under way then are answered, too.
+    /// requests that were in flight then are answered, too.
     pub fn answered(&self) -> bool {
         let mut away = self.away.lock();
         self.asked.until().is_none() && std::mem::take(&mut *away).failures > 0
