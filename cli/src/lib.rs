@@ -5,6 +5,7 @@
 
 mod account;
 mod agent;
+mod bytes_left;
 mod charts;
 mod claim;
 mod command;
@@ -27,7 +28,6 @@ mod reach;
 mod registration;
 mod resource;
 mod rights;
-mod room;
 mod row;
 mod selection;
 mod servers;

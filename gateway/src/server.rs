@@ -16,7 +16,7 @@ use api::route::Served;
 use auth::Peer;
 use net::accept;
 use net::large_reads::LargeReads;
-use net::pending::{Pending, PendingPermit, Room};
+use net::pending::{Connections, Pending, PendingPermit};
 use net::tls;
 use net::words;
 use rustls::ServerConfig;
@@ -42,7 +42,7 @@ pub struct Server {
     tls: TlsAcceptor,
     core: usize,
     /// Shared by the core's ports: another port brings no more room.
-    room: Room,
+    room: Connections,
     served: Served,
 }
 
@@ -51,7 +51,7 @@ pub struct Server {
 impl Server {
     /// A server for the port that serves `served`.
     pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize, served: Served) -> Self {
-        let room = Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
+        let room = Connections::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
         Self { gateway, tls: tls.into(), core, room, served }
     }
 

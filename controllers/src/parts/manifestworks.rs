@@ -158,7 +158,7 @@ pub async fn run(context: Context<'_>) {
         targets: Targets::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
-        shelf: Shelf::new(shelf::ROOM, context.metrics.delivery.clone()),
+        shelf: Shelf::new(shelf::LIMITS, context.metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: context.answered,
         limits: Limits {

@@ -19,7 +19,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::absence;
-use super::room::Room;
+use super::bytes_left::BytesLeft;
 use super::{ALL_WITHIN, LAST, WITHIN, json};
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
@@ -45,7 +45,7 @@ pub struct Asking<'a> {
     /// The permission for the cluster `*`.
     pub permission: &'a Permission,
     pub account: &'a Account,
-    pub room: &'a Room,
+    pub room: &'a BytesLeft,
     pub head: Head,
     /// When the gateway stops waiting for members.
     pub until: Instant,

@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::parts::manifestworks::removal::MOST_AT_ONCE;
-    use crate::parts::manifestworks::shelf::Room;
+    use crate::parts::manifestworks::shelf::MemoryLimits;
     use crate::parts::manifestworks::target::KEPT;
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
     fn without_room_for_all_what_is_gone_is_kept_and_what_was_looked_at_is_looked_at_again() {
         let identity = |kind: &str| Identity { resource: kind.into(), name: "7".into(), ..Identity::default() };
         let whole = hostile().weighs();
-        let room = |bytes: usize| Budget::new(Room { in_all: bytes, of_one: bytes });
+        let room = |bytes: usize| Budget::new(MemoryLimits { in_all: bytes, of_one: bytes });
         let (begun, is_whole) = hostile().kept(&room(whole));
         assert!(is_whole && begun.unwrap().removed.has(&identity("stays")));
         let (begun, is_whole) = hostile().kept(&room(whole / 4));

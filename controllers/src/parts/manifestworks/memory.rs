@@ -331,10 +331,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parts::manifestworks::shelf::Room;
+    use crate::parts::manifestworks::shelf::MemoryLimits;
 
     fn roomy() -> Budget {
-        Budget::new(Room { in_all: usize::MAX, of_one: usize::MAX })
+        Budget::new(MemoryLimits { in_all: usize::MAX, of_one: usize::MAX })
     }
 
     #[test]
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn what_a_failed_pass_owes_is_kept_only_where_the_next_would_not_look_at_it() {
         let owed = |settled: Option<i64>, has_room: bool| {
-            let budget = Budget::new(Room { in_all: 1, of_one: 1 });
+            let budget = Budget::new(MemoryLimits { in_all: 1, of_one: 1 });
             let mut memory = Memory { settled, owed: HashSet::from([Identity::default()]), ..Memory::default() };
             memory.make_room(if has_room { 1 } else { 2 }, &budget, &Delivery::default());
             memory.owes_all(1);

@@ -20,7 +20,7 @@ use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::member::Member;
 use super::rest::Rest;
-use super::shelf::Room;
+use super::shelf::MemoryLimits;
 use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
 
@@ -42,9 +42,9 @@ const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quar
 const LIGHT: usize = 8 << 20;
 /// Limit of the state of objects between two passes, in bytes. 100 objects in each of 1,000
 /// clusters take about 66 MiB.
-pub const REMEMBERED: Room = Room { in_all: 96 << 20, of_one: 16 << 20 };
+pub const REMEMBERED: MemoryLimits = MemoryLimits { in_all: 96 << 20, of_one: 16 << 20 };
 /// Limit of the progress of unfinished passes, and of statuses that wait to be written, in bytes.
-pub const KEPT: Room = Room { in_all: 32 << 20, of_one: 4 << 20 };
+pub const KEPT: MemoryLimits = MemoryLimits { in_all: 32 << 20, of_one: 4 << 20 };
 /// Length of a slot; requests in flight are completed. After that, other works come before this
 /// work's next slot.
 const LONGEST_SLOT: Duration = Duration::from_mins(1);
