@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::status::{self, Report};
-use super::world::{Held, ObservedPlacement, World};
+use super::world::{DecisionOnHub, ObservedPlacement, World};
 use crate::wakes::Key;
 
 /// The next step for a Placement.
@@ -214,7 +214,7 @@ fn keep<'w>(
     has_kept
 }
 
-fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a Held> {
+fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a DecisionOnHub> {
     world.held(&(known.key.0.clone(), name.to_owned()))
 }
 
@@ -256,7 +256,7 @@ impl Plan {
             objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
         let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
         for name in world.labelled(&known.key).filter(|name| !own.contains(name.as_str())) {
-            if let Some(Held { uid, version, .. }) = held(world, known, name) {
+            if let Some(DecisionOnHub { uid, version, .. }) = held(world, known, name) {
                 self.surplus.push(Surplus { name: name.clone(), uid: uid.clone(), version: version.clone() });
             }
         }
@@ -264,7 +264,7 @@ impl Plan {
 }
 
 /// None if the decision is as it should be.
-fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
+fn change(held: Option<&DecisionOnHub>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
     let name = object.name.clone();
     let labels: BTreeMap<String, String> =
         object.labels(&known.key.1).into_iter().map(|(label, value)| (label.to_owned(), value)).collect();
@@ -288,7 +288,7 @@ fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObjec
 }
 
 /// Removes labels that are not ours, as upstream does. Owners that are no controllers stay.
-fn metadata(held: &Held, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
+fn metadata(held: &DecisionOnHub, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
     let mut all: BTreeMap<&str, Value> = held.labels.keys().map(|label| (label.as_str(), Value::Null)).collect();
     all.extend(labels.iter().map(|(label, value)| (label.as_str(), value.clone().into())));
     let others = held.owners.iter().filter(|other| other["controller"] != true && other["uid"] != owner["uid"]);

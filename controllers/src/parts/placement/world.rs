@@ -13,7 +13,7 @@ mod removals;
 mod snapshot;
 
 pub use self::contest::Contest;
-pub use self::decisions::Held;
+pub use self::decisions::DecisionOnHub;
 pub use self::observed::ObservedPlacement;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -46,7 +46,7 @@ pub struct World {
     scores: Arc<Scores>,
     /// Copy on write, too.
     decisions: Arc<Decisions>,
-    held: HashMap<Key, Held>,
+    held: HashMap<Key, DecisionOnHub>,
     /// Decisions that this replica is writing.
     writing: HashSet<Key>,
     /// Number of lists of each kind since the start, by [`Of::index`].
