@@ -17,12 +17,12 @@ use tokio::time::Instant;
 use super::budget::Budget;
 use super::discovery::Kinds;
 use super::lanes::{Lane, Lanes};
-use super::line::Line;
 use super::member::Member;
 use super::rest::Rest;
 use super::shelf::MemoryLimits;
 use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
+use super::waiting::WaitingNames;
 
 pub use self::slot::{Slot, Step};
 
@@ -66,7 +66,7 @@ pub struct Shared {
     heavy_works: Arc<AtomicUsize>,
     read_works: Arc<AtomicUsize>,
     /// Slow clusters without a slot, because enough others have one.
-    slow_line: Arc<Mutex<Line>>,
+    slow_line: Arc<Mutex<WaitingNames>>,
 }
 
 pub struct Target {
@@ -91,7 +91,7 @@ pub struct Target {
     /// An Event has reported that the objects of some of its works are not watched.
     is_told_unwatched: AtomicBool,
     /// Works that wait for a slot.
-    waiting: Mutex<Line>,
+    waiting: Mutex<WaitingNames>,
     away: Mutex<Away>,
     /// How long it asked its works to leave it alone.
     asked: Rest,
