@@ -4,10 +4,10 @@
 //! hub and the members, and writes the results. Works are processed one by one, a limited number at
 //! a time, and at most four of one cluster.
 
+mod allowance;
 mod applied;
 mod beginning;
 mod begun;
-mod budget;
 mod clusters;
 mod complete;
 mod contest;

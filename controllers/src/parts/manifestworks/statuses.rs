@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::budget::json_bytes;
+use super::allowance::json_bytes;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::target::Target;

@@ -14,7 +14,7 @@ use net::permit::Permit;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::budget::Budget;
+use super::allowance::Allowance;
 use super::discovery::Kinds;
 use super::lanes::{Lane, Lanes};
 use super::member::Member;
@@ -60,8 +60,8 @@ pub struct Shared {
     /// Threads that evaluate rules on objects.
     pub rules: Lanes,
     pub lists: Lists,
-    remembered: Budget,
-    kept: Budget,
+    remembered: Allowance,
+    kept: Allowance,
     slow_works: Arc<AtomicUsize>,
     heavy_works: Arc<AtomicUsize>,
     read_works: Arc<AtomicUsize>,
@@ -76,10 +76,10 @@ pub struct Target {
     pub verdicts: Verdicts,
     pub rules: Lane,
     pub lists: ListsOfOne,
-    /// Budget for the state of its objects.
-    pub remembered: Budget,
-    /// Budget for unfinished passes of its works, and for waiting statuses.
-    pub kept: Budget,
+    /// Allowance for the state of its objects.
+    pub remembered: Allowance,
+    /// Allowance for unfinished passes of its works, and for waiting statuses.
+    pub kept: Allowance,
     at_work: Arc<AtomicUsize>,
     /// Number of its works that may continue while it is slow.
     slow: Arc<AtomicUsize>,
@@ -127,8 +127,8 @@ impl Shared {
             heavy_works: Arc::default(),
             read_works: Arc::default(),
             lists: Lists::default(),
-            remembered: Budget::new(REMEMBERED),
-            kept: Budget::new(KEPT),
+            remembered: Allowance::new(REMEMBERED),
+            kept: Allowance::new(KEPT),
             slow_works: Arc::default(),
             slow_line: Arc::default(),
         }
