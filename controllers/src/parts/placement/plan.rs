@@ -79,7 +79,7 @@ pub struct Surplus {
 /// The next step for a Placement at `now`; `now_text` is the same time in RFC 3339.
 pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
     let Some(known) = world.placement(key).filter(|known| !known.prepared.is_at_rest) else { return Step::Rest };
-    if let Some((manager, until)) = known.contest.other(now) {
+    if let Some((manager, until)) = known.foreign_writes.other(now) {
         return Step::LeaveAlone { manager: manager.to_owned(), until };
     }
     let plan = match &known.unreadable {
@@ -98,7 +98,7 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
         let run = Run::of(input, snapshot.inputs);
         let world = world.read();
         let Some(known) = world.placement(key).filter(|known| snapshot.is_of(known)) else { return Step::Rest };
-        if let Some((manager, until)) = known.contest.other(now) {
+        if let Some((manager, until)) = known.foreign_writes.other(now) {
             return Step::LeaveAlone { manager: manager.to_owned(), until };
         }
         let plan = plan(&world, known, &run, now_text);
@@ -107,7 +107,7 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
 }
 
 fn judged(known: &ObservedPlacement, plan: Plan, now: OffsetDateTime) -> Step {
-    match known.contest.wait(now) {
+    match known.foreign_writes.wait(now) {
         Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
     }

@@ -124,7 +124,7 @@ impl World {
         if writer.is_none() && (self.writing.contains(key) || is_as_sent()) {
             return Woken::new();
         }
-        self.contest(&woken, writer, now);
+        self.note_write(&woken, writer, now);
         woken
     }
 
@@ -139,7 +139,7 @@ impl World {
             return Woken::new();
         }
         let woken: Woken = before.placement().map(|of| (key.0.clone(), of.clone())).into_iter().collect();
-        self.contest(&woken, None, now);
+        self.note_write(&woken, None, now);
         woken
     }
 
@@ -182,10 +182,10 @@ impl World {
         self.held.get(key)
     }
 
-    fn contest(&mut self, placements: &Woken, writer: Option<&str>, now: OffsetDateTime) {
+    fn note_write(&mut self, placements: &Woken, writer: Option<&str>, now: OffsetDateTime) {
         for key in placements {
             if let Some(known) = self.placement_mut(key) {
-                known.contest.seen(writer, now);
+                known.foreign_writes.seen(writer, now);
             }
         }
     }
