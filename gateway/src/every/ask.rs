@@ -277,7 +277,7 @@ impl Asking<'_> {
         match head.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND => {
-                if absence::is_told(&head.headers, body).await {
+                if absence::is_from_api_server(&head.headers, body).await {
                     return Outcome::Absent;
                 }
                 return Outcome::missing(Side::Member, "its 404 is not that of an API server");

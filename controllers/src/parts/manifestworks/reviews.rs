@@ -60,7 +60,7 @@ impl Target {
         let identity = manifest.identity();
         let escalation = match executor::escalation(&identity, object, observed, strategy) {
             Ok(escalation) => escalation,
-            Err(refused) => return Ok(Err(refused.told(&identity))),
+            Err(refused) => return Ok(Err(refused.report(&identity))),
         };
         let (enough, each) = match escalation {
             Escalation::None => return Ok(Ok(())),
@@ -78,7 +78,7 @@ impl Target {
                 };
                 match rules_of(&object, &role.namespace) {
                     Ok(each) => (enough, each),
-                    Err(refused) => return Ok(Err(refused.told(&identity))),
+                    Err(refused) => return Ok(Err(refused.report(&identity))),
                 }
             }
         };

@@ -62,7 +62,7 @@ impl Part {
         let mut status = fitting(status, memory, work.generation);
         if status == work.status {
             memory.pace.rest();
-            memory.edits.told(&status);
+            memory.edits.reported(&status);
             return Ok(None);
         }
         let applied = condition::find(&work.status.conditions, kind::APPLIED);
@@ -112,14 +112,14 @@ impl Part {
         status: &ManifestWorkStatus,
     ) -> Result<(), Failure> {
         if *status == work.status {
-            memory.edits.told(status);
+            memory.edits.reported(status);
             return Ok(());
         }
         let _permit = self.writes.acquire().await;
-        let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(status)).await?;
+        let written = self.hub.merge_status(&self.works(work), work.name(), &work.with_status(status)).await?;
         work.version = written.resource_version().unwrap_or_default();
         work.status.clone_from(status);
-        memory.edits.told(&work.status);
+        memory.edits.reported(&work.status);
         memory.wrote(work);
         Ok(())
     }
