@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use self::judge::{DOUBTFUL, Judge};
 use super::hub::{self, Hub};
-use super::rivals::{Namespaces, Rival};
+use super::rivals::{Place, Rival};
 use super::stand_in::StandIn;
 use super::{Context, worker};
 use crate::args::PartName;
@@ -30,7 +30,7 @@ pub const RIVAL: &str = "availability-rival";
 /// Upstream's registration controllers.
 const THEIRS: StandIn = StandIn {
     part: PartName::Availability,
-    rival: Rival { lease: ocm::rival::LEASE, namespaces: Namespaces::Usual(ocm::rival::may_be_theirs), reason: RIVAL },
+    rival: Rival { lease: ocm::rival::LEASE, place: Place::Usual(ocm::rival::may_be_theirs), reason: RIVAL },
     role: "registration of ManagedClusters",
     begins: "availability probes the clusters that are delivered to without an agent",
     may_run_beside: false,

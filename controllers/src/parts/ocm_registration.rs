@@ -35,7 +35,7 @@ use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
 use super::hub::Hub;
-use super::rivals::{Namespaces, Rival, Rivals, Sought};
+use super::rivals::{Place, Rival, Rivals, Sought};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
@@ -74,8 +74,7 @@ struct Sources {
 }
 
 /// Upstream's registration controllers.
-const THEIRS: Rival =
-    Rival { lease: ocm::rival::LEASE, namespaces: Namespaces::Usual(ocm::rival::may_be_theirs), reason: RIVAL };
+const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, place: Place::Usual(ocm::rival::may_be_theirs), reason: RIVAL };
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {

@@ -31,7 +31,7 @@ use self::kinds::Of;
 use self::scheduler::{Scheduler, WRITES};
 use self::slots::Lanes;
 use self::world::World;
-use super::rivals::{Namespaces, Rival};
+use super::rivals::{Place, Rival};
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
@@ -47,7 +47,7 @@ const NAME: &str = PartName::Placement.as_str();
 /// Upstream's scheduler. Its Lease is in the namespace of its installation, which may be any.
 const THEIRS: StandIn = StandIn {
     part: PartName::Placement,
-    rival: Rival { lease: "placement-lock", namespaces: Namespaces::Any, reason: RIVAL },
+    rival: Rival { lease: "placement-lock", place: Place::Any, reason: RIVAL },
     role: "scheduler of Placements",
     begins: "placement schedules Placements",
     may_run_beside: true,

@@ -24,7 +24,7 @@ use self::deployer::Deployer;
 use self::expiry::Expiry;
 use self::kinds::Of;
 use self::world::World;
-use super::rivals::{Namespaces, Rival};
+use super::rivals::{Place, Rival};
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
@@ -39,7 +39,7 @@ const NAME: &str = PartName::ReplicaSets.as_str();
 /// Upstream's work manager. An installation may use any namespace; its Lease is there.
 const THEIRS: StandIn = StandIn {
     part: PartName::ReplicaSets,
-    rival: Rival { lease: "work-manager-lock", namespaces: Namespaces::Any, reason: RIVAL },
+    rival: Rival { lease: "work-manager-lock", place: Place::Any, reason: RIVAL },
     role: "controller of ManifestWorkReplicaSets",
     begins: "replica-sets keeps the works of ManifestWorkReplicaSets",
     may_run_beside: true,

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::quiet::Quiet;
-pub use self::sought::{Namespaces, Rival, Sought};
+pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::{now_millis, renewed};
 use crate::calls::paged;
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     const THEIRS: Sought<'_> =
-        Sought { rival: &Rival { lease: "theirs", namespaces: Namespaces::Any, reason: "" }, namespaces: &[] };
+        Sought { rival: &Rival { lease: "theirs", place: Place::Any, reason: "" }, namespaces: &[] };
 
     fn held(holder: &str, until: i64) -> Holder {
         Holder { identity: holder.to_owned(), until: Some(until), version: None }
@@ -357,7 +357,7 @@ mod tests {
         });
         assert_eq!(held_in(THEIRS), ["a", "b"]);
         assert_eq!(held_in(Sought { namespaces: &namespaces, ..THEIRS }), ["b"]);
-        let usual = Rival { namespaces: Namespaces::Usual(|namespace| namespace == "a"), ..*THEIRS.rival };
+        let usual = Rival { place: Place::Usual(|namespace| namespace == "a"), ..*THEIRS.rival };
         assert_eq!(held_in(Sought { rival: &usual, namespaces: &[] }), ["a"]);
         assert_eq!(held_in(Sought { rival: &usual, namespaces: &namespaces }), ["a", "b"]);
     }

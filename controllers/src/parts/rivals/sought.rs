@@ -4,13 +4,13 @@
 pub struct Rival {
     /// Name of the Lease that they hold.
     pub lease: &'static str,
-    pub namespaces: Namespaces,
+    pub place: Place,
     /// In `/readyz` while they run.
     pub reason: &'static str,
 }
 
 /// The namespaces in which a Lease can be theirs.
-pub enum Namespaces {
+pub enum Place {
     /// All; where an operator names some, only these.
     Any,
     /// Those that this holds for, and those that an operator names.
@@ -29,9 +29,9 @@ pub struct Sought<'a> {
 impl Sought<'_> {
     pub(super) fn may_be_in(&self, namespace: &str) -> bool {
         let is_named = self.namespaces.iter().any(|one| one == namespace);
-        match self.rival.namespaces {
-            Namespaces::Any => is_named || self.namespaces.is_empty(),
-            Namespaces::Usual(may_be_theirs) => is_named || may_be_theirs(namespace),
+        match self.rival.place {
+            Place::Any => is_named || self.namespaces.is_empty(),
+            Place::Usual(may_be_theirs) => is_named || may_be_theirs(namespace),
         }
     }
 }
