@@ -133,7 +133,7 @@ pub enum Refused {
     )]
     ClusterConfig,
     #[error(
-        "{0} sets a variable that is not among --exec-env, and such may decide what is run: set it where the gateway runs, \
+        "{0} sets a variable that is not among --exec-env, and a variable may decide what is run: set it where the gateway runs, \
          or list it"
     )]
     Variable(&'static str),
