@@ -133,8 +133,8 @@ pub enum Refused {
     )]
     ClusterConfig,
     #[error(
-        "{0} sets a variable that is not among --exec-env, and a variable may decide what is run: set it where the gateway runs, \
-         or list it"
+        "{0} sets a variable that is not among --exec-env, and a variable may decide what is run: set it where the \
+         gateway runs, or list it"
     )]
     Variable(&'static str),
 }
