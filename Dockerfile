@@ -7,16 +7,16 @@
 #     docker build -t tunnel-agent --target tunnel-agent .
 #     docker build -t cluster-gateway-controllers --target cluster-gateway-controllers .
 #
-# Each is its program, the libraries that it links to, root certificates, and nothing else: no shell, no package manager.
-# `/apiserver` and `/patch` in the gateway's are what KubeVela's chart starts.
+# Each holds its program, the libraries that it links to, root certificates, and nothing else: no
+# shell, no package manager. KubeVela's chart starts `/apiserver` and `/patch` of the gateway image.
 
 FROM rust:1.95-bookworm AS build
 # The image's own compiler, whichever patch release the checkout pins.
 ENV RUSTUP_TOOLCHAIN=$RUST_VERSION
 WORKDIR /src
 COPY . .
-# Those that requests go through are built twice: what the first build does most is what the second is optimized for
-# (docs/performance.md).
+# The programs on the path of requests are built twice: the second build is optimized for what the
+# first one does most (docs/performance.md).
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo run --locked --release --package dist -- /programs \
     && for program in cluster-gateway tunnel-server tunnel-agent cluster-gateway-controllers; do \

@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::failure::{failed, told, words};
+use self::failure::{failed, printed, words};
 use crate::span;
 use crate::trouble::{Result, Trouble};
 
@@ -88,7 +88,7 @@ impl Options {
             child.wait_with_output().await
         });
         let why = tokio::select! {
-            ended = &mut run => return told(ended),
+            ended = &mut run => return printed(ended),
             () = interrupted.cancelled() => "it was interrupted".to_owned(),
             () = sleep(limit) => format!("it did not end within {}", span::took(limit)),
         };

@@ -5,6 +5,7 @@
 
 mod account;
 mod agent;
+mod bytes_left;
 mod charts;
 mod claim;
 mod command;
@@ -27,7 +28,6 @@ mod reach;
 mod registration;
 mod resource;
 mod rights;
-mod room;
 mod row;
 mod selection;
 mod servers;
@@ -79,7 +79,7 @@ async fn until_interrupted(cli: Cli) -> ExitCode {
                 output::say("");
                 output::fail(&trouble);
             }
-            told_interrupted(changes)
+            interrupted_code(changes)
         }
     }
 }
@@ -97,7 +97,7 @@ async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
 }
 
 /// Returns the exit code. A command that `changes` something may have done half of it.
-fn told_interrupted(changes: bool) -> ExitCode {
+fn interrupted_code(changes: bool) -> ExitCode {
     if changes {
         // Starts a new line below the terminal's own output for Ctrl-C.
         output::say("");

@@ -120,7 +120,7 @@ impl Session {
     }
 }
 
-/// Without its uid, this hub's accounts on members cannot be told from those of other hubs.
+/// Without its uid, this hub's accounts on members look like those of other hubs.
 fn unidentified(trouble: Trouble) -> Trouble {
     let trouble = trouble.when("cannot identify this hub");
     if !trouble.is_forbidden() {

@@ -1,10 +1,10 @@
 //! Events on source objects, for `kubectl describe`.
 //!
-//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length, of which
-//! each namespace has a share, and leave it at a fixed rate, and what an object was told minutes
-//! ago it is not told again. They are a courtesy: what finds no room is counted and left out, since
-//! the state of every object is in `/debug/sources`. So is what still waits when this replica leads
-//! no longer: the next leader tells it.
+//! Ten thousand objects may be refused at once. Events wait in a queue of fixed length, of which
+//! each namespace has a share, and are sent at a fixed rate. The same Event of an object is not
+//! sent again for minutes. An Event for which the queue has no room is counted and left out, since
+//! `/debug/sources` has the state of every object. Events that still wait when this replica stops
+//! leading are dropped: the next leader sends them.
 
 mod shares;
 
@@ -223,8 +223,8 @@ impl Events {
         self.publish_with(object, None, reason, note);
     }
 
-    /// The same, on an object without a namespace of a cluster that `is_accepted`, or that nobody
-    /// has accepted: those share fewer places.
+    /// The same, on an object without a namespace, of a cluster that `is_accepted` or not: clusters
+    /// that are not accepted share fewer places.
     pub fn publish_of(&self, is_accepted: bool, object: ObjectReference, reason: Reason, note: String) {
         let place = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
         self.queue(place, (object, None), reason, note);

@@ -3,8 +3,8 @@
 //! all memory, because of a single object in it.
 
 pub mod large;
+pub mod logged;
 pub mod meta;
-pub mod told;
 mod weight;
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ const FIELDS: usize = 256;
 
 const MANAGED_FIELDS: &str = "managedFields";
 /// What of metadata its writer may make as large as an object may be: labels have no limit of their
-/// own. Where several are left out, the last is told: annotations have settings in them.
+/// own. Where several are left out, the last is reported: annotations have settings in them.
 const UNBOUNDED: [&str; 4] = ["labels", "ownerReferences", "finalizers", ANNOTATIONS];
 /// As what was left out.
 pub const ANNOTATIONS: &str = "annotations";
@@ -153,7 +153,7 @@ impl RawObject {
         let mut data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
-            if let Some(suppressed) = told::due(kind.unwrap_or_default(), namespace, name) {
+            if let Some(suppressed) = logged::due(kind.unwrap_or_default(), namespace, name) {
                 tracing::warn!(kind, namespace, name, %error, suppressed, "an object cannot be read whole");
             }
             readable(&contents, LEVELS, &mut { HEAVIEST })
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(found[2].types.as_ref().unwrap().kind, "Thing");
     }
 
-    /// Whoever may write one field of an object hides no other of it.
+    /// A user that may write one field of an object can hide no other field with it.
     #[tokio::test]
     async fn a_field_that_cannot_be_read_hides_none_beside_it() {
         let heavy = format!("[{}]", vec![r#"{"url":""}"#; 60_000].join(","));

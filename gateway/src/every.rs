@@ -6,8 +6,8 @@
 
 mod absence;
 mod ask;
+mod bytes_left;
 mod merging;
-mod room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tokio::time::Instant;
 
 use self::ask::{Answered, Asking, Missing, Outcome};
-use self::room::Room;
+use self::bytes_left::BytesLeft;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::{Error, EveryFailure, Side};
@@ -56,7 +56,7 @@ struct Gathered {
     /// Ordered by name.
     found: Vec<(ClusterName, Answered)>,
     missing: Vec<(ClusterName, Missing)>,
-    /// At least one member told that it has no such object.
+    /// At least one member answered that it has no such object.
     is_absent: bool,
 }
 
@@ -80,7 +80,7 @@ pub async fn serve(
     let mut names: Vec<ClusterName> = snapshot.ready().iter().map(|cluster| cluster.name().clone()).collect();
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
-    let room = Room::new(names.len(), account, permit);
+    let room = BytesLeft::new(names.len(), account, permit);
     let asking = Asking {
         connection,
         route,
@@ -143,7 +143,7 @@ impl Gathered {
     }
 
     /// `room`: held until the response has the body.
-    async fn answer(mut self, asked: Option<Asked>, room: Room) -> Result<Response<ResponseBody>, Error> {
+    async fn answer(mut self, asked: Option<Asked>, room: BytesLeft) -> Result<Response<ResponseBody>, Error> {
         let (body, content_type, _room) = match asked {
             Some(asked) => self.merged(asked, room).await?,
             None => self.only(room).await?,
@@ -153,7 +153,7 @@ impl Gathered {
         Ok(response)
     }
 
-    async fn merged(&mut self, asked: Asked, room: Room) -> Result<(Bytes, HeaderValue, Room), Error> {
+    async fn merged(&mut self, asked: Asked, room: BytesLeft) -> Result<(Bytes, HeaderValue, BytesLeft), Error> {
         let (lists, room) = merging::merged(std::mem::take(&mut self.found), asked, room).await;
         for (cluster, why) in lists.refused {
             self.misses(cluster, Missing::at(Side::Member, why.to_string()));
@@ -167,7 +167,7 @@ impl Gathered {
 
     /// The response of the only member that has the object. Clients forget an object that gets 404,
     /// so each member must have answered for that.
-    async fn only(&mut self, room: Room) -> Result<(Bytes, HeaderValue, Room), Error> {
+    async fn only(&mut self, room: BytesLeft) -> Result<(Bytes, HeaderValue, BytesLeft), Error> {
         match self.found.len() {
             0 if self.missing.is_empty() => Err(Error::of_caller(Status::new(
                 StatusCode::NOT_FOUND,

@@ -24,7 +24,7 @@ use crate::every;
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Record, RecordedBody, Sending};
-use crate::request::{Head, Line};
+use crate::request::{Head, RequestLine};
 use crate::request_body::RequestBody;
 use crate::resources;
 use crate::spans::{self, Step};
@@ -37,7 +37,7 @@ pub async fn handle(
     account: &Account,
 ) -> Response<RecordedBody> {
     let gateway = connection.gateway();
-    let line = Line::of(&request);
+    let line = RequestLine::of(&request);
     let head = Head::read(&line, &request, connection.served(), gateway.settings.upgrade_verb);
     let audit = Draft::begin(&connection, &mut request, &head.parsed);
     let span = gateway.traces.as_ref().and_then(|traces| trace(traces, &connection, &mut request, &head));

@@ -17,7 +17,7 @@ use crate::request_body::RequestBody;
 
 /// Method and URI of a request. Copied, because `Head` borrows from them until the end, and the
 /// request is taken apart before.
-pub struct Line {
+pub struct RequestLine {
     method: Method,
     uri: Uri,
 }
@@ -36,9 +36,9 @@ pub struct Head<'a> {
     pub is_bodyless: bool,
 }
 
-// === impl Line ===
+// === impl RequestLine ===
 
-impl Line {
+impl RequestLine {
     pub fn of<B>(request: &Request<B>) -> Self {
         Self { method: request.method().clone(), uri: request.uri().clone() }
     }
@@ -58,8 +58,8 @@ impl Line {
 impl<'a> Head<'a> {
     /// `line` is the request's own, and `served` is what its port serves. `gained` is the verb that
     /// a read of a member gains by an upgrade.
-    pub fn read(line: &'a Line, request: &Request<RequestBody>, served: Served, gained: Verb) -> Self {
-        let Line { method, uri } = line;
+    pub fn read(line: &'a RequestLine, request: &Request<RequestBody>, served: Served, gained: Verb) -> Self {
+        let RequestLine { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);
         let gains = asks_upgrade.then_some(gained);
         let parsed = route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains, served });

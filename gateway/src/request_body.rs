@@ -37,8 +37,8 @@ struct Http1 {
     account: Account,
 }
 
-/// How much hyper may have read of a connection's current body that nobody has taken: the room of
-/// its last read.
+/// How much of a connection's current body hyper may have read that has not been taken from it: the
+/// room of its last read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadAhead(Arc<AtomicUsize>);
 

@@ -16,7 +16,7 @@ use api::route::Served;
 use auth::Peer;
 use net::accept;
 use net::large_reads::LargeReads;
-use net::pending::{Pending, PendingPermit, Room};
+use net::pending::{Connections, Pending, PendingPermit};
 use net::tls;
 use net::words;
 use rustls::ServerConfig;
@@ -42,7 +42,7 @@ pub struct Server {
     tls: TlsAcceptor,
     core: usize,
     /// Shared by the core's ports: another port brings no more room.
-    room: Room,
+    room: Connections,
     served: Served,
 }
 
@@ -51,7 +51,7 @@ pub struct Server {
 impl Server {
     /// A server for the port that serves `served`.
     pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize, served: Served) -> Self {
-        let room = Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
+        let room = Connections::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
         Self { gateway, tls: tls.into(), core, room, served }
     }
 
@@ -105,7 +105,7 @@ impl Server {
             // First: its room already belongs to another connection.
             biased;
             () = pending_permit.given_away() => Err(("closed to make room".to_owned(), Some(ConnectionLimit::Room))),
-            () = held.ended() => Err(("the gateway holds too many bytes".to_owned(), None)),
+            () = held.ended() => Err(("the gateway reached --max-held-bytes".to_owned(), None)),
             shaken = handshake => match shaken {
                 Ok(shaken) => shaken.map_err(|error| (words::io(&error), None)),
                 Err(_) => {

@@ -30,7 +30,7 @@ pub use self::error::SendError;
 pub use self::h1::{HEADER_BYTES, HEADER_LINES, HeldIncoming, Reading};
 pub use self::lost::{Lost, Truncated};
 use self::pool::{Lease, Pool};
-pub use self::shed::{Counted, Held};
+pub use self::shed::{ConnectionBytes, Counted};
 use crate::headers::size;
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;
@@ -130,7 +130,7 @@ impl Upstream {
     }
 
     /// Dials a connection for one upgrade, with HTTP/1.1.
-    pub async fn dial_upgrade(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    pub async fn dial_upgrade(&self, held: &ConnectionBytes, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let span = self.target.span(trace);
         let dialled = self.target.connect_http1(held, span.as_ref().map(Span::trace)).await;
         spans::ended(span, &dialled, ConnectError::kind);

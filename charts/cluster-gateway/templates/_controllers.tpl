@@ -74,7 +74,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" "argocd" | join "," -}}
 {{- end }}
 
-{{/* Parts that need to know how the gateway's certificate is verified: those, and argocd, which tells it to Argo CD. */}}
+{{/* Parts that need to know how the gateway's certificate is verified: those, and argocd, which writes it for Argo CD. */}}
 {{- define "cluster-gateway.controllers.gatewayParts" -}}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" | join "," -}}
 {{- end }}
@@ -109,8 +109,8 @@ secret:
 {{- end }}
 
 {{/*
-Rules of the part ocm-registration: those of upstream's registration controllers, less Secrets. What it hands out to
-accepted clusters it holds itself, for the hub lets nobody give more than they have: there is no escalate and no bind.
+Rules of the part ocm-registration: those of upstream's registration controllers, less Secrets. It holds what it grants to
+accepted clusters, because the hub lets no user grant more than they have: there is no escalate and no bind.
 */}}
 {{- define "cluster-gateway.controllers.ocmRegistrationRules" -}}
 # Requests of agents. The signer is the one of clients' certificates, and no other.
@@ -301,7 +301,7 @@ Rules of the part manifestworks. On members, it may do what the credentials that
   verbs: [get]
 {{- end }}
 
-{{/* Whether works are guarded by an admission policy: where they are delivered, and where somebody asks for it. */}}
+{{/* Whether an admission policy guards works: where they are delivered, and where a value asks for it. */}}
 {{- define "cluster-gateway.controllers.admitsWorks" -}}
 {{- if include "cluster-gateway.controllers.on" . -}}
 {{- $parts := .Values.controllers.parts -}}

@@ -174,8 +174,9 @@ certificates' Secrets that the hub has.
 {{- end }}
 
 {{/*
-Objects of the Prometheus operator, where the hub does not know them: helm's own words name no value. Where a chart is rendered without
-a hub, nobody knows: then helm has a list of its own, which lacks the API that every hub with aggregation serves.
+Refuses objects of the Prometheus operator if the hub does not serve them: helm's own error names no value. If the chart
+is rendered without a hub, that is not known: helm then has a list of its own, without the API that every hub with
+aggregation serves.
 */}}
 {{- define "cluster-gateway.checkMonitoring" -}}
 {{- if and (.Capabilities.APIVersions.Has "apiregistration.k8s.io/v1") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}

@@ -38,7 +38,7 @@ properties:
     items: {{- include "cluster-gateway.kinds.manifestConfig" . | nindent 6 }}
 {{- end }}
 
-{{/* Of one manifest: how it is written, what is told of it. */}}
+{{/* Of one manifest: how it is written, and what is reported of it. */}}
 {{- define "cluster-gateway.kinds.manifestConfig" -}}
 type: object
 required: [resourceIdentifier]

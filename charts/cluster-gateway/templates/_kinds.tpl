@@ -4,8 +4,8 @@ of its API, so that a document is taken, filled in and refused as with its own d
 */}}
 
 {{/*
-Whether the release brings a kind, by its name: where there is none, and where this release brought it and nobody else
-has written what it says since. Without a hub to ask (`helm template`), it brings none unless the value says so.
+Whether the release installs a kind, by its name: if the hub has none, or if this release installed it and no other
+field manager has written its spec since. Without a hub (`helm template`), it installs none unless the value says so.
 */}}
 {{- define "cluster-gateway.kinds.brings" -}}
 {{- if eq (toString .root.Values.controllers.crds) "always" -}}true

@@ -12,7 +12,7 @@ true
 {{- end }}
 {{- end }}
 
-{{/* What lets the accounts of whoever agents link to follow roles: by this a withdrawn right ends links at once. */}}
+{{/* Lets the accounts of the programs that agents link to follow roles, so that a withdrawn right ends links at once. */}}
 {{- define "cluster-gateway.tunnel.roles" -}}
 {{- $role := printf "%s:%s:roles" .root.Release.Namespace .name -}}
 apiVersion: rbac.authorization.k8s.io/v1

@@ -18,8 +18,8 @@ use tokio::process::Command;
 use self::group::Group;
 use self::kubeconfigs::Kubeconfigs;
 use super::get::failed;
+use crate::bytes_left::BytesLeft;
 use crate::progress::Line;
-use crate::room::Room;
 use crate::selection::Selection;
 use crate::session::{AT_ONCE, Session};
 use crate::trouble::Result;
@@ -70,7 +70,7 @@ struct Done {
 impl ExecEach {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
-        let (kubeconfigs, room) = (Kubeconfigs::new(session)?, Room::new(MOST));
+        let (kubeconfigs, room) = (Kubeconfigs::new(session)?, BytesLeft::new(MOST));
         let limits = Limits { at_once: AT_ONCE, within: self.timeout };
         // Dropped before the files, so that no command runs without them.
         let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, &room, cluster));
@@ -103,7 +103,7 @@ impl ExecEach {
         &self,
         session: &Session,
         kubeconfigs: &Kubeconfigs,
-        room: &Room,
+        room: &BytesLeft,
         cluster: ClusterName,
     ) -> std::result::Result<Done, Failure> {
         let told = |error: &dyn std::fmt::Display| Failure::own(error.to_string());

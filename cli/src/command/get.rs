@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use self::found::{Found, UNHEARD_OF, discover, is_unheard_of, is_unknown};
+use crate::bytes_left::BytesLeft;
 use crate::output::{self, Format};
 use crate::progress::Line;
 use crate::resource::{Resource, Wanted};
-use crate::room::Room;
 use crate::selection::Selection;
 use crate::session::{self, Session};
 use crate::tables::{self, Part};
@@ -84,7 +84,7 @@ impl Get {
             }
             asked => asked.ok().and_then(|asked| asked.ok().flatten()),
         };
-        let room = &Room::new(MOST);
+        let room = &BytesLeft::new(MOST);
         let read = |_, client| self.read(client, &wanted, guide.as_ref(), room);
         let all = session.fleet.each(clusters, session.limits(), read);
         let mut line = Line::new("asked");
@@ -102,7 +102,7 @@ impl Get {
         client: Client,
         wanted: &Wanted,
         guide: Option<&Resource>,
-        room: &Room,
+        room: &BytesLeft,
     ) -> std::result::Result<Found, Failure> {
         let absent = match guide {
             None => None,
@@ -127,7 +127,7 @@ impl Get {
         client: &Client,
         wanted: &Wanted,
         at: &Resource,
-        room: &Room,
+        room: &BytesLeft,
     ) -> std::result::Result<Found, Failure> {
         let namespace = if self.all_namespaces { None } else { Some(self.namespace.as_deref().unwrap_or("default")) };
         let path = at.path(namespace, wanted.object.as_deref());

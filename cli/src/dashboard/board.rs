@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 
-use super::cells::{Cells, State};
+use super::cells::{Cells, Rating};
 use super::html::Html;
 
 /// Snapshots that are kept. A page of an older one gets everything again.
@@ -63,9 +63,9 @@ pub struct Board {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// The number of clusters in each state, in the order of [`State::ALL`].
-    pub fn counts(&self) -> [usize; State::ALL.len()] {
-        State::ALL.map(|state| self.clusters.values().filter(|cells| cells.state == state).count())
+    /// The number of clusters in each state, in the order of [`Rating::ALL`].
+    pub fn counts(&self) -> [usize; Rating::ALL.len()] {
+        Rating::ALL.map(|state| self.clusters.values().filter(|cells| cells.state == state).count())
     }
 
     /// The changes since `before`, without the parts.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn cells(status: &'static str, latency: &str) -> Arc<Cells> {
-        Arc::new(Cells { state: State::Good, status, latency: latency.into(), ..Cells::default() })
+        Arc::new(Cells { state: Rating::Good, status, latency: latency.into(), ..Cells::default() })
     }
 
     fn shown(board: &Board, clusters: &[(&str, Arc<Cells>)]) -> Arc<Snapshot> {

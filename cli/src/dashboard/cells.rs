@@ -7,7 +7,7 @@ use crate::row::{Agents, Row};
 
 /// Whether a person should look at the cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum State {
+pub enum Rating {
     /// It cannot be used.
     Bad,
     /// It works, but may soon not, or it was reported unhealthy.
@@ -21,7 +21,7 @@ pub enum State {
 /// The words of the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
-    pub state: State,
+    pub state: Rating,
     pub status: &'static str,
     pub version: String,
     pub latency: String,
@@ -38,9 +38,9 @@ pub struct Cells {
     pub millis: Option<u64>,
 }
 
-// === impl State ===
+// === impl Rating ===
 
-impl State {
+impl Rating {
     pub const ALL: [Self; 4] = [Self::Bad, Self::Warning, Self::Good, Self::Unknown];
 
     /// The word for style sheet and script.
@@ -90,7 +90,7 @@ impl Cells {
     /// before. It stays if the new one is about the same: otherwise, every look would change every
     /// cluster.
     pub fn new(row: Row, shown: Option<u64>, now: i64) -> Self {
-        let state = State::of(&row, now);
+        let state = Rating::of(&row, now);
         let latency = row.latency_millis.map(|millis| steady(millis, shown));
         let labels: Vec<_> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let omen = if row.status == "Ready" { omen(&row, now) } else { None };
@@ -183,15 +183,15 @@ mod tests {
 
     #[test]
     fn a_cluster_that_works_may_need_a_look() {
-        let state = |row: &Row| State::of(row, 1_000);
+        let state = |row: &Row| Rating::of(row, 1_000);
         assert_eq!(
             ["Ready", "Unhealthy", "Unreachable", "Unknown", "Forbidden"].map(|status| state(&row(status))),
-            [State::Good, State::Warning, State::Bad, State::Unknown, State::Unknown]
+            [Rating::Good, Rating::Warning, Rating::Bad, Rating::Unknown, Rating::Unknown]
         );
-        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON - 1), ..row("Ready") }), State::Warning);
-        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON), ..row("Ready") }), State::Good);
+        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON - 1), ..row("Ready") }), Rating::Warning);
+        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON), ..row("Ready") }), Rating::Good);
         let one_of_two = Some(Agents { linked: 1, wanted: 2 });
-        assert_eq!(state(&Row { agents: one_of_two, ..row("Ready") }), State::Warning);
+        assert_eq!(state(&Row { agents: one_of_two, ..row("Ready") }), Rating::Warning);
         let cells = Cells::new(Row { agents: one_of_two, ..row("Ready") }, None, 0);
         assert_eq!((cells.status, &*cells.reason), ("Ready", "1 of 2 agents are linked"));
     }

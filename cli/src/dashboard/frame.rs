@@ -1,6 +1,6 @@
 //! What all pages have in common.
 
-use super::cells::State;
+use super::cells::Rating;
 use super::html::Html;
 
 /// The hub that a page shows, and the seal of its program.
@@ -52,6 +52,6 @@ pub fn end(mut html: Html) -> String {
 }
 
 /// A state as colour and shape. Its word is next to it.
-pub fn dot(html: &mut Html, state: State) {
+pub fn dot(html: &mut Html, state: Rating) {
     html.raw("<i class=\"dot ").raw(state.word()).raw("\"></i>");
 }

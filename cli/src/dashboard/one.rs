@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use api::cluster_name::ClusterName;
 
 use super::board::{Notice, Snapshot};
-use super::cells::{Cells, State};
+use super::cells::{Cells, Rating};
 use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::inspection::{Inspection, hops};
@@ -109,7 +109,7 @@ impl Known<'_> {
         };
         // The inspection is newer than the answers of all clusters.
         let (state, status) = match self.inspection {
-            Some(Inspection { end: Some(end), .. }) => (State::Bad, format!("fails at the {}", end.hop.name())),
+            Some(Inspection { end: Some(end), .. }) => (Rating::Bad, format!("fails at the {}", end.hop.name())),
             _ => (cells.state, cells.status.to_owned()),
         };
         html.raw("<span class=\"pill ").raw(state.word()).raw("\">");
@@ -152,16 +152,16 @@ impl Known<'_> {
         };
         for step in &seen.steps {
             let took = step.took.map(words::took).unwrap_or_default();
-            let state = if step.mark == Mark::Good { State::Good } else { State::Warning };
+            let state = if step.mark == Mark::Good { Rating::Good } else { Rating::Warning };
             hop(&mut html, state, step.hop, &took, &step.told);
         }
         let Some(end) = &seen.end else {
             html.raw("</ol>");
             return html;
         };
-        hop(&mut html, State::Bad, end.hop, "", "fails here");
+        hop(&mut html, Rating::Bad, end.hop, "", "fails here");
         for unseen in hops(self.is_tunnelled()).into_iter().filter(|unseen| *unseen > end.hop) {
-            hop(&mut html, State::Unknown, unseen, "", "not reached");
+            hop(&mut html, Rating::Unknown, unseen, "", "not reached");
         }
         html.raw("</ol><p class=\"cause\">");
         html.text(&trouble::cause(&end.failure)).raw("</p>");
@@ -202,7 +202,7 @@ impl Known<'_> {
     }
 }
 
-fn hop(html: &mut Html, state: State, hop: Hop, took: &str, told: &str) {
+fn hop(html: &mut Html, state: Rating, hop: Hop, took: &str, told: &str) {
     html.raw("<li class=\"").raw(state.word()).raw("\"><b>");
     dot(html, state);
     html.text(hop.name()).raw("</b><span class=\"took\">").text(took).raw("</span><span class=\"told\">").text(told);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use self::table::{COLUMNS, field, link, table};
 use super::board::{Notice, Patch, Snapshot};
-use super::cells::{Cells, State};
+use super::cells::{Cells, Rating};
 use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::words;
@@ -44,7 +44,7 @@ pub fn page(snapshot: &Snapshot, view: View, server: Server<'_>) -> String {
 /// The changes that make a page show `after`, whatever it shows now.
 pub fn whole(after: &Snapshot) -> Patch {
     let mut parts = BTreeMap::from([("notices", notices(&after.notices))]);
-    parts.extend(State::ALL.into_iter().zip(after.counts()).map(|(state, count)| (place(state), number(count))));
+    parts.extend(Rating::ALL.into_iter().zip(after.counts()).map(|(state, count)| (place(state), number(count))));
     Patch { whole: true, parts, ..after.since(&Snapshot::default()) }
 }
 
@@ -52,7 +52,7 @@ pub fn whole(after: &Snapshot) -> Patch {
 pub fn patch(before: &Snapshot, after: &Snapshot) -> Patch {
     let mut patch = after.since(before);
     let mut parts = BTreeMap::new();
-    for ((state, count), before) in State::ALL.into_iter().zip(after.counts()).zip(before.counts()) {
+    for ((state, count), before) in Rating::ALL.into_iter().zip(after.counts()).zip(before.counts()) {
         if count != before {
             parts.insert(place(state), number(count));
         }
@@ -71,18 +71,18 @@ fn number(count: usize) -> Html {
 }
 
 /// The id of the place with the number of clusters in this state.
-fn place(state: State) -> &'static str {
+fn place(state: Rating) -> &'static str {
     match state {
-        State::Bad => "count-bad",
-        State::Warning => "count-warning",
-        State::Good => "count-good",
-        State::Unknown => "count-unknown",
+        Rating::Bad => "count-bad",
+        Rating::Warning => "count-warning",
+        Rating::Good => "count-good",
+        Rating::Unknown => "count-unknown",
     }
 }
 
 fn counts(html: &mut Html, snapshot: &Snapshot) {
     html.raw("<div class=\"counts\" role=\"group\" aria-label=\"Clusters by state\">");
-    for (state, count) in State::ALL.into_iter().zip(snapshot.counts()) {
+    for (state, count) in Rating::ALL.into_iter().zip(snapshot.counts()) {
         html.raw("<button type=\"button\" aria-pressed=\"false\" data-show=\"").text(state.word()).raw("\">");
         dot(html, state);
         html.text(state.name()).raw(" <b id=\"").text(place(state)).raw("\">").text(&words::count(count as u64));
@@ -168,7 +168,7 @@ mod tests {
     fn snapshot() -> Snapshot {
         let words = || EVIL.to_owned();
         let cells = Cells {
-            state: State::Bad,
+            state: Rating::Bad,
             status: "Failed",
             version: words(),
             latency: words(),

@@ -8,7 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use net::accept;
-use net::pending::{Pending, PendingPermit, Room};
+use net::pending::{Connections, Pending, PendingPermit};
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -27,7 +27,7 @@ const LARGEST_HEAD: usize = 16 << 10;
 
 /// Serves forever.
 pub async fn run(listener: TcpListener, dashboard: &Arc<Dashboard>) {
-    let room = Room::new(CONNECTIONS, Pending::new(CONNECTIONS, CONNECTIONS));
+    let room = Connections::new(CONNECTIONS, Pending::new(CONNECTIONS, CONNECTIONS));
     // Connections end with this future.
     let mut connections = JoinSet::new();
     let next = || async {

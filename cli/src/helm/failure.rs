@@ -6,7 +6,7 @@ use std::process::Output;
 use crate::text_table;
 use crate::trouble::{Exit, Result, Trouble};
 
-pub(super) fn told(ended: io::Result<Output>) -> Result<String> {
+pub(super) fn printed(ended: io::Result<Output>) -> Result<String> {
     let output = ended.map_err(|error| failed(&error.to_string()))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -132,7 +132,7 @@ impl Chromium {
         loop {
             match self.evaluate(&look) {
                 Ok(_) => return Ok(()),
-                // The page before it is gone, and with it whoever looked.
+                // The page before it is gone, and so is the one that looked.
                 Err(error) if ["context", "navigated"].iter().any(|word| format!("{error:#}").contains(word)) => {}
                 Err(error) => return Err(error.context(expression.to_owned())),
             }

@@ -1,6 +1,6 @@
 //! Each object's share of the queue, and that of its namespace, or of its kind where objects have
-//! none: whoever changes one object all the time takes no other object's place, and whoever has one
-//! namespace takes no other's.
+//! none: one object that changes all the time takes no other object's place, and one namespace
+//! takes no other's.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use net::shares::{self, Share};
@@ -11,8 +11,8 @@ const MOST_OF_ONE: usize = 16;
 const MOST_OF_NAMESPACE: usize = 32;
 /// Of objects of one kind that have no namespace: each is another agent's.
 const MOST_OF_KIND: usize = 256;
-/// The same, of objects of clusters that nobody has accepted: whoever may join makes as many as it
-/// likes, and takes no accepted cluster's place.
+/// The same, of objects of clusters that are not accepted: an agent that may ask to join can create
+/// any number of them, and must take no accepted cluster's place.
 const MOST_OF_STRANGERS: usize = 64;
 
 /// How many Events wait, by whose they are.
@@ -34,7 +34,7 @@ impl Shares {
         self.enter_among("kind", MOST_OF_KIND, object)
     }
 
-    /// The same, of an object without a namespace whose cluster nobody has accepted.
+    /// The same, of an object without a namespace whose cluster is not accepted.
     pub fn enter_stranger(&self, object: &ObjectReference) -> Option<Place> {
         self.enter_among("strangers' kind", MOST_OF_STRANGERS, object)
     }

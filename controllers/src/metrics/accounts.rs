@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 use super::PREFIX;
-use super::tally::{State, States};
+use super::tally::{ObjectState, States};
 use crate::wakes::Key;
 
 /// Clones share their values.
@@ -28,7 +28,7 @@ pub enum AccountState {
 
 // === impl AccountState ===
 
-impl State for AccountState {
+impl ObjectState for AccountState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Filled => "filled",

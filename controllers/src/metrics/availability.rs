@@ -3,7 +3,7 @@
 use prometheus_client::registry::Registry;
 
 use super::PREFIX;
-use super::tally::{State, States};
+use super::tally::{ObjectState, States};
 
 /// Clones share their values.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ pub enum Judged {
 
 // === impl Judged ===
 
-impl State for Judged {
+impl ObjectState for Judged {
     fn as_str(self) -> &'static str {
         match self {
             Self::Available => "available",

@@ -23,7 +23,7 @@ const BOUNDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.
 #[derive(Debug, Clone)]
 pub struct Placements {
     schedule: Histogram,
-    states: Arc<Mutex<HashMap<Key, State>>>,
+    states: Arc<Mutex<HashMap<Key, RunResult>>>,
     decisions: Gauge,
     misconfigured: Gauge,
     writes: Family<OfWrite, Counter>,
@@ -32,7 +32,7 @@ pub struct Placements {
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct RunResult {
     decisions: i64,
     misconfigured: i64,
 }
@@ -93,14 +93,14 @@ impl Placements {
     /// Sets the number of a Placement's clusters, and whether it cannot be evaluated.
     pub fn settle(&self, key: &Key, clusters: usize, is_misconfigured: bool) {
         let decisions = i64::try_from(clusters).unwrap_or(i64::MAX);
-        let state = State { decisions, misconfigured: is_misconfigured.into() };
+        let state = RunResult { decisions, misconfigured: is_misconfigured.into() };
         let before = self.states.lock().insert(key.clone(), state).unwrap_or_default();
         self.move_from(before, state);
     }
 
     pub fn forget(&self, key: &Key) {
         let before = self.states.lock().remove(key).unwrap_or_default();
-        self.move_from(before, State::default());
+        self.move_from(before, RunResult::default());
     }
 
     /// Another replica schedules, or none.
@@ -110,7 +110,7 @@ impl Placements {
         self.misconfigured.set(0);
     }
 
-    fn move_from(&self, before: State, after: State) {
+    fn move_from(&self, before: RunResult, after: RunResult) {
         self.decisions.inc_by(after.decisions - before.decisions);
         self.misconfigured.inc_by(after.misconfigured - before.misconfigured);
     }

@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use register::outcome::Outcome;
 
-use super::tally::{State, States};
+use super::tally::{ObjectState, States};
 use super::{Operation, PREFIX};
 
 /// Profiles by state, and counters. Clones share their values.
@@ -38,7 +38,7 @@ struct OfOutcome {
 
 // === impl ProfileState ===
 
-impl State for ProfileState {
+impl ObjectState for ProfileState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Published => "published",

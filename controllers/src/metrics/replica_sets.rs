@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use super::Operation;
-use super::tally::{State, States};
+use super::tally::{ObjectState, States};
 use crate::wakes::Key;
 
 const PREFIX: &str = "cluster_gateway_replica_sets";
@@ -46,7 +46,7 @@ struct OfSetWrite {
 
 // === impl SetState ===
 
-impl State for SetState {
+impl ObjectState for SetState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",

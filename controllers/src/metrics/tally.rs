@@ -21,7 +21,7 @@ pub struct Tally<K, G> {
 }
 
 /// What becomes of objects of one kind.
-pub trait State: Copy {
+pub trait ObjectState: Copy {
     fn as_str(self) -> &'static str;
 }
 
@@ -51,7 +51,7 @@ impl<S, K> Default for States<S, K> {
     }
 }
 
-impl<S: State, K: Hash + Eq> States<S, K> {
+impl<S: ObjectState, K: Hash + Eq> States<S, K> {
     /// What is registered.
     pub fn family(&self) -> Family<OfState, Gauge> {
         self.tally.family()

@@ -122,7 +122,7 @@ impl Part {
             Step::Keep => {
                 let kept = self.keep(&mut account).await;
                 if let Err(failure) = &kept
-                    && failure.is_told(self.states.failures(&key))
+                    && failure.is_reported(self.states.failures(&key))
                 {
                     self.report_failure(&account, failure).await?;
                 }
@@ -239,15 +239,15 @@ impl Part {
     fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
         let key = key(object);
         self.metrics.failed(NAME);
-        let is_told = failure.is_told(self.states.failures(&key));
-        let after = self.states.failed(&key, if is_told { AccountState::Failed } else { AccountState::Waiting });
+        let is_reported = failure.is_reported(self.states.failures(&key));
+        let after = self.states.failed(&key, if is_reported { AccountState::Failed } else { AccountState::Waiting });
         let after = ends_in(object).map_or(after, |end| after.min(end));
         if failure.is_usual() {
             tracing::debug!(cluster = key.0, account = key.1, ?after, "{failure}");
         } else {
             tracing::warn!(cluster = key.0, account = key.1, ?after, "{failure}");
         }
-        if is_told {
+        if is_reported {
             self.events.publish(
                 object.object_ref(&self.accounts.resource),
                 Reason::TokenReportFailed,

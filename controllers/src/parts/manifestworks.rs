@@ -4,10 +4,10 @@
 //! hub and the members, and writes the results. Works are processed one by one, a limited number at
 //! a time, and at most four of one cluster.
 
+mod allowance;
 mod applied;
 mod beginning;
 mod begun;
-mod budget;
 mod clusters;
 mod complete;
 mod contest;
@@ -19,7 +19,6 @@ mod failed;
 mod failure;
 mod keeping;
 mod lanes;
-mod line;
 mod member;
 mod memory;
 mod object;
@@ -42,6 +41,7 @@ mod telling;
 mod tests;
 mod unlisted;
 mod verdicts;
+mod waiting;
 mod watches;
 mod whole;
 mod work;
@@ -158,7 +158,7 @@ pub async fn run(context: Context<'_>) {
         targets: Targets::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
-        shelf: Shelf::new(shelf::ROOM, context.metrics.delivery.clone()),
+        shelf: Shelf::new(shelf::LIMITS, context.metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: context.answered,
         limits: Limits {

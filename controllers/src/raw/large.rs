@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(excess(&usual), None);
     }
 
-    /// Whoever has a bootstrap credential creates as many as they like.
+    /// A bootstrap credential can create any number of them.
     #[test]
     fn a_cluster_that_is_new_has_a_smaller_share() {
         let mut new = cluster(Value::Null);

@@ -46,11 +46,11 @@ struct Metadata<'a> {
 #[derive(Deserialize)]
 struct Root<'a> {
     #[serde(borrow)]
-    paths: BTreeMap<Cow<'a, str>, Place<'a>>,
+    paths: BTreeMap<Cow<'a, str>, PathEntry<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Place<'a> {
+struct PathEntry<'a> {
     #[serde(borrow, rename = "serverRelativeURL")]
     server_relative_url: &'a RawValue,
 }
@@ -113,13 +113,13 @@ fn places(theirs: &[u8]) -> Option<Vec<String>> {
         };
         below(key, &group) && below(url, &format!("/openapi/v3/{group}"))
     };
-    let entry = |(key, place): (Cow<'_, str>, Place<'_>)| {
-        let url: String = serde_json::from_str(place.server_relative_url.get()).ok()?;
+    let written = |(key, entry): (Cow<'_, str>, PathEntry<'_>)| {
+        let url: String = serde_json::from_str(entry.server_relative_url.get()).ok()?;
         let key = is_the_groups(&key, &url).then(|| serde_json::to_string(&key).ok()).flatten()?;
-        Some(format!("{key}:{{\"serverRelativeURL\":{}}}", place.server_relative_url))
+        Some(format!("{key}:{{\"serverRelativeURL\":{}}}", entry.server_relative_url))
     };
-    let places: Vec<_> = paths.into_iter().filter_map(entry).collect();
-    (!places.is_empty()).then_some(places)
+    let entries: Vec<_> = paths.into_iter().filter_map(written).collect();
+    (!entries.is_empty()).then_some(entries)
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ const CONTROL_PLANE_LABEL: &str = "cluster.core.oam.dev/control-plane";
 /// everywhere.
 const LOCAL_VERSION: &str = "1";
 const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
-/// Bytes of memory that the labels of a `ManagedCluster` may take that nobody has accepted: a
-/// stranger may create very many.
+/// Bytes of memory that the labels of a `ManagedCluster` may take before it is accepted: a stranger
+/// may create very many.
 const HEAVIEST_STRANGERS_LABELS: usize = 4 << 10;
 
 /// One cluster.

@@ -61,7 +61,7 @@ enum Lookup<K: Hash + Eq, V> {
 impl Limits {
     /// Most calls about users.
     pub(crate) const PENDING_OF_USERS: usize = 4096;
-    /// For those who share with nobody.
+    /// For owners that share with no other.
     const NONE: Self = Self { kept: usize::MAX, pending: usize::MAX };
 
     /// For answers about users of which as many are kept.

@@ -23,7 +23,7 @@ use self::permits::ReviewPermits;
 
 pub use self::hub::Hub;
 pub(crate) use self::hub::{HubReviews, no_status, read};
-pub(crate) use self::permits::Line;
+pub(crate) use self::permits::QueueKey;
 pub use self::permits::{AtHubGuard, ReviewProgress};
 
 /// Timeout of one attempt (kube-apiserver's request timeout of `--authentication-token-webhook`).
@@ -124,21 +124,21 @@ impl Reviewer {
 
     pub(crate) async fn token(
         &self,
-        line: Line,
+        queue: QueueKey,
         progress: &ReviewProgress,
         spec: impl Fn() -> TokenReviewSpec,
     ) -> Result<TokenReviewStatus, ReviewError> {
-        self.persist(Kind::Token, self.attempts(line, progress, || self.reviews.token_review(spec()))).await
+        self.persist(Kind::Token, self.attempts(queue, progress, || self.reviews.token_review(spec()))).await
     }
 
     pub(crate) async fn access(
         &self,
-        line: Line,
+        queue: QueueKey,
         progress: &ReviewProgress,
         spec: SubjectAccessReviewSpec,
     ) -> Result<SubjectAccessReviewStatus, ReviewError> {
         let attempt = || self.reviews.subject_access_review(spec.clone());
-        self.persist(Kind::Access, self.attempts(line, progress, attempt)).await
+        self.persist(Kind::Access, self.attempts(queue, progress, attempt)).await
     }
 
     async fn persist<T>(
@@ -157,7 +157,7 @@ impl Reviewer {
 
     async fn attempts<'a, T>(
         &'a self,
-        line: Line,
+        queue: QueueKey,
         progress: &ReviewProgress,
         attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
     ) -> Result<T, ReviewError> {
@@ -165,7 +165,7 @@ impl Reviewer {
         loop {
             let outcome = {
                 // The permit is given back while waiting for the next attempt.
-                let _permit = self.permits.take(&line).await.ok_or(ReviewError::Lost)?;
+                let _permit = self.permits.take(&queue).await.ok_or(ReviewError::Lost)?;
                 let _at_hub = progress.enter_hub();
                 timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
             };

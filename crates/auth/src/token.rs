@@ -22,7 +22,7 @@ use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
 use crate::peer::Peer;
 use crate::review::Opinion;
-use crate::review::{Line, ReviewError, ReviewProgress, Reviewer};
+use crate::review::{QueueKey, ReviewError, ReviewProgress, Reviewer};
 use crate::token_id::{TokenHasher, TokenId};
 use crate::user::User;
 
@@ -145,14 +145,14 @@ impl HubTokens {
 
     async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, ReviewError> {
         let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
-        let (line, cache) = self.memory.line(&id);
-        let owner = line.owner();
+        let (queue, cache) = self.memory.queue(&id);
+        let owner = queue.owner();
         let load = |progress| {
             let (reviewer, memory, lifetime) = (Arc::clone(&self.reviewer), Arc::clone(&self.memory), self.lifetime);
             let token = SecretString::from(token);
             async move {
-                let (holder, lifetime) = review(&reviewer, line.clone(), &progress, token, lifetime).await?;
-                let lifetime = memory.learn(id, &line, &holder, lifetime);
+                let (holder, lifetime) = review(&reviewer, queue.clone(), &progress, token, lifetime).await?;
+                let lifetime = memory.learn(id, &queue, &holder, lifetime);
                 Ok((holder, lifetime))
             }
         };
@@ -166,13 +166,13 @@ impl HubTokens {
 
 async fn review(
     reviewer: &Reviewer,
-    line: Line,
+    queue: QueueKey,
     progress: &ReviewProgress,
     token: SecretString,
     lifetime: Duration,
 ) -> Loaded<Holder> {
     let spec = || TokenReviewSpec { audiences: None, token: Some(token.expose_secret().to_owned()) };
-    let status = reviewer.token(line, progress, spec).await?;
+    let status = reviewer.token(queue, progress, spec).await?;
     let unsure = status.error.as_deref().is_some_and(|error| !error.is_empty());
     let user = user(status).map(Arc::new);
     let lifetime = if user.is_none() && unsure { lifetime.min(UNSURE_REFUSAL) } else { lifetime };

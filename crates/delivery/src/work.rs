@@ -19,7 +19,7 @@ pub use self::applied::{
     APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, AppliedStatus, InvalidName, applied_name, applied_object,
     hub_hash, sorted,
 };
-pub use self::bound::{Room, TOLD};
+pub use self::bound::{BytesLeft, TOLD};
 pub use self::conditions::{
     Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, synced, was_applied,
 };

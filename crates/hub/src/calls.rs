@@ -158,7 +158,7 @@ impl Hub {
         query: &str,
     ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let permit = self.watching.enter(reader).map_err(|full| self.told(failed(full.into())))?;
+        let permit = self.watching.enter(reader).map_err(|full| self.noted(failed(full.into())))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
@@ -183,10 +183,10 @@ impl Hub {
             let response = send(&self.calls, request, deadline).await?;
             read(response, LARGEST, deadline, self.meter.as_deref()).await
         };
-        call.await.map_err(|cause| self.told(HubFailure { verb, collection, cause }))
+        call.await.map_err(|cause| self.noted(HubFailure { verb, collection, cause }))
     }
 
-    fn told(&self, failure: HubFailure) -> HubFailure {
+    fn noted(&self, failure: HubFailure) -> HubFailure {
         if let Some(on_refused) = self.on_refused.as_ref().filter(|_| failure.is_own_limit()) {
             on_refused(&failure);
         }

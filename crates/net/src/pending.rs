@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub struct Pending(Arc<Shared>);
 
-/// Room for all connections of a public listener, including the unauthenticated ones. Cheap to
-/// clone.
+/// All connections of a public listener, including the unauthenticated ones, up to a limit. Cheap
+/// to clone.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct Connections {
     all: Arc<Semaphore>,
     pending: Pending,
 }
@@ -94,9 +94,9 @@ impl Pending {
     }
 }
 
-// === impl Room ===
+// === impl Connections ===
 
-impl Room {
+impl Connections {
     /// Room for `most` connections; `pending` limits the unauthenticated ones.
     pub fn new(most: usize, pending: Pending) -> Self {
         Self { all: Arc::new(Semaphore::new(most)), pending }
@@ -112,8 +112,8 @@ impl Room {
         self.enter_or(address, |_| false).await
     }
 
-    /// The same as [`Room::enter`]. If all room is taken, calls `end` first, with the number of
-    /// unauthenticated connections: it may end an authenticated one, and returns whether it did.
+    /// The same as [`Connections::enter`]. If all room is taken, calls `end` first, with the number
+    /// of unauthenticated connections: it may end an authenticated one, and returns whether it did.
     pub async fn enter_or(
         &self,
         address: IpAddr,
@@ -249,7 +249,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_all_room_is_taken_the_silent_give_way_and_nobody_else() {
-        let room = Room::new(2, Pending::new(usize::MAX, usize::MAX));
+        let room = Connections::new(2, Pending::new(usize::MAX, usize::MAX));
         let (one, other) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let (shown, permit) = room.enter(one).await;
         drop(permit);
@@ -270,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_gets_the_room_of_one_that_others_end() {
-        let room = Room::new(2, Pending::new(usize::MAX, usize::MAX));
+        let room = Connections::new(2, Pending::new(usize::MAX, usize::MAX));
         let address = "10.0.0.1".parse().unwrap();
         let (shown, permit) = room.enter(address).await;
         drop(permit);

@@ -49,8 +49,8 @@ pub struct Rules {
     pub endpoints: Endpoints,
 }
 
-/// Parses the URLs of the gateway's own servers, each with the flag that gave it. What is no URL is
-/// told to `wrong`.
+/// Parses the URLs of the gateway's own servers, each with the flag that gave it. Errors go into
+/// `wrong`.
 pub fn own<'a>(given: impl IntoIterator<Item = (&'static str, &'a String)>, wrong: &mut Vec<String>) -> Vec<Endpoint> {
     let parse = |(flag, url): (_, &String)| {
         Endpoint::parse(url, false).map_err(|error| wrong.push(format!("{flag}: {error}"))).ok()

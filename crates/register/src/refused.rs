@@ -73,7 +73,7 @@ pub enum Refused {
     Kind,
     #[error("its apiVersion is not supported ({}): serve one of these", .0.join(", "))]
     Version(&'static [&'static str]),
-    #[error("{0} has an unexpected type: is it of another version?")]
+    #[error("{0} has an unexpected type: check that the object is of a supported version")]
     Shape(&'static str),
     #[error("data of the Secret has an invalid key: use only letters, digits, '-', '_' and '.'")]
     DataKey,
@@ -133,8 +133,8 @@ pub enum Refused {
     )]
     ClusterConfig,
     #[error(
-        "{0} sets a variable that is not among --exec-env, and such may decide what is run: set it where the gateway runs, \
-         or list it"
+        "{0} sets a variable that is not among --exec-env, and a variable may decide what is run: set it where the \
+         gateway runs, or list it"
     )]
     Variable(&'static str),
 }

@@ -26,10 +26,10 @@ static EVERYTHING: LazyLock<Arc<Impersonable>> = LazyLock::new(|| Arc::new(Imper
 /// The permissions of one credential. A new credential, in another generation of the Secret, needs
 /// a new answer.
 #[derive(Default)]
-pub struct Rights(Mutex<State>);
+pub struct Rights(Mutex<LearnedRights>);
 
 #[derive(Default)]
-struct State {
+struct LearnedRights {
     known: Option<Known>,
     /// The incomplete list that a refusal has shown to be right. It stays so until the member lists
     /// something else: otherwise a request would be refused after each new, equal list.
@@ -84,7 +84,12 @@ impl Rights {
     }
 
     /// Joins the question in flight, or asks a new one.
-    fn asked<A, F>(self: &Arc<Self>, state: &mut State, runtime: &Handle, ask: A) -> FlightWaiter<Arc<Impersonable>>
+    fn asked<A, F>(
+        self: &Arc<Self>,
+        state: &mut LearnedRights,
+        runtime: &Handle,
+        ask: A,
+    ) -> FlightWaiter<Arc<Impersonable>>
     where
         A: FnOnce() -> F + Send + 'static,
         F: Future<Output = Option<Impersonable>> + Send + 'static,
@@ -114,7 +119,7 @@ impl Rights {
     /// the current answer if it is another one.
     pub fn refused(&self, held: &Arc<Impersonable>) -> Option<Arc<Impersonable>> {
         let mut state = self.0.lock();
-        let State { known, confirmed, .. } = &mut *state;
+        let LearnedRights { known, confirmed, .. } = &mut *state;
         let known = known.as_mut()?;
         if Arc::ptr_eq(held, &known.held()) {
             if known.is_doubted {

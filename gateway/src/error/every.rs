@@ -9,7 +9,7 @@ pub enum EveryFailure {
     /// The hub's reviews took longer than this, in seconds.
     #[error("the reviews of which clusters you may read took longer than {0} s")]
     LateReviews(u64),
-    /// No member gave a usable response, and not all of them told that they have no such object.
+    /// No member gave a usable response, and not all answered that they have no such object.
     #[error("{text}")]
     NoneServed {
         /// The side where the members failed.

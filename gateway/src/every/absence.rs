@@ -25,7 +25,7 @@ struct Failure<'a> {
 }
 
 /// Whether the response with these parts, and with 404, is that of an API server.
-pub async fn is_told(headers: &HeaderMap, body: ResponseBody) -> bool {
+pub async fn is_from_api_server(headers: &HeaderMap, body: ResponseBody) -> bool {
     let Ok(body) = Limited::new(body, MOST).collect().await else { return false };
     is_of_an_api_server(headers, &body.to_bytes())
 }

@@ -19,7 +19,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::absence;
-use super::room::Room;
+use super::bytes_left::BytesLeft;
 use super::{ALL_WITHIN, LAST, WITHIN, json};
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
@@ -45,7 +45,7 @@ pub struct Asking<'a> {
     /// The permission for the cluster `*`.
     pub permission: &'a Permission,
     pub account: &'a Account,
-    pub room: &'a Room,
+    pub room: &'a BytesLeft,
     pub head: Head,
     /// When the gateway stops waiting for members.
     pub until: Instant,
@@ -277,7 +277,7 @@ impl Asking<'_> {
         match head.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND => {
-                if absence::is_told(&head.headers, body).await {
+                if absence::is_from_api_server(&head.headers, body).await {
                     return Outcome::Absent;
                 }
                 return Outcome::missing(Side::Member, "its 404 is not that of an API server");

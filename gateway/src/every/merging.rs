@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
 use super::ask::Answered;
-use super::room::Room;
+use super::bytes_left::BytesLeft;
 
 /// Most bytes of all answers that the core itself reads: some milliseconds.
 const OWN_TURN: usize = 512 << 10;
@@ -26,13 +26,13 @@ pub struct Lists {
 
 /// Merges `found`, in its order. Returns the room, which the work keeps: it goes on when the client
 /// has left, and its bytes and its permit count until it has ended.
-pub async fn merged(found: Vec<(ClusterName, Answered)>, asked: Asked, room: Room) -> (Lists, Room) {
+pub async fn merged(found: Vec<(ClusterName, Answered)>, asked: Asked, room: BytesLeft) -> (Lists, BytesLeft) {
     let bytes: usize = found.iter().map(|(_, answer)| answer.body.len()).sum();
     apart(bytes, move || (merge(found, &asked, &room), room)).await
 }
 
 /// The object `body` of `cluster`, marked. Unchanged if it is no object.
-pub async fn only(cluster: ClusterName, body: Bytes, room: Room) -> (Bytes, Room) {
+pub async fn only(cluster: ClusterName, body: Bytes, room: BytesLeft) -> (Bytes, BytesLeft) {
     apart(body.len(), move || (marked(cluster.as_str(), &body).map_or(body, Bytes::from), room)).await
 }
 
@@ -51,7 +51,7 @@ async fn apart<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send 
     }
 }
 
-fn merge(found: Vec<(ClusterName, Answered)>, asked: &Asked, room: &Room) -> Lists {
+fn merge(found: Vec<(ClusterName, Answered)>, asked: &Asked, room: &BytesLeft) -> Lists {
     let (mut lists, mut refused) = (Vec::new(), Vec::new());
     for (cluster, answer) in found {
         match Head::read(&answer.body, asked) {
@@ -92,10 +92,10 @@ mod tests {
     }
 
     /// A room with an answer of `items` short items in it.
-    fn full(account: &Account, permits: &HeavyPermits, items: usize) -> (Vec<(ClusterName, Answered)>, Room) {
+    fn full(account: &Account, permits: &HeavyPermits, items: usize) -> (Vec<(ClusterName, Answered)>, BytesLeft) {
         let items = vec![r#"{"metadata":{}}"#; items].join(",");
         let body = Bytes::from(format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{items}]}}"#));
-        let room = Room::new(1, account, permits.enter(&User::default()).expect("a permit"));
+        let room = BytesLeft::new(1, account, permits.enter(&User::default()).expect("a permit"));
         assert!(room.share().take(body.len()));
         let answer = Answered { body, content_type: HeaderValue::from_static("application/json") };
         (vec![(ClusterName::parse("berlin").expect("a name"), answer)], room)

@@ -11,19 +11,19 @@ pub(super) struct Life(Mutex<bool>);
 
 /// Held while a series is made and stored, and while all are removed, so that none is made after
 /// the removal.
-pub(super) struct Held<'a>(MutexGuard<'a, bool>);
+pub(super) struct LifeGuard<'a>(MutexGuard<'a, bool>);
 
 // === impl Life ===
 
 impl Life {
-    pub(super) fn hold(&self) -> Held<'_> {
-        Held(self.0.lock())
+    pub(super) fn hold(&self) -> LifeGuard<'_> {
+        LifeGuard(self.0.lock())
     }
 }
 
-// === impl Held ===
+// === impl LifeGuard ===
 
-impl Held<'_> {
+impl LifeGuard<'_> {
     /// The result of `exported`, or of `unread` once the cluster is gone.
     pub(super) fn series<T>(&self, exported: impl FnOnce() -> T, unread: impl FnOnce() -> T) -> T {
         if self.is_over() { unread() } else { exported() }

@@ -12,7 +12,7 @@ use super::access::AccessLine;
 use crate::holding::Account;
 use crate::metrics::ClusterMetrics;
 use crate::needs::RequestNeeds;
-use crate::request::Line;
+use crate::request::RequestLine;
 
 /// Kept from the head of a response to its end. The request's path is a copy, because its own
 /// buffer may be much larger; the request's account counts the path anyway.
@@ -28,7 +28,7 @@ pub struct Sending {
 
 impl Sending {
     /// `line` is the request's own, and `served` is what its port serves.
-    pub fn of(gateway: &Arc<RequestNeeds>, line: &Line, served: Served, account: &Account) -> Self {
+    pub fn of(gateway: &Arc<RequestNeeds>, line: &RequestLine, served: Served, account: &Account) -> Self {
         let (method, target) = (line.method().clone(), line.target().into());
         Self { gateway: Arc::clone(gateway), account: account.clone(), method, target, served }
     }

@@ -32,7 +32,7 @@ struct Managed {
 // === impl Managed ===
 
 impl Managed {
-    /// Page by page: whoever may create them may create more than one answer has room for.
+    /// Page by page: there may be more of them than one answer has room for.
     async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, HubFailure> {
         let mut clusters = Vec::new();
         let take = |page: &[u8]| {

@@ -11,7 +11,7 @@ pub(super) enum Ended {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
-    #[error("its late pseudo-headers kept more than {} MiB of header blocks in memory", Limits::PINNED / (1024 * 1024))]
+    #[error("pseudo-headers after other headers kept more than {} MiB of heads in memory", Limits::PINNED / (1024 * 1024))]
     PinnedHeads,
     /// [`crate::inbound`] refused it.
     #[error("{0}")]
@@ -24,7 +24,7 @@ pub(super) enum Ended {
     NoRequest(Duration),
     #[error("closed to make room before it was authenticated")]
     MadeRoom,
-    #[error("the gateway had no room left, and this connection or its user holds the most")]
+    #[error("the gateway reached --max-held-bytes, and this connection or its user held the most")]
     HeldTooMuch,
 }
 

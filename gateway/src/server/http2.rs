@@ -79,7 +79,7 @@ struct Serving {
     phase: Phase,
     /// Whether it was asked to end during the handshake, when no GOAWAY can be sent yet.
     leaving: bool,
-    /// It was told that it must end: until when that may take.
+    /// The connection has been asked to end: the time until which it may last.
     goodbye: Option<Pin<Box<Sleep>>>,
     received: ReceivedBytes,
     requests: Requests,

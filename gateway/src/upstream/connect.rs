@@ -20,7 +20,7 @@ use traces::{Span, Trace};
 pub use self::error::ConnectError;
 use super::addresses::{MemberAddress, MemberAddresses};
 use super::circuit::Circuit;
-use super::shed::Held;
+use super::shed::ConnectionBytes;
 use crate::holding::{Backlog, MemberAccounts};
 use crate::spans;
 use crate::tunnel::TunnelDialer;
@@ -74,19 +74,23 @@ impl Target {
     }
 
     /// What counts for a connection on `core`.
-    pub fn held(&self, core: usize) -> Held {
+    pub fn held(&self, core: usize) -> ConnectionBytes {
         let account = self.accounts.open(core);
         let backlog = matches!(self.dialer, Dialer::Tunnel(_)).then(|| Backlog::new(&account));
-        Held { account, backlog }
+        ConnectionBytes { account, backlog }
     }
 
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
-    pub async fn connect_any(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    pub async fn connect_any(&self, held: &ConnectionBytes, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         self.connect(&[tls::H2, tls::HTTP_11], held, trace).await
     }
 
     /// For upgrades: only HTTP/1.1, because HTTP/2 does not support them (RFC 9113 §8.6).
-    pub async fn connect_http1(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    pub async fn connect_http1(
+        &self,
+        held: &ConnectionBytes,
+        trace: Option<&Trace>,
+    ) -> Result<Transport, ConnectError> {
         let transport = self.connect(&[tls::HTTP_11], held, trace).await?;
         if transport.alpn() == Some(tls::H2) {
             return Err(ConnectError::NoHttp1 { address: self.address() });
@@ -104,7 +108,12 @@ impl Target {
         spans::shared_dial(trace, &self.authority, self.dialer.word())
     }
 
-    async fn connect(&self, alpn: &[&[u8]], held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    async fn connect(
+        &self,
+        alpn: &[&[u8]],
+        held: &ConnectionBytes,
+        trace: Option<&Trace>,
+    ) -> Result<Transport, ConnectError> {
         let attempt = self.circuit.attempt()?;
         let deadline = Instant::now() + self.dial_timeout;
         let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
@@ -131,7 +140,7 @@ impl Target {
     async fn connect_somewhere(
         &self,
         alpn: &[&[u8]],
-        held: &Held,
+        held: &ConnectionBytes,
         deadline: Instant,
         trace: Option<&Trace>,
     ) -> Result<Transport, ConnectError> {
@@ -156,7 +165,7 @@ impl Target {
         &self,
         address: &MemberAddress,
         alpn: &[&[u8]],
-        held: &Held,
+        held: &ConnectionBytes,
         deadline: Instant,
         trace: Option<&Trace>,
     ) -> Result<Transport, ConnectError> {

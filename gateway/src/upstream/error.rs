@@ -26,8 +26,8 @@ pub enum SendError {
     /// The connection ended because it held too many bytes. The member may have acted on the
     /// request.
     #[error(
-        "the gateway holds too many bytes (--max-held-bytes), and this member's heads that it began and did not \
-         finish, or its unread bytes in the tunnel, hold the most: it closed the connection"
+        "the gateway reached --max-held-bytes and closed this member's connection, which held the most (unfinished \
+         response heads or unread tunnel bytes)"
     )]
     Shed,
     /// The head or the trailers of the request would endanger other requests' streams, and were not

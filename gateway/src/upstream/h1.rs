@@ -25,7 +25,7 @@ pub use self::idle::{ConnectionPermit, Idle, MAX_OPEN};
 use self::reading::Buffer;
 pub use self::reading::Reading;
 use super::connect::{ConnectError, Target};
-use super::shed::{Counted, Held};
+use super::shed::{ConnectionBytes, Counted};
 use super::{Lost, SendError};
 use crate::holding::Account;
 use crate::request_body::{Interrupted, RequestBody};
@@ -45,7 +45,7 @@ pub struct Connection {
     leaving: Option<CancellationToken>,
     buffer: Arc<Buffer>,
     /// Boxed: every waiting request's future has space for a lease.
-    held: Box<Held>,
+    held: Box<ConnectionBytes>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     permit: ConnectionPermit,
 }
@@ -157,7 +157,7 @@ impl Connection {
         transport: Transport,
         permit: ConnectionPermit,
         target: &Target,
-        held: Held,
+        held: ConnectionBytes,
     ) -> Result<Self, ConnectError> {
         let leaving = transport.leaving();
         let (transport, buffer) = Reading::new(transport, &held.account);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use crate::holding::{Account, Backlog};
 
 /// What counts for one connection.
-pub struct Held {
+pub struct ConnectionBytes {
     /// Counts incomplete heads.
     pub account: Account,
     /// Counts unread bytes in the tunnel.
@@ -25,12 +25,12 @@ pub struct Counted<D> {
 
 /// The connection ended because it held too much.
 #[derive(Debug, thiserror::Error)]
-#[error("the gateway holds too many bytes, and heads that the member does not finish hold the most")]
+#[error("the gateway reached --max-held-bytes and closed this member's connection, which held the most")]
 pub struct GaveWay;
 
-// === impl Held ===
+// === impl ConnectionBytes ===
 
-impl Held {
+impl ConnectionBytes {
     /// The request that used the connection is over.
     pub fn request_is_over(&self) {
         if let Some(backlog) = &self.backlog {
@@ -42,7 +42,7 @@ impl Held {
 // === impl Counted ===
 
 impl<D> Counted<D> {
-    pub fn new(driver: D, held: &Held) -> Self {
+    pub fn new(driver: D, held: &ConnectionBytes) -> Self {
         Self { driver, account: held.account.clone(), has_backlog: held.backlog.is_some() }
     }
 

@@ -32,7 +32,7 @@ pub struct Karmada {
     server: TlsServer,
 }
 
-/// What its command prints of a cluster that has joined: the same whoever serves the group.
+/// What its command prints of a cluster that has joined, whichever server has the group.
 pub fn has_joined(output: &Output, name: &str) -> Result<()> {
     has_printed(output, &format!("cluster({name}) is joined successfully\n"))
 }

@@ -1,9 +1,11 @@
-//! Retired names of types and functions, which nobody understood.
+//! Retired names of types, functions and modules, which nobody understood; and words that name one
+//! type only.
 
+use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 
 /// Names that a type or a function must not have, and what to use instead
-/// (`docs/architecture.md#words`).
+/// (`docs/architecture.md#words`). The same for a module, in small letters.
 pub const RETIRED: [(&str, &str); 15] = [
     ("Ear", "an observer"),
     ("Ground", "a fixture"),
@@ -22,8 +24,11 @@ pub const RETIRED: [(&str, &str); 15] = [
     ("knows_nobody", "is_anonymous_refusal"),
 ];
 
-/// The types and functions of `source` with a retired name: the line, counted from 1, the name, and
-/// its replacement.
+/// Words that may name one type of the product each, because they had several meanings.
+pub const ONE_MEANING: [&str; 4] = ["Contest", "Place", "Room", "State"];
+
+/// The types, functions and modules of `source` with a retired name: the line, counted from 1, the
+/// name, and its replacement.
 pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
     let tokens = tokens(source);
     tokens.windows(2).filter_map(|pair| declared(pair).map(|(name, instead)| (pair[1].line, name, instead))).collect()
@@ -31,8 +36,25 @@ pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
 
 fn declared(pair: &[Token]) -> Option<(&'static str, &'static str)> {
     let [keyword, name] = pair else { return None };
-    let declares = ["enum", "fn", "struct", "trait", "type"].contains(&&*keyword.text);
-    RETIRED.into_iter().find(|(retired, _)| declares && name.text == *retired)
+    let is_named = |retired: &str| match &*keyword.text {
+        "enum" | "fn" | "struct" | "trait" | "type" => name.text == retired,
+        "mod" => name.text == retired.to_lowercase(),
+        _ => false,
+    };
+    RETIRED.into_iter().find(|(retired, _)| is_named(retired))
+}
+
+/// The types of `source`, its tests aside, that one of these words names: the line, counted from 1,
+/// and the word. An alias is no type of its own.
+pub fn ambiguous(source: &str) -> Vec<(usize, &'static str)> {
+    let tokens = tests_out(&tokens(source));
+    let named = |pair: &[Token]| {
+        let [keyword, name] = pair else { return None };
+        let declares = ["enum", "struct", "trait", "union"].contains(&&*keyword.text);
+        let word = ONE_MEANING.into_iter().find(|word| declares && name.text == *word)?;
+        Some((name.line, word))
+    };
+    tokens.windows(2).filter_map(named).collect()
 }
 
 #[cfg(test)]
@@ -41,8 +63,14 @@ mod tests {
 
     #[test]
     fn a_declaration_is_found_and_a_use_is_not() {
-        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\nfn knows_nobody() { Lab }\n";
+        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\nfn knows_nobody() { Lab }\nmod told;\nmod ways { fn told() {} }\n";
         let found: Vec<_> = retired(source).into_iter().map(|(line, name, _)| (line, name)).collect();
-        assert_eq!(found, [(2, "Pulse"), (5, "Wishes"), (6, "knows_nobody")]);
+        assert_eq!(found, [(2, "Pulse"), (5, "Wishes"), (6, "knows_nobody"), (7, "Told")]);
+    }
+
+    #[test]
+    fn a_word_is_found_where_it_names_a_type_and_not_in_tests() {
+        let source = "pub struct Room(State);\ntype Place = Room;\ntrait State {}\n#[cfg(test)]\nmod tests { struct Contest; }\n";
+        assert_eq!(ambiguous(source), [(1, "Room"), (3, "State")]);
     }
 }

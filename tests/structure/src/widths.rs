@@ -1,4 +1,4 @@
-//! Prose that is wider than a reader can comfortably read: comments, and Markdown.
+//! Prose that is wider than a reader can comfortably read: comments, Markdown, and charts' notes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,13 @@ pub fn markdown(text: &str) -> Vec<Wide> {
         is_prose.then_some(line)
     });
     wide(lines, MARKDOWN)
+}
+
+/// Lines of a chart's notes that are too wide, as wide as Markdown. Commands (indented) are copied
+/// line by line, and lines that begin with an action of the template print nothing, or little.
+pub fn notes(text: &str) -> Vec<Wide> {
+    let is_prose = |line: &&str| !line.starts_with("    ") && !line.starts_with("{{");
+    wide(text.lines().map(|line| Some(line).filter(is_prose)), MARKDOWN)
 }
 
 fn wide<'a>(lines: impl Iterator<Item = Option<&'a str>>, most: usize) -> Vec<Wide> {
@@ -94,6 +101,13 @@ mod tests {
         let wide = "x".repeat(COMMENT);
         let text = format!("#!/bin/sh\n# {wide}\na: {wide} # {wide}\n  # -- {wide}\n# x\n");
         assert_eq!(lines(&hash_comments(&text)), [2, 4]);
+    }
+
+    #[test]
+    fn notes_are_prose_only() {
+        let wide = "x".repeat(MARKDOWN + 1);
+        let text = format!("{wide}\n    {wide}\n{{{{- if {wide} }}}}\nSet {{{{ .a }}}} to {wide}\nx\n");
+        assert_eq!(lines(&notes(&text)), [1, 4]);
     }
 
     #[test]

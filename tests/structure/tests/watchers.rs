@@ -31,7 +31,7 @@ fn every_watch_names_its_page() {
     assert_eq!(seen.len(), 3, "links, hub and auth alone begin otherwise: {seen:?}");
 }
 
-/// What kube reads of metadata has no bound, and whoever has few rights may fill it with labels.
+/// What kube reads of metadata has no bound, and a user with few rights may fill it with labels.
 #[test]
 fn the_controllers_read_metadata_with_a_bound() {
     const UNBOUNDED: [&str; 6] = [

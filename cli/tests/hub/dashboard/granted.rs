@@ -10,7 +10,7 @@ use super::{LIMIT, Parts, start};
 use crate::fixture::{clusters_as, ended};
 
 const PAGE: &str = include_str!("../../../../docs/cli.md");
-/// All that is needed to look at it is granted to her and to nobody else.
+/// All that is needed to look at it is granted to her alone.
 const USER: &str = "jane";
 
 pub fn granted(testbed: &Testbed) -> Result<()> {

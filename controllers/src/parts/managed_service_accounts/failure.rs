@@ -31,7 +31,7 @@ pub enum Failure {
 impl Failure {
     /// Whether the condition reports it, because a person must correct something. A cluster that is
     /// away needs no correction. `failures`: number of failed tries before this one.
-    pub fn is_told(&self, failures: u32) -> bool {
+    pub fn is_reported(&self, failures: u32) -> bool {
         match self {
             Self::Refused(_) => true,
             Self::Member(error) => match error {

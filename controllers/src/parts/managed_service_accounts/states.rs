@@ -7,7 +7,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::metrics::{AccountState as State, Accounts};
+use crate::metrics::{AccountState, Accounts};
 use crate::wakes::Key;
 
 /// Time between two tokens of one account, so that a member that keeps deleting `ServiceAccounts`
@@ -34,12 +34,12 @@ impl States {
 
     /// The account has a valid token.
     pub fn filled(&self, key: &Key) {
-        self.change(key, State::Filled, |known| known.failures = 0);
+        self.change(key, AccountState::Filled, |known| known.failures = 0);
     }
 
     /// A token was issued now.
     pub fn issued(&self, key: &Key) {
-        self.change(key, State::Filled, |known| known.issued = Some(Instant::now()));
+        self.change(key, AccountState::Filled, |known| known.issued = Some(Instant::now()));
         self.metrics.issued();
     }
 
@@ -56,7 +56,7 @@ impl States {
     }
 
     /// Records a failure. Returns the wait before the next try.
-    pub fn failed(&self, key: &Key, state: State) -> Duration {
+    pub fn failed(&self, key: &Key, state: AccountState) -> Duration {
         let mut wait = Backoff::OBJECT.longest;
         self.change(key, state, |known| {
             wait = Backoff::OBJECT.wait(known.failures);
@@ -79,7 +79,7 @@ impl States {
         }
     }
 
-    fn change(&self, key: &Key, state: State, change: impl FnOnce(&mut Attempts)) {
+    fn change(&self, key: &Key, state: AccountState, change: impl FnOnce(&mut Attempts)) {
         change(self.known.lock().entry(key.clone()).or_default());
         self.metrics.settle(key, state);
     }
@@ -97,7 +97,7 @@ mod tests {
         let mut registry = Registry::default();
         let states = States::new(Accounts::register(&mut registry));
         let [one, two] = ["a", "b"].map(|name| ("c1".to_owned(), name.to_owned()));
-        let waits: Vec<_> = (0..10).map(|_| states.failed(&one, State::Waiting).as_secs_f64()).collect();
+        let waits: Vec<_> = (0..10).map(|_| states.failed(&one, AccountState::Waiting).as_secs_f64()).collect();
         assert!(waits[0] <= 1.0 && waits[9] >= 150.0 && waits[9] <= 300.0, "{waits:?}");
         states.issued(&two);
         states.filled(&one);

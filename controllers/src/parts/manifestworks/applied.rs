@@ -1,6 +1,6 @@
-//! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
+//! `AppliedManifestWork` on the member: what it lists, and whether another client keeps it.
 
-mod held;
+mod on_member;
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::member::At;
 use super::target::Target;
 use crate::parts::watched::number;
 
-pub use self::held::{Agent, Held, Keeper, identity};
+pub use self::on_member::{Agent, Keeper, OnMember, identity};
 
 /// Its definition, which is installed if it is missing.
 const DEFINITION: &str = include_str!("definition.json");
@@ -76,22 +76,22 @@ impl Undone {
 
 impl Target {
     /// The object of that name, if it exists.
-    pub async fn applied(&self, name: &str) -> Result<Option<Held>, Failure> {
+    pub async fn applied(&self, name: &str) -> Result<Option<OnMember>, Failure> {
         if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
             return Ok(None);
         }
         let identity = identity(name);
         match self.member.get(at(&identity)).await? {
-            Some(object) => Held::read(object).map(Some),
+            Some(object) => OnMember::read(object).map(Some),
             None => Ok(None),
         }
     }
 
     /// The same, regardless of the known kinds. None only if the member says that the object, or
     /// the definition, does not exist.
-    pub async fn applied_for_certain(&self, name: &str) -> Result<Option<Held>, Failure> {
+    pub async fn applied_for_certain(&self, name: &str) -> Result<Option<OnMember>, Failure> {
         match self.member.find(at(&identity(name))).await {
-            Ok(object) => Held::read(object).map(Some),
+            Ok(object) => OnMember::read(object).map(Some),
             Err(error) if error.is_kind_missing() => self.check_undefined().await.map(|()| None),
             Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error.into()),
@@ -115,7 +115,7 @@ impl Target {
         keeper: Keeper<'_>,
         mode: Mode,
         writes: &mut Undone,
-    ) -> Result<Held, Failure> {
+    ) -> Result<OnMember, Failure> {
         let (spec, labels) = (&keeper.spec(), &keeper.work.labels);
         let held = self.applied(name).await?;
         let is_marked = held.as_ref().is_some_and(|held| held.was_adopted) || mode == Mode::Push;
@@ -154,7 +154,7 @@ impl Target {
             }
         }
         let change = json!({"metadata": metadata, "spec": spec});
-        Held::read(self.member.merge(at(&identity(name)), &change).await?)
+        OnMember::read(self.member.merge(at(&identity(name)), &change).await?)
     }
 
     async fn create_applied(
@@ -163,7 +163,7 @@ impl Target {
         spec: &AppliedSpec,
         labels: &Map<String, Json>,
         mode: Mode,
-    ) -> Result<Held, Failure> {
+    ) -> Result<OnMember, Failure> {
         if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
             self.define().await?;
         }
@@ -177,7 +177,7 @@ impl Target {
                 self.kinds.forget();
                 Err(Failure::Defined)
             }
-            answer => Held::read(answer?),
+            answer => OnMember::read(answer?),
         }
     }
 
@@ -196,20 +196,20 @@ impl Target {
     }
 
     /// Writes its list, if it has changed.
-    pub async fn list(&self, held: &mut Held, resources: Vec<Tracked>) -> Result<(), Failure> {
+    pub async fn list(&self, held: &mut OnMember, resources: Vec<Tracked>) -> Result<(), Failure> {
         let resources = sorted(resources);
         if resources == held.tracked() {
             return Ok(());
         }
         let change = json!({"metadata": held.condition(), "status": {"appliedResources": resources}});
-        *held = Held::read(self.member.merge_status(at(&identity(&held.applied.name)), &change).await?)?;
+        *held = OnMember::read(self.member.merge_status(at(&identity(&held.applied.name)), &change).await?)?;
         Ok(())
     }
 
     /// The same, at a contest's pace. Entries that must wait to be listed are known until then.
     pub async fn list_again(
         &self,
-        held: &mut Held,
+        held: &mut OnMember,
         resources: Vec<Tracked>,
         writes: &mut Undone,
     ) -> Result<(), Failure> {
@@ -222,7 +222,7 @@ impl Target {
     }
 
     /// Deletes it. It stays until its finalizer is removed.
-    pub async fn end_applied(&self, held: &Held) -> Result<(), Failure> {
+    pub async fn end_applied(&self, held: &OnMember) -> Result<(), Failure> {
         if held.applied.is_ending {
             return Ok(());
         }
@@ -293,12 +293,12 @@ mod tests {
         Work::read(&serde_json::from_value(object).unwrap())
     }
 
-    fn held(agent: &str, annotations: &Json, objects: &[&str]) -> Held {
+    fn held(agent: &str, annotations: &Json, objects: &[&str]) -> OnMember {
         let listed = objects.iter().map(|name| json!({"version": "v1", "resource": "configmaps", "name": name}));
         let object = json!({"metadata": {"name": "h-w", "annotations": annotations},
             "spec": {"hubHash": "h", "agentID": agent, "manifestWorkName": "w"},
             "status": {"appliedResources": listed.collect::<Vec<_>>()}});
-        Held::read(object).expect("it can be read")
+        OnMember::read(object).expect("it can be read")
     }
 
     fn agent() -> Agent {
@@ -309,7 +309,7 @@ mod tests {
     fn what_was_adopted_once_is_so_again_only_by_a_word_that_was_heard() {
         let (agent, work, adopted) = (agent(), work("c", &[]), json!({ADOPTED: "true"}));
         let keeper = Keeper { agent: &agent, work: &work };
-        let may = |held: &Held, mode| held.check_agent(keeper, mode).is_ok();
+        let may = |held: &OnMember, mode| held.check_agent(keeper, mode).is_ok();
         let [new, back] = [json!({}), adopted.clone()].map(|annotations| held("klusterlet", &annotations, &[]));
         let all = [Mode::Push, Mode::UNHEARD, Mode::Adopt(Some(NonZeroU64::MIN))];
         assert_eq!(all.map(|mode| may(&new, mode)), [false, true, true]);

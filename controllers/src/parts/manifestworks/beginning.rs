@@ -21,7 +21,7 @@ use crate::raw::Meta;
 /// Precedes the hub's UID in the ID of its controllers.
 const AGENT_ID: &str = "cluster-gateway-controllers";
 
-/// The watches of the hub; each can be told to start again.
+/// Requests to the watches of the hub to start again.
 #[derive(Default)]
 pub struct Watches {
     works: Notify,

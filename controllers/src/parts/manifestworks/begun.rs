@@ -10,7 +10,7 @@ use delivery::manifests::Manifest;
 use delivery::work::{Availability, Failed};
 
 pub use self::answers::Answers;
-use super::budget::{Budget, Charge};
+use super::allowance::{Allowance, Charge};
 use super::discovery::Found;
 use super::telling::Said;
 
@@ -98,8 +98,8 @@ impl Begun {
 
     /// The state to keep until the next slot, as far as there is room for it. Returns whether all
     /// of it is kept; otherwise the next pass processes the manifests again.
-    pub fn kept(mut self, budget: &Budget) -> (Option<Self>, bool) {
-        self.charge = budget.take(self.weighs());
+    pub fn kept(mut self, allowance: &Allowance) -> (Option<Self>, bool) {
+        self.charge = allowance.take(self.weighs());
         if self.charge.is_some() {
             return (Some(self), true);
         }
@@ -108,7 +108,7 @@ impl Begun {
         reviewed.forget_others();
         removed.forget_others();
         let mut numbers = Self { generation, unlisted, reviewed, removed, ..Self::default() };
-        numbers.charge = budget.take(numbers.weighs());
+        numbers.charge = allowance.take(numbers.weighs());
         (numbers.charge.is_some().then_some(numbers), false)
     }
 
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::parts::manifestworks::removal::MOST_AT_ONCE;
-    use crate::parts::manifestworks::shelf::Room;
+    use crate::parts::manifestworks::shelf::MemoryLimits;
     use crate::parts::manifestworks::target::KEPT;
 
     #[test]
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn what_works_of_a_member_have_begun_takes_no_more_than_there_is_room_for() {
-        let all = Budget::new(KEPT);
-        let clusters: Vec<Budget> = (0..10).map(|_| all.of_one()).collect();
+        let all = Allowance::new(KEPT);
+        let clusters: Vec<Allowance> = (0..10).map(|_| all.of_one()).collect();
         let begun = clusters.iter().flat_map(|cluster| (0..14).map(|_| hostile().kept(cluster).0));
         let begun: Vec<Begun> = begun.flatten().collect();
         let sum = begun.iter().map(Begun::weighs).sum::<usize>();
@@ -218,7 +218,7 @@ mod tests {
     fn without_room_for_all_what_is_gone_is_kept_and_what_was_looked_at_is_looked_at_again() {
         let identity = |kind: &str| Identity { resource: kind.into(), name: "7".into(), ..Identity::default() };
         let whole = hostile().weighs();
-        let room = |bytes: usize| Budget::new(Room { in_all: bytes, of_one: bytes });
+        let room = |bytes: usize| Allowance::new(MemoryLimits { in_all: bytes, of_one: bytes });
         let (begun, is_whole) = hostile().kept(&room(whole));
         assert!(is_whole && begun.unwrap().removed.has(&identity("stays")));
         let (begun, is_whole) = hostile().kept(&room(whole / 4));
@@ -227,8 +227,8 @@ mod tests {
         assert!(!begun.removed.has(&identity("stays")), "it is asked for again");
         assert!(matches!(hostile().kept(&room(1_000)), (None, false)));
         // While it is processed, its slot counts it.
-        let budget = room(whole);
-        let begun = Begun::after(hostile().kept(&budget).0, 0);
-        assert!(begun.is_more() && budget.take(whole).is_some());
+        let allowance = room(whole);
+        let begun = Begun::after(hostile().kept(&allowance).0, 0);
+        assert!(begun.is_more() && allowance.take(whole).is_some());
     }
 }

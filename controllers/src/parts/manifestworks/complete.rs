@@ -13,7 +13,7 @@ use super::member::{At, MemberError, OWN};
 use super::object::{GRANTED, Outcome, Remembered, Setting, judged};
 
 /// The objects in a status. Clients that may write statuses may have written anything.
-pub fn told(status: &ManifestWorkStatus) -> Vec<Manifest> {
+pub fn listed(status: &ManifestWorkStatus) -> Vec<Manifest> {
     let manifest = |(ordinal, meta): (usize, &ResourceMeta)| {
         let ResourceMeta { group, version, kind, resource, name, namespace, .. } = meta.clone();
         let mut manifest =

@@ -47,7 +47,7 @@ impl Contest {
         self.last = Some(now);
     }
 
-    /// When the contest ends, if nobody continues it.
+    /// When the contest ends unless another write continues it.
     pub fn ends(&self, now: Instant) -> Option<Instant> {
         self.last.filter(|_| self.is_contested(now)).map(|last| last + PEACE)
     }

@@ -51,7 +51,7 @@ impl Edits {
     }
 
     /// The hub has this status.
-    pub fn told(&mut self, status: &ManifestWorkStatus) {
+    pub fn reported(&mut self, status: &ManifestWorkStatus) {
         (self.told, self.again) = (Some(print(status)), None);
     }
 
@@ -117,11 +117,11 @@ mod tests {
         let (mut edits, begin, mut count) = (Edits::default(), Instant::now(), 0);
         let (ours, theirs) = (status(&[(kind::APPLIED, "x")]), status(&[]));
         assert_eq!(edits.judge(&theirs, false, begin), Edit::None, "nothing was told yet");
-        edits.told(&ours);
+        edits.reported(&ours);
         assert_eq!(edits.judge(&theirs, true, begin), Edit::None);
         while begin.elapsed() < Duration::from_mins(10) {
             match edits.judge(&theirs, false, Instant::now()) {
-                Edit::Now => edits.told(&ours),
+                Edit::Now => edits.reported(&ours),
                 Edit::In(wait) => assert_eq!(edits.again(), Some(Instant::now() + wait)),
                 Edit::None => panic!("it is another one"),
             }
@@ -136,7 +136,7 @@ mod tests {
     async fn others_have_conditions_of_their_own_beside_ours() {
         let mut edits = Edits::default();
         let rule = ("Odd", "ConditionRulesAggregated");
-        edits.told(&status(&[(kind::AVAILABLE, "x"), rule]));
+        edits.reported(&status(&[(kind::AVAILABLE, "x"), rule]));
         let mut judge = |of: &[(&str, &str)]| edits.judge(&status(of), false, Instant::now());
         assert_eq!(judge(&[(kind::AVAILABLE, "x"), ("Theirs", "y"), rule]), Edit::None);
         assert_eq!(judge(&[(kind::AVAILABLE, "x"), ("Odd", "y")]), Edit::Now);

@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::Part;
-use super::applied::{Held, Keeper};
+use super::applied::{Keeper, OnMember};
 use super::begun::{Begun, Removed};
 use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
@@ -147,7 +147,7 @@ impl Part {
         target: &Target,
         slot: &Slot,
         work: &Work,
-        held: &Held,
+        held: &OnMember,
         (how, memory): (How<'_>, &mut Memory),
     ) -> Result<Option<Left>, Failure> {
         let mut begun = memory.begin(work.generation);
@@ -163,7 +163,7 @@ impl Part {
         target: &Target,
         slot: &Slot,
         work: &Work,
-        held: &Held,
+        held: &OnMember,
         (how, begun): (How<'_>, &mut Begun),
     ) -> Result<Option<Left>, Failure> {
         let owner = held.applied.owner();

@@ -49,9 +49,9 @@ pub enum Failure {
     /// Others come first.
     #[error("its cluster is slow, and the work waits for its turn among those of slow ones")]
     Slow,
-    #[error("spec.deleteOption cannot be read, and no object is deleted until it can: {0}")]
+    #[error("spec.deleteOption is not valid ({0}): no object is deleted until you correct it")]
     DeleteOption(String),
-    #[error("spec.executor cannot be read, and no object is deleted until it can: {0}")]
+    #[error("spec.executor is not valid ({0}): no object is deleted until you correct it")]
     Executor(String),
     #[error("an object of the member cannot be read: {0}")]
     Unreadable(String),

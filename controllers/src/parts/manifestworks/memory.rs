@@ -12,9 +12,9 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::allowance::{self, Allowance, Charge};
 use super::applied::Writes;
 use super::begun::Begun;
-use super::budget::{self, Budget, Charge};
 use super::clusters::Mode;
 use super::contest::TWINS;
 use super::edits::{Edit, Edits};
@@ -189,10 +189,10 @@ impl Memory {
     /// Keeps the progress of a pass if its slot ended. After any other failure, or without room for
     /// all of the progress, the next pass processes everything: objects processed in earlier slots
     /// are no longer owed, but their outcomes are not on the hub yet.
-    pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>, budget: &Budget) {
+    pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>, allowance: &Allowance) {
         match ended {
             Err(failure) if failure.is_for_slot() => {
-                let (begun, is_whole) = begun.kept(budget);
+                let (begun, is_whole) = begun.kept(allowance);
                 self.begun = begun.map(Box::new);
                 if !is_whole {
                     self.settled = None;
@@ -216,11 +216,11 @@ impl Memory {
 
     /// Reserves `bytes` for the state of its objects. Without room, none of it is kept. Returns
     /// whether there is room.
-    pub fn make_room(&mut self, bytes: usize, budget: &Budget, metrics: &Delivery) -> bool {
+    pub fn make_room(&mut self, bytes: usize, allowance: &Allowance, metrics: &Delivery) -> bool {
         let has_room = if self.room.is_some() {
             self.grow(bytes)
         } else {
-            self.room = budget.take(bytes);
+            self.room = allowance.take(bytes);
             self.room.is_some()
         };
         if has_room {
@@ -249,8 +249,8 @@ impl Memory {
 
     /// Stores a status that must wait. Without room for it, it is returned, and the next pass
     /// processes all objects.
-    pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) -> Option<ManifestWorkStatus> {
-        self.waiting = budget.take(budget::weighs(&status));
+    pub fn put_back(&mut self, status: ManifestWorkStatus, allowance: &Allowance) -> Option<ManifestWorkStatus> {
+        self.waiting = allowance.take(allowance::weighs(&status));
         if self.waiting.is_none() {
             self.settled = None;
             return Some(status);
@@ -331,10 +331,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parts::manifestworks::shelf::Room;
+    use crate::parts::manifestworks::shelf::MemoryLimits;
 
-    fn roomy() -> Budget {
-        Budget::new(Room { in_all: usize::MAX, of_one: usize::MAX })
+    fn roomy() -> Allowance {
+        Allowance::new(MemoryLimits { in_all: usize::MAX, of_one: usize::MAX })
     }
 
     #[test]
@@ -379,9 +379,9 @@ mod tests {
     #[test]
     fn what_a_failed_pass_owes_is_kept_only_where_the_next_would_not_look_at_it() {
         let owed = |settled: Option<i64>, has_room: bool| {
-            let budget = Budget::new(Room { in_all: 1, of_one: 1 });
+            let allowance = Allowance::new(MemoryLimits { in_all: 1, of_one: 1 });
             let mut memory = Memory { settled, owed: HashSet::from([Identity::default()]), ..Memory::default() };
-            memory.make_room(if has_room { 1 } else { 2 }, &budget, &Delivery::default());
+            memory.make_room(if has_room { 1 } else { 2 }, &allowance, &Delivery::default());
             memory.owes_all(1);
             memory.owed.len()
         };

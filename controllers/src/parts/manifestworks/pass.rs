@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Part;
-use super::applied::{self, Held, Keeper};
+use super::applied::{self, Keeper, OnMember};
 use super::begun::{Begun, Kept};
 use super::clusters::Mode;
 use super::complete::{read, reopened};
@@ -52,7 +52,7 @@ pub struct Pass<'a> {
     pub is_complete: bool,
 }
 
-/// A manifest, what is known of its object, and what was told of it.
+/// A manifest, what is known of its object, and its last reported status.
 type Chosen<'m> = (&'m Manifest, Remembered, LastStatus);
 
 /// The reported status of a manifest.
@@ -136,7 +136,7 @@ impl Pass<'_> {
     }
 
     /// Lists the created objects, in case the next pass no longer wants them.
-    async fn list_made(&self, done: &Done<'_>, held: &mut Held) {
+    async fn list_made(&self, done: &Done<'_>, held: &mut OnMember) {
         let made = done.listed(held.tracked());
         if let Err(error) = self.target.list(held, made).await {
             tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
@@ -157,7 +157,7 @@ impl Pass<'_> {
     }
 
     /// Somebody deleted the `AppliedManifestWork`: all objects are deleted and created again.
-    async fn go(&self, memory: &mut Memory, held: &Held, begun: &mut Begun) -> Result<(), Failure> {
+    async fn go(&self, memory: &mut Memory, held: &OnMember, begun: &mut Begun) -> Result<(), Failure> {
         memory.settled = None;
         begun.outcomes.clear();
         let own = applied::identity(&self.name);
@@ -170,7 +170,7 @@ impl Pass<'_> {
 
     /// The `AppliedManifestWork`, which is read again each time: it is as large as all state of the
     /// work's objects, and most works have nothing to do for days.
-    async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
+    async fn held(&self, memory: &mut Memory) -> Result<OnMember, Failure> {
         let keeper = Keeper { agent: &self.part.agent, work: self.work };
         let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
         let held = self.target.ensure_applied(&self.name, keeper, mode, &mut memory.writes.head).await?;

@@ -9,7 +9,7 @@ use delivery::ownership::Owner;
 use delivery::work::{is_complete, kind};
 
 use super::begun::Begun;
-use super::complete::told;
+use super::complete::listed;
 use super::done::Done;
 use super::failure::Failure;
 use super::memory::Memory;
@@ -20,7 +20,7 @@ use crate::parts::watched::number;
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Reads the objects that the work's status lists: nobody applies what its spec wants by now.
+    /// Reads the objects that the work's status lists: what its spec wants by now is not applied.
     pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let before = &self.work.status;
         // As upstream: before it was applied, there is nothing to report. Nor where the status of
@@ -32,7 +32,7 @@ impl Pass<'_> {
             (memory.settled, memory.owed, memory.removal) = (Some(self.work.generation), HashSet::new(), None);
             return Ok(());
         }
-        let manifests = told(before);
+        let manifests = listed(before);
         let identities: Vec<Identity> = manifests.iter().map(Manifest::identity).collect();
         if begun.reads(number(&identities)) {
             // The dropped outcomes belonged to processed objects, which would not be processed

@@ -1,4 +1,4 @@
-//! The rights of a work's executor, by reviews on the member. Nobody is impersonated.
+//! The rights of a work's executor, by reviews on the member, without impersonation.
 
 use delivery::executor::{self, Escalation, Executor, Review, Role, rules_of};
 use delivery::identity::{Identity, Tracked};
@@ -47,7 +47,7 @@ impl Target {
         Ok(if is_allowed { Ok(()) } else { Err(refused()) })
     }
 
-    /// Prevents escalation: nobody grants rights that they do not have.
+    /// Prevents escalation: an executor must not grant rights that it does not have.
     pub async fn review_escalation(
         &self,
         work: &str,
@@ -60,7 +60,7 @@ impl Target {
         let identity = manifest.identity();
         let escalation = match executor::escalation(&identity, object, observed, strategy) {
             Ok(escalation) => escalation,
-            Err(refused) => return Ok(Err(refused.told(&identity))),
+            Err(refused) => return Ok(Err(refused.report(&identity))),
         };
         let (enough, each) = match escalation {
             Escalation::None => return Ok(Ok(())),
@@ -78,7 +78,7 @@ impl Target {
                 };
                 match rules_of(&object, &role.namespace) {
                     Ok(each) => (enough, each),
-                    Err(refused) => return Ok(Err(refused.told(&identity))),
+                    Err(refused) => return Ok(Err(refused.report(&identity))),
                 }
             }
         };

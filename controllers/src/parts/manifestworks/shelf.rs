@@ -19,7 +19,7 @@ use crate::parts::watched::number;
 /// Limit of the kept works, in bytes. Memory holds twice as much for the moment in which the hub is
 /// listed again, and a standby holds as much: together with everything else, it must fit into 512
 /// MiB.
-pub const ROOM: Room = Room { in_all: 112 << 20, of_one: 16 << 20 };
+pub const LIMITS: MemoryLimits = MemoryLimits { in_all: 112 << 20, of_one: 16 << 20 };
 
 /// Memory of a map's entry besides its bytes, roughly.
 const ENTRY: usize = 64;
@@ -28,7 +28,7 @@ const ENTRY: usize = 64;
 const WEIGHT: u32 = 24;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct MemoryLimits {
     pub in_all: usize,
     /// Limit of one namespace, which is one cluster's.
     pub of_one: usize,
@@ -36,7 +36,7 @@ pub struct Room {
 
 /// Decides which works are kept in full.
 pub struct Shelf {
-    room: Room,
+    room: MemoryLimits,
     /// The kept works, and those of an unfinished list.
     books: Mutex<[Books; 2]>,
     metrics: Delivery,
@@ -112,7 +112,7 @@ fn size(object: &DynamicObject) -> usize {
 // === impl Shelf ===
 
 impl Shelf {
-    pub fn new(room: Room, metrics: Delivery) -> Self {
+    pub fn new(room: MemoryLimits, metrics: Delivery) -> Self {
         Self { room, books: Mutex::default(), metrics }
     }
 
@@ -149,7 +149,7 @@ impl Shelf {
 // === impl Books ===
 
 impl Books {
-    fn put(&mut self, mut object: DynamicObject, before: Option<&DynamicObject>, room: Room) -> DynamicObject {
+    fn put(&mut self, mut object: DynamicObject, before: Option<&DynamicObject>, room: MemoryLimits) -> DynamicObject {
         self.take(before);
         prune(&mut object);
         let size = size(&object);

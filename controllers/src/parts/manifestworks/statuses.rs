@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::budget::json_bytes;
+use super::allowance::json_bytes;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::target::Target;
@@ -62,7 +62,7 @@ impl Part {
         let mut status = fitting(status, memory, work.generation);
         if status == work.status {
             memory.pace.rest();
-            memory.edits.told(&status);
+            memory.edits.reported(&status);
             return Ok(None);
         }
         let applied = condition::find(&work.status.conditions, kind::APPLIED);
@@ -112,14 +112,14 @@ impl Part {
         status: &ManifestWorkStatus,
     ) -> Result<(), Failure> {
         if *status == work.status {
-            memory.edits.told(status);
+            memory.edits.reported(status);
             return Ok(());
         }
         let _permit = self.writes.acquire().await;
-        let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(status)).await?;
+        let written = self.hub.merge_status(&self.works(work), work.name(), &work.with_status(status)).await?;
         work.version = written.resource_version().unwrap_or_default();
         work.status.clone_from(status);
-        memory.edits.told(&work.status);
+        memory.edits.reported(&work.status);
         memory.wrote(work);
         Ok(())
     }
@@ -163,8 +163,8 @@ fn fitting(status: ManifestWorkStatus, memory: &Memory, generation: i64) -> Mani
     if is_too_large(&status) { cut(status, 0) } else { status }
 }
 
-/// What is told of the work alone, and in so many bytes which of its objects are complete: they
-/// would be made again. And why the rest is missing.
+/// The status of the work alone, with the reason why that of its manifests is missing. In `room`
+/// bytes, it keeps which objects are complete, because these would otherwise be created again.
 fn cut(mut status: ManifestWorkStatus, mut room: usize) -> ManifestWorkStatus {
     let manifests = std::mem::take(&mut status.resource_status.manifests);
     let count = manifests.len();
@@ -197,7 +197,7 @@ pub fn has_outcome(manifest: &ManifestCondition) -> bool {
     condition::find(&manifest.conditions, kind::APPLIED).is_some()
 }
 
-/// How much of it is complete. An object may be gone, by its own time, before that is told.
+/// How much of it is complete. An object may expire by itself before that is reported.
 fn completed(status: &ManifestWorkStatus) -> usize {
     let manifests = &status.resource_status.manifests;
     let objects = manifests.iter().filter(|one| is_complete(&one.conditions)).count();

@@ -14,15 +14,15 @@ use net::permit::Permit;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::budget::Budget;
+use super::allowance::Allowance;
 use super::discovery::Kinds;
 use super::lanes::{Lane, Lanes};
-use super::line::Line;
 use super::member::Member;
 use super::rest::Rest;
-use super::shelf::Room;
+use super::shelf::MemoryLimits;
 use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
+use super::waiting::WaitingNames;
 
 pub use self::slot::{Slot, Step};
 
@@ -42,9 +42,9 @@ const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quar
 const LIGHT: usize = 8 << 20;
 /// Limit of the state of objects between two passes, in bytes. 100 objects in each of 1,000
 /// clusters take about 66 MiB.
-pub const REMEMBERED: Room = Room { in_all: 96 << 20, of_one: 16 << 20 };
+pub const REMEMBERED: MemoryLimits = MemoryLimits { in_all: 96 << 20, of_one: 16 << 20 };
 /// Limit of the progress of unfinished passes, and of statuses that wait to be written, in bytes.
-pub const KEPT: Room = Room { in_all: 32 << 20, of_one: 4 << 20 };
+pub const KEPT: MemoryLimits = MemoryLimits { in_all: 32 << 20, of_one: 4 << 20 };
 /// Length of a slot; requests in flight are completed. After that, other works come before this
 /// work's next slot.
 const LONGEST_SLOT: Duration = Duration::from_mins(1);
@@ -60,13 +60,13 @@ pub struct Shared {
     /// Threads that evaluate rules on objects.
     pub rules: Lanes,
     pub lists: Lists,
-    remembered: Budget,
-    kept: Budget,
+    remembered: Allowance,
+    kept: Allowance,
     slow_works: Arc<AtomicUsize>,
     heavy_works: Arc<AtomicUsize>,
     read_works: Arc<AtomicUsize>,
     /// Slow clusters without a slot, because enough others have one.
-    slow_line: Arc<Mutex<Line>>,
+    slow_line: Arc<Mutex<WaitingNames>>,
 }
 
 pub struct Target {
@@ -76,10 +76,10 @@ pub struct Target {
     pub verdicts: Verdicts,
     pub rules: Lane,
     pub lists: ListsOfOne,
-    /// Budget for the state of its objects.
-    pub remembered: Budget,
-    /// Budget for unfinished passes of its works, and for waiting statuses.
-    pub kept: Budget,
+    /// Allowance for the state of its objects.
+    pub remembered: Allowance,
+    /// Allowance for unfinished passes of its works, and for waiting statuses.
+    pub kept: Allowance,
     at_work: Arc<AtomicUsize>,
     /// Number of its works that may continue while it is slow.
     slow: Arc<AtomicUsize>,
@@ -91,7 +91,7 @@ pub struct Target {
     /// An Event has reported that the objects of some of its works are not watched.
     is_told_unwatched: AtomicBool,
     /// Works that wait for a slot.
-    waiting: Mutex<Line>,
+    waiting: Mutex<WaitingNames>,
     away: Mutex<Away>,
     /// How long it asked its works to leave it alone.
     asked: Rest,
@@ -127,8 +127,8 @@ impl Shared {
             heavy_works: Arc::default(),
             read_works: Arc::default(),
             lists: Lists::default(),
-            remembered: Budget::new(REMEMBERED),
-            kept: Budget::new(KEPT),
+            remembered: Allowance::new(REMEMBERED),
+            kept: Allowance::new(KEPT),
             slow_works: Arc::default(),
             slow_line: Arc::default(),
         }
@@ -262,7 +262,7 @@ impl Target {
     }
 
     /// It answered. Returns whether that is new. It is not while it asked to be left alone:
-    /// requests that were under way then are answered, too.
+    /// requests that were in flight then are answered, too.
     pub fn answered(&self) -> bool {
         let mut away = self.away.lock();
         self.asked.until().is_none() && std::mem::take(&mut *away).failures > 0

@@ -8,9 +8,9 @@ use delivery::identity::Identity;
 use delivery::manifests::Manifest;
 use delivery::rules::{self, Evaluator};
 use delivery::work::{
-    Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkSpec,
-    ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, has_progressing_rule, merged,
-    options, prune, prune_others, set_default_progressing, take_default_progressing,
+    Availability, BytesLeft, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig,
+    ManifestWorkSpec, ManifestWorkStatus, ResourceMeta, aggregate, all_applied, applied, available,
+    has_progressing_rule, merged, options, prune, prune_others, set_default_progressing, take_default_progressing,
 };
 use parking_lot::Mutex;
 use serde_json::Value as Json;
@@ -123,7 +123,7 @@ impl Entry {
 impl Telling {
     /// The status.
     pub fn status(mut self, now: OffsetDateTime) -> ManifestWorkStatus {
-        let mut room = Room::default();
+        let mut room = BytesLeft::default();
         let entries = std::mem::take(&mut self.entries);
         let identities: Vec<Identity> = entries.iter().map(|entry| entry.identity.clone()).collect();
         let before = std::mem::take(&mut self.before);

@@ -41,7 +41,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         targets: Targets::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
-        shelf: Shelf::new(shelf::ROOM, metrics.delivery.clone()),
+        shelf: Shelf::new(shelf::LIMITS, metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: Wakes::default(),
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
@@ -189,7 +189,7 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
 
 /// Its watch has brought it, but there is no room for it.
 fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>, work: &serde_json::Value) -> Arc<DynamicObject> {
-    part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
+    part.shelf = Shelf::new(shelf::MemoryLimits { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
     let event = part.shelf.keep(Event::Apply(told(work)), &part.store);
     writer.apply_watcher_event(&event);
     assert_eq!(part.metrics.delivery.unkept(), 1);
@@ -246,7 +246,7 @@ async fn nothing_is_done_with_a_work_that_is_not_kept_and_cannot_be_read() {
 async fn what_the_hub_lists_beyond_the_room_is_not_kept() {
     let hub = Hub::default();
     let (mut part, mut writer) = part(&hub);
-    part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
+    part.shelf = Shelf::new(shelf::MemoryLimits { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
     assert!(timeout(A_WHILE, watches::works(&part, &mut writer)).await.is_err());
     let listed = part.store.state();
     assert!(matches!(&listed[..], [one] if !shelf::is_whole(one)), "{listed:?}");

@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value as Json;
 
 use super::REQUESTS;
-use super::applied::Held;
+use super::applied::OnMember;
 use super::begun::Begun;
 use super::failure::Failure;
 use super::member::{At, MemberError};
@@ -39,7 +39,7 @@ impl Target {
         &self,
         slot: &Slot,
         told: &[ManifestCondition],
-        held: &mut Held,
+        held: &mut OnMember,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
         let listed = held.tracked().to_vec();
@@ -54,7 +54,7 @@ impl Target {
         &self,
         slot: &Slot,
         told: &[ManifestCondition],
-        held: &Held,
+        held: &OnMember,
         (wanted, stays): (&HashSet<Identity>, &[Tracked]),
         begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {

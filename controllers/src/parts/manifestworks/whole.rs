@@ -85,7 +85,7 @@ impl Part {
 
 /// The text of the Event for a cluster's first such work.
 fn not_kept(cluster: &str) -> String {
-    let shelf::Room { in_all, of_one } = shelf::ROOM;
+    let shelf::MemoryLimits { in_all, of_one } = shelf::LIMITS;
     format!(
         "the controllers do not keep this work in memory: those of {cluster} take more than {} MiB, or those of all \
          clusters more than {} MiB. This work, and perhaps others, is read from the hub at each turn, which is slower; \

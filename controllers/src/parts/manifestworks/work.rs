@@ -139,7 +139,7 @@ impl Work {
     }
 
     /// A merge patch with another status.
-    pub fn told(&self, status: &ManifestWorkStatus) -> Json {
+    pub fn with_status(&self, status: &ManifestWorkStatus) -> Json {
         let (conditions, manifests) = (&status.conditions, &status.resource_status.manifests);
         json!({"metadata": {"uid": self.uid, "resourceVersion": self.version},
             "status": {"conditions": conditions, "resourceStatus": {"manifests": manifests}}})

@@ -30,13 +30,13 @@ const LONG: Duration = Duration::from_hours(1);
 
 #[derive(Default)]
 pub struct Beats {
-    state: Mutex<State>,
+    state: Mutex<Timetable>,
     sooner: Notify,
     listed: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct State {
+struct Timetable {
     beats: HashMap<String, Beat>,
     /// Times at which agents fall silent, the earliest first.
     due: BTreeSet<(i64, String)>,
@@ -161,9 +161,9 @@ impl Beats {
     }
 }
 
-// === impl State ===
+// === impl Timetable ===
 
-impl State {
+impl Timetable {
     /// Ignores a time that is past: the caller looks at the cluster now, and a timer would wake it
     /// again and again.
     fn schedule(&mut self, name: &str, at: i64) {

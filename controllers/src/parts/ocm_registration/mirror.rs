@@ -114,7 +114,7 @@ async fn follow(
         if let Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) = &event
             && !is_made(kind, object)
         {
-            // Whoever may write one in a namespace may write many, as large as the hub takes.
+            // A user that may write one in a namespace may write many, as large as the hub takes.
             return;
         }
         writer.apply_watcher_event(&event);
@@ -188,7 +188,7 @@ mod tests {
         Client::new(service_fn(answer), "default")
     }
 
-    /// Whoever may write bindings in one namespace fills no memory, and nobody is looked at by it.
+    /// A user that may write bindings in one namespace fills no memory, and causes no other reads.
     #[tokio::test]
     async fn bindings_that_no_acceptance_made_are_not_kept() {
         let wanted = Cluster { name: "c1", uid: "u" }.granted(false);

@@ -159,7 +159,7 @@ impl Sets {
     }
 }
 
-/// Leaves out what is not read. Whoever may bind sets in a namespace writes these objects.
+/// Leaves out what is not read. Every user that may bind sets in a namespace writes these objects.
 fn prune(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     (object.metadata.finalizers, object.metadata.owner_references) = (None, None);

@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::status::{self, Report};
-use super::world::{Held, ObservedPlacement, World};
+use super::world::{DecisionOnHub, ObservedPlacement, World};
 use crate::wakes::Key;
 
 /// The next step for a Placement.
@@ -79,7 +79,7 @@ pub struct Surplus {
 /// The next step for a Placement at `now`; `now_text` is the same time in RFC 3339.
 pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
     let Some(known) = world.placement(key).filter(|known| !known.prepared.is_at_rest) else { return Step::Rest };
-    if let Some((manager, until)) = known.contest.other(now) {
+    if let Some((manager, until)) = known.foreign_writes.other(now) {
         return Step::LeaveAlone { manager: manager.to_owned(), until };
     }
     let plan = match &known.unreadable {
@@ -98,7 +98,7 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
         let run = Run::of(input, snapshot.inputs);
         let world = world.read();
         let Some(known) = world.placement(key).filter(|known| snapshot.is_of(known)) else { return Step::Rest };
-        if let Some((manager, until)) = known.contest.other(now) {
+        if let Some((manager, until)) = known.foreign_writes.other(now) {
             return Step::LeaveAlone { manager: manager.to_owned(), until };
         }
         let plan = plan(&world, known, &run, now_text);
@@ -107,7 +107,7 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
 }
 
 fn judged(known: &ObservedPlacement, plan: Plan, now: OffsetDateTime) -> Step {
-    match known.contest.wait(now) {
+    match known.foreign_writes.wait(now) {
         Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
     }
@@ -214,7 +214,7 @@ fn keep<'w>(
     has_kept
 }
 
-fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a Held> {
+fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a DecisionOnHub> {
     world.held(&(known.key.0.clone(), name.to_owned()))
 }
 
@@ -256,7 +256,7 @@ impl Plan {
             objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
         let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
         for name in world.labelled(&known.key).filter(|name| !own.contains(name.as_str())) {
-            if let Some(Held { uid, version, .. }) = held(world, known, name) {
+            if let Some(DecisionOnHub { uid, version, .. }) = held(world, known, name) {
                 self.surplus.push(Surplus { name: name.clone(), uid: uid.clone(), version: version.clone() });
             }
         }
@@ -264,7 +264,7 @@ impl Plan {
 }
 
 /// None if the decision is as it should be.
-fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
+fn change(held: Option<&DecisionOnHub>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
     let name = object.name.clone();
     let labels: BTreeMap<String, String> =
         object.labels(&known.key.1).into_iter().map(|(label, value)| (label.to_owned(), value)).collect();
@@ -288,7 +288,7 @@ fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObjec
 }
 
 /// Removes labels that are not ours, as upstream does. Owners that are no controllers stay.
-fn metadata(held: &Held, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
+fn metadata(held: &DecisionOnHub, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
     let mut all: BTreeMap<&str, Value> = held.labels.keys().map(|label| (label.as_str(), Value::Null)).collect();
     all.extend(labels.iter().map(|(label, value)| (label.as_str(), value.clone().into())));
     let others = held.owners.iter().filter(|other| other["controller"] != true && other["uid"] != owner["uid"]);

@@ -34,14 +34,14 @@ pub struct Slots {
 #[derive(Default)]
 struct State {
     is_taken: bool,
-    waiting: Line,
+    waiting: WaitingPlacements,
     /// The Placement that the free slot is reserved for, and the end of the reservation.
     reserved: Option<(Instant, Key)>,
 }
 
 /// Placements that wait, each once.
 #[derive(Default)]
-struct Line {
+struct WaitingPlacements {
     /// In the order of their grants.
     namespaces: VecDeque<String>,
     /// By namespace, in the order of their grants; no queue is empty.
@@ -120,9 +120,9 @@ impl Drop for Slot {
     }
 }
 
-// === impl Line ===
+// === impl WaitingPlacements ===
 
-impl Line {
+impl WaitingPlacements {
     fn first(&self) -> Option<Key> {
         let namespace = self.namespaces.front()?;
         Some((namespace.clone(), self.names.get(namespace)?.front()?.clone()))

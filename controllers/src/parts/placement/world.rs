@@ -4,16 +4,16 @@
 //! see the difference.
 
 mod clusters;
-mod contest;
 mod decisions;
+mod foreign_writes;
 mod hold;
 mod members;
 mod observed;
 mod removals;
 mod snapshot;
 
-pub use self::contest::Contest;
-pub use self::decisions::Held;
+pub use self::decisions::DecisionOnHub;
+pub use self::foreign_writes::ForeignWrites;
 pub use self::observed::ObservedPlacement;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -46,7 +46,7 @@ pub struct World {
     scores: Arc<Scores>,
     /// Copy on write, too.
     decisions: Arc<Decisions>,
-    held: HashMap<Key, Held>,
+    held: HashMap<Key, DecisionOnHub>,
     /// Decisions that this replica is writing.
     writing: HashSet<Key>,
     /// Number of lists of each kind since the start, by [`Of::index`].
@@ -73,7 +73,7 @@ impl World {
     pub fn take_over(&mut self, now: OffsetDateTime) -> Vec<Key> {
         self.count_missing(now);
         let all = self.placements.values_mut().flat_map(BTreeMap::values_mut);
-        all.for_each(|known| known.contest = Contest::default());
+        all.for_each(|known| known.foreign_writes = ForeignWrites::default());
         self.keys(Of::Placement)
     }
 

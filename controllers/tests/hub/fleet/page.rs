@@ -1,5 +1,4 @@
-//! The README's example of a workload on a choice of clusters, run unchanged; the documentation of
-//! delivery has the same commands.
+//! The page's quick start, a workload on a choice of clusters, run unchanged.
 
 use anyhow::{Result, ensure};
 use hub_tests::wait;
@@ -7,19 +6,17 @@ use hub_tests::wait;
 use super::{Fleet, NAMES, lease};
 use crate::fixture::{SOON, script};
 
-const README: &str = include_str!("../../../../README.md");
 const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
-/// The README's cluster.
+/// The page's cluster.
 const CLUSTER: &str = "berlin";
 /// The commands for a workload: to write its objects, and to see the result.
 const COMMANDS: usize = 6;
 
 pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
     // The first block installs; `tests/node` runs it.
-    let [_, cluster, commands] = &blocks(README, "## A workload on the best clusters")[..] else {
+    let [_, cluster, commands] = &blocks(DELIVERY, "## Quick start")[..] else {
         anyhow::bail!("three blocks that are run")
     };
-    ensure!(DELIVERY.contains(commands), "docs/delivery.md has other commands");
     for name in NAMES {
         run(fleet, &cluster.replace(CLUSTER, name))?;
         lease(fleet, name)?;

@@ -54,7 +54,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
         ensure!(condition(manifest, "Odd").is_null() && condition(&status, "Odd").is_null(), "{status}");
         Ok(())
     })?;
-    // It is under way until its pod succeeds.
+    // It is in progress until its pod succeeds.
     ensure!(condition(&place.read("told")?["status"], "Complete")["status"] == "False");
     succeed(&place, "job").map_err(|error| error.context(jobs_run.log_tail()))?;
     let complete = wait::until("that it is complete", SOON, || {

@@ -179,7 +179,7 @@ pub fn filled(testbed: &Testbed) -> Result<()> {
         ensure!(told == work["metadata"]["generation"], "{work}");
         Ok(())
     })?;
-    // What is added while nobody looks is removed, and what the member filled in stays.
+    // What is added while the part does not run is removed, and what the member filled in stays.
     place.running.stop()?;
     let added = json!({"spec": {"publishNotReadyAddresses": true}});
     place.member().patch(&format!("service web -n {cluster}"), &added)?;

@@ -41,7 +41,7 @@ pub struct Merged {
 /// A member's list differs from the others, or is not a list. The text follows a cluster's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAlike {
-    #[error("its answer is no list like the others'")]
+    #[error("its answer is not a list like the others'")]
     Kind,
     #[error("all lists together would have more than {MOST_ITEMS} items: ask for less, with a selector")]
     TooMany,

@@ -20,11 +20,11 @@ const DEEPEST: usize = 100;
 const MOST_BROUGHT: usize = 1 << 20;
 
 /// The number of bytes left.
-struct Room(usize);
+struct BytesLeft(usize);
 
 /// `object` after all `operations`.
 pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, PatchError> {
-    let (mut room, mut left) = (Room(MOST_COPIED), MOST_BROUGHT);
+    let (mut room, mut left) = (BytesLeft(MOST_COPIED), MOST_BROUGHT);
     for operation in operations {
         if let Some(value) = brought(operation, &object) {
             if matches!(operation, PatchOperation::Copy(_)) && serde_json::to_writer(&mut room, value).is_err() {
@@ -67,9 +67,9 @@ fn fits(value: &Value, levels: usize, left: &mut usize) -> bool {
         }
 }
 
-// === impl Room ===
+// === impl BytesLeft ===
 
-impl io::Write for Room {
+impl io::Write for BytesLeft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
         Ok(bytes.len())

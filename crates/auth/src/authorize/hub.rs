@@ -20,7 +20,7 @@ use super::AuthorizationError;
 use crate::cache::{Cache, ENTRY, Limits, Loaded};
 use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
-use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
+use crate::review::{Decision, QueueKey, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
 
 pub(crate) use self::spec::decision;
@@ -125,9 +125,9 @@ impl HubAuthorizer {
     }
 
     async fn review(&self, subject: &Subject, since: Option<Instant>) -> Result<Decision, AuthorizationError> {
-        let (line, cache) = (self.line(&subject.user), self.cache(&subject.user));
-        let owner = line.owner();
-        let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);
+        let (queue, cache) = (self.queue(&subject.user), self.cache(&subject.user));
+        let owner = queue.owner();
+        let load = |progress| review(Arc::clone(&self.reviewer), queue, progress, spec(subject), self.lifetimes);
         let beyond = subject.user.bytes().saturating_sub(User::LARGEST_KEPT);
         let bytes = controlled_bytes(&subject.attributes) + beyond;
         let outcome = if bytes < MAX_CACHED_BYTES {
@@ -147,8 +147,8 @@ impl HubAuthorizer {
 
     /// Anonymous users have a queue and a memory of their own, however they got that name: through
     /// the hub's front proxy too, behind which they are as many and as nameless.
-    fn line(&self, user: &User) -> Line {
-        if user.is_anonymous() { Line::Anonymous } else { Line::Users(self.sharing.owner(user)) }
+    fn queue(&self, user: &User) -> QueueKey {
+        if user.is_anonymous() { QueueKey::Anonymous } else { QueueKey::Users(self.sharing.owner(user)) }
     }
 
     fn cache(&self, user: &User) -> &Cache<Subject, Decision> {
@@ -158,12 +158,12 @@ impl HubAuthorizer {
 
 async fn review(
     reviewer: Arc<Reviewer>,
-    line: Line,
+    queue: QueueKey,
     progress: ReviewProgress,
     spec: k8s::SubjectAccessReviewSpec,
     lifetimes: Lifetimes,
 ) -> Loaded<Decision> {
-    let status = reviewer.access(line, &progress, spec).await?;
+    let status = reviewer.access(queue, &progress, spec).await?;
     if let Some(error) = status.evaluation_error.as_deref().filter(|error| !error.is_empty()) {
         tracing::debug!(error, "the hub could not evaluate every rule of an access review");
     }

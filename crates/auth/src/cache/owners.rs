@@ -6,10 +6,10 @@ use std::sync::Arc;
 use foldhash::quality::RandomState;
 
 #[derive(Debug, Default)]
-pub(super) struct Owners(HashMap<Arc<str>, Held, RandomState>);
+pub(super) struct Owners(HashMap<Arc<str>, OwnerUse, RandomState>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct OwnerUse {
     /// Weight of the calls in flight.
     pending: usize,
     /// Weight of the kept answers.
@@ -52,7 +52,7 @@ impl Owners {
         });
     }
 
-    fn change(&mut self, owner: &str, change: impl FnOnce(&mut Held)) {
+    fn change(&mut self, owner: &str, change: impl FnOnce(&mut OwnerUse)) {
         let Some(held) = self.0.get_mut(owner) else { return };
         change(held);
         if held.pending == 0 && held.ready.is_empty() {

@@ -35,7 +35,7 @@ pub struct AtHubGuard<'a>(&'a AtomicBool);
 
 /// The user of a review, and so where it queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum QueueKey {
     /// Users, and tokens that were good not long ago, by owner.
     Users(Arc<str>),
     /// Tokens not seen before, or only refused.
@@ -72,22 +72,22 @@ impl ReviewPermits {
         }
     }
 
-    /// Waits for a permit, first come first served within `line`. `None` never comes while the
+    /// Waits for a permit, first come first served within `queue`. `None` never comes while the
     /// semaphores stay open.
-    pub(crate) async fn take(&self, line: &Line) -> Option<ReviewPermit<'_>> {
+    pub(crate) async fn take(&self, queue: &QueueKey) -> Option<ReviewPermit<'_>> {
         // In this order: only those that have one of the few permits stand in the users' queue.
-        let (of_owner, of_new_tokens, all) = match line {
-            Line::Users(owner) => (Some(self.owners.enter(Arc::clone(owner)).await), None, &self.outstanding),
-            Line::NewTokens => (None, Some(self.new_tokens.acquire().await.ok()?), &self.outstanding),
-            Line::Anonymous => (None, None, &self.anonymous),
+        let (of_owner, of_new_tokens, all) = match queue {
+            QueueKey::Users(owner) => (Some(self.owners.enter(Arc::clone(owner)).await), None, &self.outstanding),
+            QueueKey::NewTokens => (None, Some(self.new_tokens.acquire().await.ok()?), &self.outstanding),
+            QueueKey::Anonymous => (None, None, &self.anonymous),
         };
         Some(ReviewPermit { _all: all.acquire().await.ok()?, _of_owner: of_owner, _of_new_tokens: of_new_tokens })
     }
 }
 
-// === impl Line ===
+// === impl QueueKey ===
 
-impl Line {
+impl QueueKey {
     /// Whose share the review counts against.
     pub(crate) fn owner(&self) -> Option<Arc<str>> {
         if let Self::Users(owner) = self { Some(Arc::clone(owner)) } else { None }

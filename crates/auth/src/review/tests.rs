@@ -20,8 +20,8 @@ fn failure(retry: Retry) -> ReviewError {
 }
 
 /// The line of one user of many.
-fn users(number: usize) -> Line {
-    Line::Users(format!("user {number}").into())
+fn users(number: usize) -> QueueKey {
+    QueueKey::Users(format!("user {number}").into())
 }
 
 fn spec() -> TokenReviewSpec {
@@ -96,9 +96,9 @@ async fn strangers_leave_places_to_users_and_have_their_own() {
     hub.hold(|_| true);
     let reviewer = Arc::new(reviewer(&hub));
     let mut callers = tokio::task::JoinSet::new();
-    let lines: [(&dyn Fn(usize) -> Line, usize); 4] = [
-        (&|_| Line::NewTokens, MAX_NEW_TOKENS),
-        (&|_| Line::Anonymous, MAX_NEW_TOKENS + MAX_ANONYMOUS),
+    let lines: [(&dyn Fn(usize) -> QueueKey, usize); 4] = [
+        (&|_| QueueKey::NewTokens, MAX_NEW_TOKENS),
+        (&|_| QueueKey::Anonymous, MAX_NEW_TOKENS + MAX_ANONYMOUS),
         (&|_| users(0), MAX_NEW_TOKENS + MAX_ANONYMOUS + MAX_OF_ONE),
         (&users, MAX_OUTSTANDING + MAX_ANONYMOUS),
     ];

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::cache::{Cache, ENTRY, Limits};
 use crate::config::ReviewConfig;
-use crate::review::Line;
+use crate::review::QueueKey;
 use crate::token_id::TokenId;
 use crate::user::User;
 
@@ -57,19 +57,19 @@ impl Memory {
     }
 
     /// The queue for a token that needs a review, and its cache.
-    pub(super) fn line(&self, id: &TokenId) -> (Line, &Cache<TokenId, Holder>) {
+    pub(super) fn queue(&self, id: &TokenId) -> (QueueKey, &Cache<TokenId, Holder>) {
         match self.known.get(id) {
-            Some(owner) => (Line::Users(owner), &self.users),
-            None => (Line::NewTokens, &self.strangers),
+            Some(owner) => (QueueKey::Users(owner), &self.users),
+            None => (QueueKey::NewTokens, &self.strangers),
         }
     }
 
-    /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to
-    /// keep it itself. A large user is not kept, but its token is known as good.
-    pub(super) fn learn(&self, id: TokenId, line: &Line, holder: &Holder, lifetime: Duration) -> Duration {
+    /// Takes in what came out of a review in `queue`. Returns how long the cache of that queue is
+    /// to keep it itself. A large user is not kept, but its token is known as good.
+    pub(super) fn learn(&self, id: TokenId, queue: &QueueKey, holder: &Holder, lifetime: Duration) -> Duration {
         let Some(user) = holder else { return lifetime };
         let lifetime = if user.bytes() > User::LARGEST_KEPT { Duration::ZERO } else { lifetime };
-        let Line::NewTokens = line else { return lifetime };
+        let QueueKey::NewTokens = queue else { return lifetime };
         let owner = self.sharing.owner(user);
         // In this order: a reader that finds the token known also finds its holder.
         self.users.put(id, Arc::clone(&owner), holder.clone(), lifetime);

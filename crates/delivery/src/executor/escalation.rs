@@ -50,7 +50,7 @@ pub const ITEMS: usize = 100;
 
 impl Refused {
     /// The text for the report about that object.
-    pub fn told(&self, identity: &Identity) -> String {
+    pub fn report(&self, identity: &Identity) -> String {
         format!("{}, error: {self}", refusal(identity))
     }
 }

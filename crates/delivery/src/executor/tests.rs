@@ -134,6 +134,6 @@ fn ignored_fields_and_a_role_that_stays_unseen_are_refused() {
     for odd in [json!({}), bound(""), json!({"roleRef": {"kind": "Role", "name": "a"}})] {
         assert_eq!(of(&odd, None, &plain), Some(Refused::NoRole), "{odd}");
     }
-    let told = Refused::TooMany.told(&binding);
+    let told = Refused::TooMany.report(&binding);
     assert!(told.starts_with("not allowed to apply the resource rbac.authorization.k8s.io "), "{told}");
 }

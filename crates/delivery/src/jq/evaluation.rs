@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value as Json;
 
-use self::item::{Item, Name, Place};
+use self::item::{Item, Name, ValuePath};
 use self::operations::{call, compare, is_true};
 use super::parser::{Access, Expr};
 use super::{JqError, Step, VISITS};
@@ -17,7 +17,7 @@ type Items<'j> = Result<Vec<Item<'j>>, JqError>;
 
 pub fn paths(expression: &Expr, object: &Json) -> Result<Vec<Vec<Step>>, JqError> {
     let mut walk = Walk { left: VISITS };
-    let start = Item { place: Place::Root, value: Cow::Borrowed(object) };
+    let start = Item { place: ValuePath::Root, value: Cow::Borrowed(object) };
     let found = walk.items(expression, &start)?;
     found.iter().map(|item| walk.path(&item.place)).collect()
 }
@@ -59,7 +59,7 @@ impl Walk {
                 let found = self.items(condition, input)?;
                 Ok(found.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()).collect())
             }
-            Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Cow::Borrowed(value) }]),
+            Expr::Literal(value) => Ok(vec![Item { place: ValuePath::Made, value: Cow::Borrowed(value) }]),
             Expr::Compare(mark, left, right) => self.compared(mark, left, right, input),
             Expr::Both(is_and, left, right) => self.both(*is_and, left, right, input),
             Expr::Call(name, argument) => self.called(name, argument.as_deref(), input),
@@ -145,13 +145,13 @@ impl Walk {
 
     /// The steps to a place. Each is charged, since many places may be deep, and so are the bytes
     /// of the keys that are copied.
-    fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
+    fn path(&mut self, place: &ValuePath<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
             let (parent, name) = match place {
-                Place::Root => break,
-                Place::Made => return wrong("invalid path expression"),
-                Place::In(parent, name) => (parent, name),
+                ValuePath::Root => break,
+                ValuePath::Made => return wrong("invalid path expression"),
+                ValuePath::In(parent, name) => (parent, name),
             };
             self.charge(1)?;
             steps.push(match name {

@@ -13,20 +13,20 @@ pub const TOLD: usize = 256 * 1024;
 
 /// The room that is left in the status of one work.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct BytesLeft {
     values: usize,
     messages: usize,
 }
 
-// === impl Room ===
+// === impl BytesLeft ===
 
-impl Default for Room {
+impl Default for BytesLeft {
     fn default() -> Self {
         Self { values: TOLD, messages: TOLD }
     }
 }
 
-impl Room {
+impl BytesLeft {
     /// Drops the values of `manifest`, and cuts its messages, if those of the manifests before
     /// leave no room for them. `StatusFeedbackSynced` says where values are missing.
     pub fn fit(&mut self, manifest: &mut ManifestCondition, now: OffsetDateTime) {

@@ -138,7 +138,7 @@ fn a_status_has_a_size() {
     };
     let mut all: Vec<_> = (0..40).map(told).collect();
     let fit = |all: &mut [ManifestCondition], seconds| {
-        let mut room = Room::default();
+        let mut room = BytesLeft::default();
         for one in all {
             room.fit(one, at(seconds));
         }

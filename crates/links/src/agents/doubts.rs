@@ -21,10 +21,10 @@ const MOST_REMEMBERED: usize = 8_192;
 
 /// The followed clusters, and the recent changes.
 #[derive(Debug, Default)]
-pub struct Doubts(Mutex<State>);
+pub struct Doubts(Mutex<FollowedClusters>);
 
 #[derive(Debug, Default)]
-struct State {
+struct FollowedClusters {
     /// Clusters with links or registrations, which bound its size.
     followed: HashMap<ClusterName, Followed, RandomState>,
     recent: HashMap<ClusterName, Instant, RandomState>,

@@ -40,8 +40,8 @@ impl Judging {
     }
 
     /// Room for a registration from `address` with `credential`, as a hash. Waits first for others
-    /// with that credential, and then for others of that address, so that these keep nobody else
-    /// waiting.
+    /// with that credential, and then for others of that address, so that no other agent waits for
+    /// these.
     pub async fn enter(&self, address: IpAddr, credential: Option<u64>) -> JudgingPermit<'_> {
         let of_credential = match credential {
             Some(credential) => Some(self.owners.enter(Owner::Credential(credential)).await),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::ownership::{ANSWERS, NOT_READY, UNREACHABLE, is_told, said};
+use self::ownership::{ANSWERS, NOT_READY, UNREACHABLE, is_reported_lost, said};
 use super::condition::{self, AVAILABLE, Condition};
 use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
@@ -183,7 +183,7 @@ impl Answers {
     #[must_use]
     pub fn weighed(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
         // Its loss is already reported: the next one is another cluster.
-        if is_told(cluster) {
+        if is_reported_lost(cluster) {
             return self;
         }
         if fleet.is_doubtful() {
@@ -273,7 +273,7 @@ impl Answers {
     pub fn condition(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
-            Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,
+            Outcome::Healthy if is_reported_lost(cluster) && self.well < RETURNED => return None,
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
             // The reason for a member's absence may change with each probe. That is no news about
             // the cluster, and another taint would restart its time.
@@ -281,7 +281,7 @@ impl Answers {
                 || self.turn == Turn::Waits
                 || self.blind > 0
                 || !self.is_over(cluster, now)
-                || is_told(cluster) =>
+                || is_reported_lost(cluster) =>
             {
                 return None;
             }

@@ -30,7 +30,7 @@ use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::{Counted, HEADER_BYTES, HEADER_LINES, Held, HeldIncoming, Reading, SendError};
+use crate::upstream::{ConnectionBytes, Counted, HEADER_BYTES, HEADER_LINES, HeldIncoming, Reading, SendError};
 
 pub use self::refusal::refused;
 /// Timeout between the member's 101 and the client's raw connection.
@@ -62,7 +62,7 @@ pub struct UpgradedPair {
 pub async fn ask(
     transport: Transport,
     request: Request<RequestBody>,
-    held: &Held,
+    held: &ConnectionBytes,
     account: &Account,
 ) -> Result<Response<HeldIncoming>, SendError> {
     let broken = |error: hyper::Error| {

@@ -28,7 +28,7 @@ use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
 use crate::upstream::Lost;
 use crate::upstream::connect::{ConnectError, Target};
-use crate::upstream::shed::{Counted, Held};
+use crate::upstream::shed::{ConnectionBytes, Counted};
 
 /// One connection, shared by its requests.
 pub struct Connection {
@@ -47,7 +47,7 @@ pub struct Connection {
     room: Arc<Notify>,
     /// Notified when a closing connection has no streams left.
     emptied: Arc<Notify>,
-    held: Held,
+    held: ConnectionBytes,
 }
 
 /// One stream of a connection, returned when dropped.
@@ -64,7 +64,7 @@ impl Connection {
     pub async fn start<T>(
         transport: T,
         target: &Target,
-        held: Held,
+        held: ConnectionBytes,
         open: InFlight,
         room: Arc<Notify>,
         leaving: Option<CancellationToken>,

@@ -10,7 +10,7 @@ use super::Pool;
 use crate::metrics::InFlight;
 use crate::spans;
 use crate::upstream::connect::{ConnectError, Target};
-use crate::upstream::{Held, h1, h2};
+use crate::upstream::{ConnectionBytes, h1, h2};
 
 pub(super) enum Dialled {
     H2(Arc<h2::Connection>),
@@ -20,7 +20,7 @@ pub(super) enum Dialled {
 /// Runs one shared dial, as its own task. Holds the pool weakly, because the dial is of no use once
 /// the cluster is gone.
 pub(super) async fn dial(
-    held: Held,
+    held: ConnectionBytes,
     target: Arc<Target>,
     pool: Weak<Pool>,
     report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>,

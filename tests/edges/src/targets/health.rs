@@ -1,5 +1,5 @@
 //! Any write of a cluster's health: its result is the same whatever the credential is, so that
-//! nobody learns the credential by trying.
+//! trying does not reveal the credential.
 //!
 //! Input: the body; the first byte picks its type.
 

@@ -1,5 +1,5 @@
-//! The controllers' pods, as the README turns them on: one delivers, and when it ends or hangs, the
-//! other takes over.
+//! The controllers' pods, as the page on delivery turns them on: one delivers, and when it ends or
+//! hangs, the other takes over.
 
 use std::time::Duration;
 

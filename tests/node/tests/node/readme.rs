@@ -1,5 +1,5 @@
-//! The README's sections on installing and on workloads, and that of the agent's chart on helm
-//! alone, word for word. What they make is what the tests after this one use.
+//! The README's section on installing, that of the agent's chart on helm alone, and the quick start
+//! of delivery, word for word. What they make is what the tests after this one use.
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::started::blocks;
 const README: &str = include_str!("../../../../README.md");
 /// The page of the agent's chart.
 const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
+const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
 const JOIN: &str = include_str!("../../../../docs/join.md");
 const LIMIT: Duration = Duration::from_mins(1);
 /// Time for pods of a workload to run, or to end.
@@ -42,7 +43,7 @@ fn here(testbed: &Testbed, text: &str) -> String {
         .replace("https://<hub>", &testbed.hub.url())
 }
 
-/// Follows the README to its end.
+/// Follows the pages, one after the other.
 pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
     let operator = operator(testbed)?;
@@ -52,8 +53,8 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     testbed.hide_member(true)?;
     ensure!(pods(testbed, &operator).is_err(), "the member can be reached without a tunnel");
     follow_tunnel(testbed, &operator, &here(testbed, tunnel)).context("With helm alone")?;
-    let fleet = section(README, "## A workload on the best clusters", "## Without a hub")?;
-    follow_fleet(testbed, &operator, &here(testbed, fleet)).context("A workload on the best clusters")?;
+    let fleet = section(DELIVERY, "## Quick start", "## The scheduler")?;
+    follow_fleet(testbed, &operator, &here(testbed, fleet)).context("Quick start")?;
     Ok(Installed { before })
 }
 
@@ -121,7 +122,8 @@ fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resu
     Ok(())
 }
 
-/// Follows the section with a single cluster, which is then one of the two that the README chooses.
+/// Follows the section with a single cluster, which is then one of the two that the Placement
+/// chooses.
 fn follow_fleet(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     let blocks: Vec<&str> = blocks(text, "sh").collect();
     let [delivery, cluster, workload] = &blocks[..] else { anyhow::bail!("other commands: {blocks:?}") };

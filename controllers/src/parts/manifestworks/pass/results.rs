@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Looked, Pass};
 use crate::events::Reason;
-use crate::parts::manifestworks::applied::{self, Held};
+use crate::parts::manifestworks::applied::{self, OnMember};
 use crate::parts::manifestworks::begun::{Begun, Kept};
 use crate::parts::manifestworks::done::Done;
 use crate::parts::manifestworks::ending::words;
@@ -70,7 +70,7 @@ impl Pass<'_> {
     pub(super) async fn list(
         &self,
         done: &Done<'_>,
-        held: &mut Held,
+        held: &mut OnMember,
         memory: &mut Memory,
         begun: &mut Begun,
     ) -> Result<Staying, Failure> {
@@ -102,7 +102,7 @@ impl Pass<'_> {
         &self,
         done: &Done<'_>,
         memory: &mut Memory,
-        held: Option<&Held>,
+        held: Option<&OnMember>,
         waiting: &[(Tracked, Option<String>)],
     ) {
         let (sights, name) = (&self.target.sights, self.work.name());

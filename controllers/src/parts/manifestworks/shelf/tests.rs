@@ -20,7 +20,7 @@ struct Watch {
 
 impl Watch {
     fn new(in_all: usize, of_one: usize) -> Self {
-        let shelf = Shelf::new(Room { in_all, of_one }, Delivery::default());
+        let shelf = Shelf::new(MemoryLimits { in_all, of_one }, Delivery::default());
         Self { shelf, writer: Writer::new(works()) }
     }
 

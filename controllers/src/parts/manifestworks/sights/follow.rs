@@ -68,8 +68,7 @@ pub async fn follow(follow: Follow) -> Infallible {
 // === impl Follow ===
 
 impl Follow {
-    /// A broken watch starts again with a list: otherwise nobody would know when it sees all
-    /// changes again.
+    /// A broken watch starts again with a list, which shows when the watch sees all changes again.
     async fn watch(&self, sight: &Sight) -> Infallible {
         let mut failures = 0;
         loop {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
-use crate::parts::manifestworks::budget::weighs;
+use crate::parts::manifestworks::allowance::weighs;
 use crate::parts::manifestworks::remembering::OBJECT;
 use crate::parts::manifestworks::removal::MOST_AT_ONCE;
 use crate::parts::manifestworks::target::{KEPT, REMEMBERED};

@@ -81,7 +81,7 @@ fn what_is_right_is_not_written_and_of_the_rest_only_what_differs() {
     later["metadata"]["ownerReferences"] = json!([{"uid": "other", "controller": true}, {"uid": "friend"}]);
     put(&mut world, Of::Decision, 8, later);
     let known = world.placement(&("n".into(), "p".into())).unwrap();
-    assert!(known.contest.wait(NOW).is_some(), "not put back each time at once");
+    assert!(known.foreign_writes.wait(NOW).is_some(), "not put back each time at once");
     let change = change(
         world.held(&("n".into(), "p-decision-1".into())),
         known,

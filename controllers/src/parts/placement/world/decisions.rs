@@ -17,7 +17,7 @@ const THEIRS: &str = "placement";
 
 /// The fields of a decision that are compared with the desired ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct DecisionOnHub {
     pub uid: String,
     pub version: String,
     pub labels: BTreeMap<String, String>,
@@ -35,9 +35,9 @@ pub struct Held {
     pub(super) seen_in: u32,
 }
 
-// === impl Held ===
+// === impl DecisionOnHub ===
 
-impl Held {
+impl DecisionOnHub {
     fn read(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let list = || object["status"]["decisions"].as_array().into_iter().flatten();
@@ -91,7 +91,7 @@ fn is_plain(decision: &Value) -> bool {
 impl World {
     pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime, is_listed: bool) -> Woken {
         let list = self.lists[Of::Decision.index()];
-        let mut held = Held { seen_in: list, ..Held::read(&object) };
+        let mut held = DecisionOnHub { seen_in: list, ..DecisionOnHub::read(&object) };
         let before = self.held.get_mut(key);
         let is_anew = is_listed && before.as_ref().is_some_and(|before| before.seen_in != list);
         let known = before.map(|before| {
@@ -106,7 +106,7 @@ impl World {
         let before = self.held.insert(key.clone(), held.clone());
         Arc::make_mut(&mut self.decisions).put(PlacementDecision::from(object));
         let mut woken = Woken::new();
-        for of in before.iter().chain([&held]).filter_map(Held::placement) {
+        for of in before.iter().chain([&held]).filter_map(DecisionOnHub::placement) {
             woken.insert((key.0.clone(), of.clone()));
         }
         let Some(before) = before else {
@@ -124,7 +124,7 @@ impl World {
         if writer.is_none() && (self.writing.contains(key) || is_as_sent()) {
             return Woken::new();
         }
-        self.contest(&woken, writer, now);
+        self.note_write(&woken, writer, now);
         woken
     }
 
@@ -139,7 +139,7 @@ impl World {
             return Woken::new();
         }
         let woken: Woken = before.placement().map(|of| (key.0.clone(), of.clone())).into_iter().collect();
-        self.contest(&woken, None, now);
+        self.note_write(&woken, None, now);
         woken
     }
 
@@ -178,14 +178,14 @@ impl World {
         self.writing.remove(key);
     }
 
-    pub fn held(&self, key: &Key) -> Option<&Held> {
+    pub fn held(&self, key: &Key) -> Option<&DecisionOnHub> {
         self.held.get(key)
     }
 
-    fn contest(&mut self, placements: &Woken, writer: Option<&str>, now: OffsetDateTime) {
+    fn note_write(&mut self, placements: &Woken, writer: Option<&str>, now: OffsetDateTime) {
         for key in placements {
             if let Some(known) = self.placement_mut(key) {
-                known.contest.seen(writer, now);
+                known.foreign_writes.seen(writer, now);
             }
         }
     }

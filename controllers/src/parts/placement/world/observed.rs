@@ -7,7 +7,7 @@ use placement::prepared::{is_at_rest, read};
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{Contest, is_older, key};
+use super::{ForeignWrites, is_older, key};
 use crate::parts::placement::pace::Pace;
 use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
@@ -27,7 +27,7 @@ pub struct ObservedPlacement {
     pub status: Value,
     /// The status fields that this replica wrote last, or is writing.
     pub intended: Value,
-    pub contest: Contest,
+    pub foreign_writes: ForeignWrites,
     /// Number of changes of its input.
     pub inputs: u64,
     /// The last run's warning.
@@ -58,7 +58,7 @@ impl ObservedPlacement {
             unreadable,
             status: object["status"].clone(),
             intended: Value::Null,
-            contest: Contest::default(),
+            foreign_writes: ForeignWrites::default(),
             inputs: 0,
             warned: String::new(),
             ran_at: None,
@@ -88,7 +88,7 @@ impl ObservedPlacement {
             let Self { inputs, ran_at, seen_in, .. } = *self;
             *self = Self { inputs, ran_at, seen_in, ..Self::new(object) };
         } else if !is_told {
-            self.contest.seen(writer(&object["metadata"]), now);
+            self.foreign_writes.seen(writer(&object["metadata"]), now);
         }
         !(is_told && is_same)
     }

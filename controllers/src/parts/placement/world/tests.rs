@@ -263,7 +263,8 @@ fn what_we_write_ourselves_is_no_news() {
 fn who_else_writes_is_known_by_the_managed_fields() {
     let mut hub = Hub::filled();
     let key = ("one".to_owned(), "all".to_owned());
-    let other = |hub: &Hub| hub.world.placement(&key).unwrap().contest.other(NOW).map(|(other, _)| other.to_owned());
+    let other =
+        |hub: &Hub| hub.world.placement(&key).unwrap().foreign_writes.other(NOW).map(|(other, _)| other.to_owned());
     hub.put(Of::Decision, decision("all-decision-1", "all", &["c-a"], "upstream"));
     assert_eq!(other(&hub), None, "what was there is taken over");
     hub.put(Of::Decision, decision("all-decision-1", "all", &["c-b"], MANAGER));
@@ -292,16 +293,16 @@ fn a_status_that_others_write_is_not_fought_over() {
     assert!(hub.put(Of::Placement, told(1, MANAGER, &[])).is_empty(), "our own");
     let theirs = [json!({"type": "Theirs", "status": "True"})];
     assert!(hub.put(Of::Placement, told(1, "friend", &theirs)).is_empty(), "a condition of theirs");
-    let contest = |hub: &Hub| {
-        let contest = &hub.world.placement(&key).unwrap().contest;
-        (contest.wait(NOW).is_some(), contest.other(NOW).map(|(other, _)| other.to_owned()))
+    let foreign_writes = |hub: &Hub| {
+        let foreign_writes = &hub.world.placement(&key).unwrap().foreign_writes;
+        (foreign_writes.wait(NOW).is_some(), foreign_writes.other(NOW).map(|(other, _)| other.to_owned()))
     };
     assert_eq!(hub.put(Of::Placement, told(2, "kubectl-edit", &[])), ["one/all"]);
-    assert_eq!(contest(&hub), (false, None), "put back at once");
+    assert_eq!(foreign_writes(&hub), (false, None), "put back at once");
     hub.put(Of::Placement, told(3, "kubectl-edit", &[]));
-    assert_eq!(contest(&hub), (true, None), "then later");
+    assert_eq!(foreign_writes(&hub), (true, None), "then later");
     hub.put(Of::Placement, told(4, "upstream", &[]));
-    assert_eq!(contest(&hub).1.as_deref(), Some("upstream"), "and another controller is left alone");
+    assert_eq!(foreign_writes(&hub).1.as_deref(), Some("upstream"), "and another controller is left alone");
 }
 
 #[test]
@@ -319,7 +320,7 @@ fn a_list_without_another_manager_is_not_ours_by_that() {
     assert!(hub.put(Of::Decision, sent.clone()).is_empty(), "ours, though its call ended before");
     let forged = decision("all-decision-1", "all", &["c-a"], MANAGER);
     assert_eq!(hub.put(Of::Decision, forged), ["one/all"], "by somebody who calls himself as we do");
-    assert!(hub.world.placement(&("one".into(), "all".into())).unwrap().contest.wait(NOW).is_some());
+    assert!(hub.world.placement(&("one".into(), "all".into())).unwrap().foreign_writes.wait(NOW).is_some());
 }
 
 /// The former leader used the same manager's name.
@@ -330,7 +331,7 @@ fn what_was_written_while_this_replica_waited_is_no_contest() {
         hub.put(Of::Decision, decision("all-decision-1", "all", clusters, MANAGER));
     }
     let key = ("one".to_owned(), "all".to_owned());
-    let waits = |hub: &Hub| hub.world.placement(&key).unwrap().contest.wait(NOW).is_some();
+    let waits = |hub: &Hub| hub.world.placement(&key).unwrap().foreign_writes.wait(NOW).is_some();
     assert!(waits(&hub));
     let all = hub.world.take_over(NOW);
     assert!(all.len() == 3 && !waits(&hub), "{all:?}");

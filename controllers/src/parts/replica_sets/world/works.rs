@@ -19,11 +19,11 @@ const SPECS: usize = 8;
 pub struct Works {
     all: BTreeMap<Key, Work>,
     template: Option<Arc<Value>>,
-    /// Whether `Progressing` follows from `Applied` and `Available` if nobody reports it.
+    /// Whether `Progressing` follows from `Applied` and `Available` if it is not reported.
     is_told_by_default: bool,
     /// The latest comes last; and whether it is the template.
     specs: Vec<(Arc<Value>, bool)>,
-    /// For works whose `Progressing` nobody else reports.
+    /// For works whose `Progressing` is not reported.
     since: HashMap<Key, Since>,
 }
 
@@ -92,8 +92,8 @@ impl Works {
     }
 }
 
-/// The state of a `Progressing` that nobody else reports: its generation, whether it is True, and
-/// since when.
+/// The state of a `Progressing` that is not reported: its generation, whether it is True, and since
+/// when.
 type Since = (i64, bool, OffsetDateTime);
 
 /// Adds the default `Progressing` to a work, or removes it.

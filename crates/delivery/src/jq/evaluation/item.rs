@@ -12,18 +12,18 @@ use crate::jq::JqError;
 /// A value, and where it is.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'j> {
-    pub(super) place: Place<'j>,
+    pub(super) place: ValuePath<'j>,
     pub(super) value: Cow<'j, Json>,
 }
 
-/// Where a value is. Places share their common parts and borrow their keys: the children of a long
+/// Where a value is. Paths share their common parts and borrow their keys: the children of a long
 /// key do not each copy it.
 #[derive(Debug, Clone)]
-pub(super) enum Place<'j> {
+pub(super) enum ValuePath<'j> {
     /// The whole object.
     Root,
-    In(Rc<Place<'j>>, Name<'j>),
-    /// A computed value, which has no place.
+    In(Rc<ValuePath<'j>>, Name<'j>),
+    /// A computed value, which has no path.
     Made,
 }
 
@@ -37,13 +37,13 @@ pub(super) enum Name<'j> {
 
 impl<'j> Item<'j> {
     pub(super) fn made(value: Json) -> Self {
-        Self { place: Place::Made, value: Cow::Owned(value) }
+        Self { place: ValuePath::Made, value: Cow::Owned(value) }
     }
 
     fn at(&self, name: Name<'j>, value: Cow<'j, Json>) -> Self {
         let place = match &self.place {
-            Place::Made => Place::Made,
-            parent => Place::In(Rc::new(parent.clone()), name),
+            ValuePath::Made => ValuePath::Made,
+            parent => ValuePath::In(Rc::new(parent.clone()), name),
         };
         Self { place, value }
     }
@@ -86,7 +86,8 @@ impl<'j> Item<'j> {
     pub(super) fn children(&self, found: &mut Vec<Self>) -> Result<(), JqError> {
         let parent = Rc::new(self.place.clone());
         let child = |name: Name<'j>, value: &'j Json| {
-            let place = if let Place::Made = *parent { Place::Made } else { Place::In(Rc::clone(&parent), name) };
+            let place =
+                if let ValuePath::Made = *parent { ValuePath::Made } else { ValuePath::In(Rc::clone(&parent), name) };
             Self { place, value: Cow::Borrowed(value) }
         };
         match &self.value {

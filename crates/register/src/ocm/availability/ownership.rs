@@ -56,7 +56,7 @@ pub(super) fn said(cluster: &Value) -> (Option<&str>, Option<&str>) {
 }
 
 /// Whether answers lost it, according to its condition.
-pub(super) fn is_told(cluster: &Value) -> bool {
+pub(super) fn is_reported_lost(cluster: &Value) -> bool {
     let said = said(cluster);
     said == (Some("False"), Some(NOT_READY)) || said == (Some("Unknown"), Some(UNREACHABLE))
 }

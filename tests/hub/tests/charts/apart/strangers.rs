@@ -73,7 +73,7 @@ fn foreign(planes: &Planes) -> Result<()> {
     ensure!(release.may(RELEASE, &list)?, "the clusters cannot be read");
     release.uninstall()?;
     kubectl.ok(&format!("get namespace {clusters} -o name")).context("helm removed what was not the release's")?;
-    // Without the tunnel, the clusters are in another namespace, whoever owns this one.
+    // Without the tunnel, the clusters are in another namespace, whatever owns this one.
     release.helm("install", &[])?;
     ensure!(release.secret_namespace()? == namespace, "{}", release.secret_namespace()?);
     release.uninstall()

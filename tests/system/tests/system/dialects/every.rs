@@ -148,7 +148,7 @@ async fn members_that_do_not_answer_are_named() {
     assert_eq!(
         warnings,
         [
-            "299 - \"cluster oslo is missing: its answer is no list like the others\\'\"",
+            "299 - \"cluster oslo is missing: its answer is not a list like the others\\'\"",
             "299 - \"cluster paris is missing: it answered 403 Forbidden\"",
         ]
     );

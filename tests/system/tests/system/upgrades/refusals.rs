@@ -56,7 +56,7 @@ async fn a_workload_that_wants_a_password_says_so_itself(dialect: Dialect) {
     let answer = refusal(upgrade(dialect, &testbed, "GET", target, "websocket").await).await;
     assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Basic realm=\"grafana\"")));
     assert_eq!(answer.text(), "password?");
-    // To an exec nobody but the member answers.
+    // Only the member answers an exec.
     let answer = refusal(upgrade(dialect, &testbed, "GET", EXEC, "websocket").await).await;
     assert!(answer.status_message(502, "InternalError").contains("rejected the registered credential"));
 }
@@ -72,8 +72,8 @@ async fn a_head_too_large_for_the_member_does_not_reach_it(dialect: Dialect) {
 }
 
 async fn a_second_request_behind_a_refused_upgrade_reaches_nobody(dialect: Dialect) {
-    // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with
-    // the member's credential (CVE-2018-1002105).
+    // A proxy that takes the connection for a tunnel after anything but 101 lets its client speak
+    // with the member's credential (CVE-2018-1002105).
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
     let testbed = dialect.testbed(&member).await;
     let target = dialect.path(EXEC);

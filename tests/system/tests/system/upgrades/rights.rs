@@ -19,8 +19,8 @@ async fn agreeable() -> RawMember {
     RawMember::always(Act::upgrade("websocket", b"")).await
 }
 
-/// A gateway with [`CLUSTER`] through which [`VIEWER`] may `get`. Without a hub nobody but
-/// administrators has rights in Karmada's group.
+/// A gateway with [`CLUSTER`] through which [`VIEWER`] may `get`. Without a hub, only
+/// administrators have rights in Karmada's group.
 async fn readable(
     dialect: Dialect,
     member: &RawMember,

@@ -41,7 +41,7 @@ enum Whose {
 
 /// An `AppliedManifestWork` as it is on the member.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct OnMember {
     pub applied: AppliedManifestWork,
     pub(super) labels: Map<String, Json>,
     pub(super) finalizers: Vec<Json>,
@@ -60,9 +60,9 @@ impl Keeper<'_> {
         AppliedSpec { hub_hash: hub_hash.clone(), agent_id, manifest_work_name: self.work.name().to_owned() }
     }
 
-    /// A `Held` of a version whose IDs named no cluster is ours if it lists an object of the work,
-    /// or none. The first keeper to write its ID keeps it.
-    fn whose(&self, held: &Held) -> Whose {
+    /// One of a version whose IDs named no cluster is ours if it lists an object of the work, or
+    /// none. The first keeper to write its ID keeps it.
+    fn whose(&self, held: &OnMember) -> Whose {
         let known = &held.applied.spec;
         let id = known.agent_id.strip_prefix(&self.agent.id).filter(|_| known.hub_hash == self.agent.hub_hash);
         match id {
@@ -81,9 +81,9 @@ impl Keeper<'_> {
     }
 }
 
-// === impl Held ===
+// === impl OnMember ===
 
-impl Held {
+impl OnMember {
     pub(super) fn read(object: Json) -> Result<Self, Failure> {
         let labels = object.pointer("/metadata/labels").and_then(Json::as_object).cloned().unwrap_or_default();
         let finalizers = object.pointer("/metadata/finalizers").and_then(Json::as_array).cloned().unwrap_or_default();

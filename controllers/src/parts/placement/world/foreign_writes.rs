@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_mins(10);
 const HAND: &str = "kubectl";
 
 #[derive(Debug, Default)]
-pub struct Contest {
+pub struct ForeignWrites {
     edits: u32,
     last: Option<OffsetDateTime>,
     not_before: Option<OffsetDateTime>,
@@ -24,9 +24,9 @@ pub struct Contest {
     other: Option<String>,
 }
 
-// === impl Contest ===
+// === impl ForeignWrites ===
 
-impl Contest {
+impl ForeignWrites {
     /// Counts a write by another client. `manager` wrote a decision's list or the status; it is
     /// None if the writer is unknown, or if the write changed another part of a decision.
     pub fn seen(&mut self, manager: Option<&str>, now: OffsetDateTime) {
@@ -62,19 +62,19 @@ mod tests {
     #[test]
     fn a_hand_is_corrected_ever_later_and_another_scheduler_left_alone() {
         let start = OffsetDateTime::UNIX_EPOCH;
-        let mut contest = Contest::default();
-        contest.seen(Some("kubectl-edit"), start);
-        assert_eq!((contest.wait(start), contest.other(start)), (None, None), "at once");
-        contest.seen(Some("kubectl-edit"), start);
-        contest.seen(None, start);
-        let wait = contest.wait(start).unwrap() - start;
+        let mut foreign_writes = ForeignWrites::default();
+        foreign_writes.seen(Some("kubectl-edit"), start);
+        assert_eq!((foreign_writes.wait(start), foreign_writes.other(start)), (None, None), "at once");
+        foreign_writes.seen(Some("kubectl-edit"), start);
+        foreign_writes.seen(None, start);
+        let wait = foreign_writes.wait(start).unwrap() - start;
         assert!(wait > Duration::from_millis(500), "{wait}");
-        assert_eq!(contest.wait(start + wait), None);
-        contest.seen(Some("placement"), start);
-        assert_eq!(contest.other(start), Some(("placement", start + SILENCE)));
+        assert_eq!(foreign_writes.wait(start + wait), None);
+        foreign_writes.seen(Some("placement"), start);
+        assert_eq!(foreign_writes.other(start), Some(("placement", start + SILENCE)));
         let later = start + SILENCE + Duration::from_secs(1);
-        assert_eq!(contest.other(later), None, "it is silent");
-        contest.seen(Some("kubectl-edit"), later);
-        assert_eq!((contest.wait(later), contest.other(later)), (None, None), "everything begins anew");
+        assert_eq!(foreign_writes.other(later), None, "it is silent");
+        foreign_writes.seen(Some("kubectl-edit"), later);
+        assert_eq!((foreign_writes.wait(later), foreign_writes.other(later)), (None, None), "everything begins anew");
     }
 }

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::shelf::Room;
+use super::shelf::MemoryLimits;
 
 /// A value takes about twice as much in memory as its JSON has bytes.
 const OF_JSON: usize = 2;
 
-/// The budget for one kind of memory. Clones share it.
+/// The allowance for one kind of memory. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Budget {
-    room: Room,
+pub struct Allowance {
+    room: MemoryLimits,
     in_all: Arc<AtomicUsize>,
     of_one: Arc<AtomicUsize>,
 }
@@ -24,16 +24,16 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Charge {
     bytes: usize,
-    of: Budget,
+    of: Allowance,
 }
 
 struct Counting(usize);
 
-// === impl Budget ===
+// === impl Allowance ===
 
-impl Budget {
-    /// The budget of all clusters.
-    pub fn new(room: Room) -> Self {
+impl Allowance {
+    /// The allowance of all clusters.
+    pub fn new(room: MemoryLimits) -> Self {
         Self { room, in_all: Arc::default(), of_one: Arc::default() }
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn one_cluster_takes_its_part_and_all_take_no_more_than_there_is() {
-        let all = Budget::new(Room { in_all: 100, of_one: 60 });
+        let all = Allowance::new(MemoryLimits { in_all: 100, of_one: 60 });
         let (one, other) = (all.of_one(), all.of_one());
         let mut first = one.take(50).unwrap();
         assert!(one.take(20).is_none(), "it has its part");

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fleet::Failure;
 
 /// Bytes that may still be kept.
-pub struct Room {
+pub struct BytesLeft {
     left: AtomicUsize,
     whole: usize,
 }
 
-// === impl Room ===
+// === impl BytesLeft ===
 
-impl Room {
+impl BytesLeft {
     pub fn new(bytes: usize) -> Self {
         Self { left: AtomicUsize::new(bytes), whole: bytes }
     }
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn all_answers_together_have_an_end() {
-        let room = Room::new(10);
+        let room = BytesLeft::new(10);
         assert!(room.take(4).is_ok() && room.take(6).is_ok() && room.take(0).is_ok());
         assert!(room.take(1).unwrap_err().message.contains("ask for less"));
         room.give_back(4);

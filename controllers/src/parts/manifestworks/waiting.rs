@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Names without duplicates.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct WaitingNames {
     positions: HashMap<String, u64>,
     names: BTreeMap<u64, String>,
     next: u64,
@@ -16,9 +16,9 @@ pub struct Line {
 /// Limit of the kept positions of called names: some may never come back.
 const CALLED: usize = 256;
 
-// === impl Line ===
+// === impl WaitingNames ===
 
-impl Line {
+impl WaitingNames {
     /// Puts a name at the end, or at its position when it was called, unless it already waits.
     /// Returns whether it was inserted.
     pub fn insert(&mut self, name: &str) -> bool {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn who_came_first_is_first_whatever_the_name() {
-        let mut line = Line::default();
+        let mut line = WaitingNames::default();
         for name in ["z", "b", "a"] {
             assert!(line.insert(name));
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn who_was_called_and_came_too_late_is_first_again() {
-        let mut line = Line::default();
+        let mut line = WaitingNames::default();
         for name in ["a", "b", "c"] {
             line.insert(name);
         }

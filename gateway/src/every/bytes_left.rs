@@ -19,7 +19,7 @@ const BEYOND: usize = LARGEST / 4;
 const COPIES: usize = 3;
 
 /// See the [module](self). Bytes taken count for the request.
-pub struct Room {
+pub struct BytesLeft {
     /// Bytes left for members that need more than their own part.
     left: AtomicUsize,
     /// Bytes reserved for each member.
@@ -34,14 +34,14 @@ pub struct Room {
 
 /// One member's share.
 pub struct Share<'a> {
-    room: &'a Room,
+    room: &'a BytesLeft,
     own: usize,
     beyond: usize,
 }
 
-// === impl Room ===
+// === impl BytesLeft ===
 
-impl Room {
+impl BytesLeft {
     /// Divides the room among this many `members`.
     pub fn new(members: usize, account: &Account, permit: HeavyPermit) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BytesLeft {
     fn drop(&mut self) {
         self.account.give(COPIES * *self.taken.get_mut() + *self.longer.get_mut());
     }
