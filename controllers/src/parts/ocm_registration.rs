@@ -197,6 +197,7 @@ impl Shared {
             metrics: context.metrics.joining.clone(),
             events: context.events.clone(),
             answers_count: context.config.parts.contains(&PartName::Availability),
+            withdrawn: context.withdrawn.clone(),
             tries: worker::Tries::default(),
         }
     }

@@ -44,6 +44,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         shelf: Shelf::new(shelf::ROOM, metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: Wakes::default(),
+        withdrawn: Wakes::default(),
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
         resync: Duration::from_mins(10),
         is_executor_required: false,
