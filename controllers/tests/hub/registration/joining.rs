@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use ::placement::quantity::Quantity;
 use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hub_tests::helm::{self, Chart, Helm, account_kubeconfig};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
 use hub_tests::wait;
 use kit::pki::{Leaf, PemFiles};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
+use super::klusterlet::{self, Klusterlet};
 use super::{Registration, accept, condition, exists, get, managed, wait_condition};
-use crate::fixture::{SOON, apply};
+use crate::fixture::{SOON, apply, namespace};
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
@@ -94,7 +97,7 @@ impl<'a> Member<'a> {
         flags.push("--agent-hub-client-ca".to_owned());
         let server = testbed.tunnel.start_server(name, &testbed.hub, &flags)?;
         let directory = testbed.directory(name)?;
-        let bootstrap = super::klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
+        let bootstrap = klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
         let state = directory.join("state");
         let kubeconfig = installed(testbed, name, values)?;
         let credential = AgentCredential::Joining(Joining { bootstrap, state_dir: state.clone(), kubeconfig });
@@ -276,11 +279,34 @@ impl<'a> Member<'a> {
         agent.wait_ready(AGAIN)?;
         ensure!(self.requests()? == requests, "it asked again: {:?}", self.requests()?);
         agent.stop()?;
+        self.klusterlet_goes_on()?;
         // The next steps put files into the directory.
         self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default")?;
         let agent = self.options.start()?;
         agent.wait_ready(AGAIN)?;
         Ok(agent)
+    }
+
+    /// A klusterlet goes on from a copy of the Secret: its Lease beats, and whatever it asks for, it
+    /// asks as this agent. With the bootstrap kubeconfig it could do neither.
+    fn klusterlet_goes_on(&self) -> Result<()> {
+        let member = &self.testbed.member.server;
+        let secret = member.read("secret hub-kubeconfig-secret -n default")?;
+        let copy = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": secret["data"],
+            "metadata": {"name": self.name, "namespace": klusterlet::AGENTS}});
+        member.apply(&[namespace(klusterlet::AGENTS), copy])?;
+        let agent = String::from_utf8(STANDARD.decode(secret["data"]["agent-name"].as_str().context("a name")?)?)?;
+        let known = self.requests()?;
+        let klusterlet = Klusterlet::start(self.testbed, self.name, PLACE)?;
+        klusterlet.wait_beat()?;
+        let identity = format!("system:open-cluster-management:{}:{}", self.name, agent.trim());
+        for request in klusterlet.requests()? {
+            let is_known = known.iter().any(|name| request["metadata"]["name"] == **name);
+            ensure!(is_known || request["spec"]["username"] == identity, "it begins anew: {request}");
+        }
+        wait_condition(self.testbed, self.name, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
+        drop(klusterlet);
+        member.delete(&format!("secret {} -n {}", self.name, klusterlet::AGENTS))
     }
 
     /// Replaces its certificate with another of the hub's CA for the same agent.
