@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field,
-    test, wait_gone, wait_secret,
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
+    wait_secret,
 };
-use crate::others::is_reachable;
+use crate::others::{FOLLOWED, is_reachable, rotation};
 use crate::rights::{grant, grant_without, installed, nothing_refused, rendered, started, started_over};
 
 /// Two complete lists are a minute apart.
@@ -140,11 +140,14 @@ fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
     wait_secret(testbed, &controllers.namespace, "fed-member")?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
     testbed.member.server.delete("serviceaccount fed-first -n default")?;
-    let (second, registered) = (second?, "/data/token");
-    apply(testbed, &[token(&second)])?;
-    wait::until_true("the new token", SOON, || {
-        Ok(secret_field(testbed, &controllers.namespace, "fed-member", registered)? == STANDARD.encode(&second))
+    let registered = (&*controllers.namespace, "fed-member");
+    let mut tokens = (0..).map(|number| format!("rotated-{number}"));
+    wait::timely("from a rotated token of KubeFed's to its write", FOLLOWED, || {
+        let next = tokens.next().expect("there are endless");
+        rotation(testbed, &token(&next), registered, ("token", &next))
     })?;
+    let second = second?;
+    rotation(testbed, &token(&second), registered, ("token", &second))?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
     testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-member")
