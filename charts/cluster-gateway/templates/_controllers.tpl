@@ -152,6 +152,11 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update]
+# Whether OCM's own controllers run without their Lease.
+- apiGroups: [apps]
+  resources: [deployments]
+  resourceNames: [cluster-manager-registration-controller]
+  verbs: [list, watch]
 # Of clusters that leave. The rest is handed out to agents.
 - apiGroups: [addon.open-cluster-management.io]
   resources: [managedclusteraddons]
