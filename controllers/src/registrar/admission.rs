@@ -92,8 +92,8 @@ impl Registrar {
         self.unclaim(&mut state, object);
     }
 
-    /// The rights that the acceptance of an object's cluster gave are gone. If the object was refused,
-    /// its Secret goes now: it waited for that.
+    /// The rights that the acceptance of an object's cluster gave are gone. If the object was
+    /// refused, its Secret goes now: it waited for that.
     pub fn stripped(&self, object: &Object) {
         let mut state = self.state.lock();
         if state.removals.stripped(object) {

@@ -46,8 +46,8 @@ pub enum Remaining {
 /// Why an existing object registers nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// A person denied this one: not a mass mistake. It waits for [`MOMENT`] because the rights that
-    /// its acceptance gave go first.
+    /// A person denied this one: not a mass mistake. It waits for [`MOMENT`] because the rights
+    /// that its acceptance gave go first.
     Refusal,
     /// The same, and these rights are gone.
     Stripped,

@@ -316,8 +316,8 @@ impl<'a> Member<'a> {
         Ok(agent)
     }
 
-    /// A klusterlet goes on from a copy of the Secret: its Lease beats, and whatever it asks for, it
-    /// asks as this agent. With the bootstrap kubeconfig it could do neither.
+    /// A klusterlet goes on from a copy of the Secret: its Lease beats, and whatever it asks for,
+    /// it asks as this agent. With the bootstrap kubeconfig it could do neither.
     fn klusterlet_goes_on(&self) -> Result<()> {
         let member = &self.testbed.member.server;
         let secret = member.read("secret hub-kubeconfig-secret -n default")?;

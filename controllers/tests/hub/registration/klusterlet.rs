@@ -34,8 +34,8 @@ const BEAT: Duration = Duration::from_secs(SECONDS + 1);
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// Time from the agent's own report that it is back until nothing contradicts it.
 const CLEAN: Duration = Duration::from_secs(2);
-/// From the end of the grace since the last renewal until the silence is reported, by the times that
-/// Lease and reports have.
+/// From the end of the grace since the last renewal until the silence is reported, by the times
+/// that Lease and reports have.
 const TO_THE_SECOND: Duration = Duration::from_secs(1);
 /// From the hub's word that it is silent.
 const TAINTED: Duration = Duration::from_secs(1);
@@ -223,8 +223,8 @@ impl<'t> Klusterlet<'t> {
         Ok(reported)
     }
 
-    /// The time from the end of its grace to the later one of the condition and the taint. Both have
-    /// whole seconds, cut off.
+    /// The time from the end of its grace to the later one of the condition and the taint. Both
+    /// have whole seconds, cut off.
     fn late(&self, grace: Duration, tainted: &Value) -> Result<Duration> {
         let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {}", self.name))?;
         let cluster = get(self.testbed, &format!("managedcluster {}", self.name))?;

@@ -201,8 +201,8 @@ fn limited(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Denies the cluster, which the gateway reaches without a tunnel, while a watch runs, and accepts it
-/// again. Returns the time until the watch ended.
+/// Denies the cluster, which the gateway reaches without a tunnel, while a watch runs, and accepts
+/// it again. Returns the time until the watch ended.
 fn denied(testbed: &Testbed) -> Result<Duration> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let path = format!("{}/api/v1/namespaces?watch=1", Testbed::proxy_path(NAME));

@@ -3,8 +3,8 @@
 
 /// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
-/// Their Deployment on a hub, as upstream's operator names it (`registration/deployment.yaml` of its
-/// `manifests/cluster-manager/management`). In hosted mode it is on another cluster.
+/// Their Deployment on a hub, as upstream's operator names it (`registration/deployment.yaml` in
+/// its `manifests/cluster-manager/management`). In hosted mode it is on another cluster.
 pub const DEPLOYMENT: &str = "cluster-manager-registration-controller";
 /// Its namespace.
 pub const HUB_NAMESPACE: &str = "open-cluster-management-hub";

@@ -143,8 +143,8 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The three cases of Karmada's own suite, with both servers, ours through the hub and directly,
-    /// and the one in which they differ.
+    /// The three cases of Karmada's own suite, with both servers, ours through the hub and
+    /// directly, and the one in which they differ.
     fn rights(&self) -> Result<()> {
         let hub = &self.testbed.hub;
         let both = |cluster: &str, codes: [u16; 2]| {
@@ -183,8 +183,8 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// What the tool asks members for, with kubectl, at Karmada's own server and at the gateway: the
-    /// tool itself finds members by way of the hub alone.
+    /// What the tool asks members for, with kubectl, at Karmada's own server and at the gateway:
+    /// the tool itself finds members by way of the hub alone.
     fn without_the_hub(&self) -> Result<()> {
         let token = self.testbed.hub.server.service_account_token("default", NAME)?;
         let servers: [(&str, &TlsServer); 2] = [("theirs", &*self.karmada), ("ours", &*self.gateway)];
