@@ -44,7 +44,6 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         shelf: Shelf::new(shelf::ROOM, metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: Wakes::default(),
-        withdrawn: Wakes::default(),
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
         resync: Duration::from_mins(10),
         is_executor_required: false,
@@ -99,6 +98,7 @@ async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
         answered: Wakes::default(),
+        withdrawn: Wakes::default(),
         term,
     }));
     assert!(timeout(A_WHILE, &mut running).await.is_err());
