@@ -234,7 +234,10 @@ fn denied(testbed: &Testbed) -> Result<Duration> {
     print(&format!("without a tunnel, the last byte came {took:?} after a no; the rights went first: {is_first}"));
     // Rights that the hub is slow to take are waited for only so long.
     ensure!(is_first || took > RIGHTS_WITHIN, "the Secret went before the rights: {writes:?}");
+    // The rights are there again before another denial.
+    wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")?;
     accept(testbed, NAME, true)?;
+    wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     wait_secret(testbed, CLUSTERS, NAME)?;
     Ok(took)
 }
