@@ -54,6 +54,9 @@ pub struct Context<'a> {
     /// Clusters, as names, whose members answer after they did not: who rests because of that need
     /// not wait any longer.
     pub answered: Wakes,
+    /// Clusters, as names, whose rights a refusal took: their Secrets need not wait for that any
+    /// longer.
+    pub withdrawn: Wakes,
 }
 
 /// Runs all parts that are enabled. Never ends, unless none is.

@@ -152,6 +152,11 @@ accepted clusters, because the hub lets no user grant more than they have: there
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update]
+# Whether OCM's own controllers run without their Lease.
+- apiGroups: [apps]
+  resources: [deployments]
+  resourceNames: [cluster-manager-registration-controller]
+  verbs: [list, watch]
 # Of clusters that leave. The rest is handed out to agents.
 - apiGroups: [addon.open-cluster-management.io]
   resources: [managedclusteraddons]

@@ -12,6 +12,8 @@ use fleet::Fleet;
 use futures_util::future::join_all;
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
+use register::claims::Object;
+use register::ocm;
 use telemetry::readiness::Readiness;
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +72,7 @@ impl Engine {
     /// All writing work, in a term that may not have begun yet. It keeps no state from earlier
     /// terms: the hub has all of it. Never ends.
     async fn work(&self, term: Term) -> Infallible {
+        let withdrawn = Wakes::default();
         // One per hub: the limits protect a hub from too many Events.
         let [events, to_karmada] = [&self.hub, &self.karmada]
             .map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone(), term.clone()));
@@ -83,18 +86,19 @@ impl Engine {
             explained: self.explained.clone(),
             term: term.clone(),
             answered: Wakes::default(),
+            withdrawn: withdrawn.clone(),
         });
         let registration = async {
             term.begins().await;
-            self.register(&term, events, &to_karmada).await;
+            self.register(&term, events, &to_karmada, withdrawn).await;
         };
         tokio::join!(registration, parts);
         std::future::pending().await
     }
 
     /// Follows the sources. Each leader derives each name's Secret again from what it reads, so
-    /// that nothing needs preparation.
-    async fn register(&self, term: &Term, events: Events, to_karmada: &Events) {
+    /// that nothing needs preparation. `withdrawn`: clusters whose rights a refusal took.
+    async fn register(&self, term: &Term, events: Events, to_karmada: &Events, withdrawn: Wakes) {
         let (known, feeds) = self.sources(&events, to_karmada);
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
         let told = (Arc::clone(&self.reports), self.metrics.clone());
@@ -110,7 +114,8 @@ impl Engine {
                 feed::watch::holders(secrets, Arc::clone(&registrar)).await;
             }
         };
-        tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all());
+        let refused = follow_refusals(&registrar, withdrawn);
+        tokio::join!(join_all(feeds), holders, refused, registrar.keep_time(), registrar.remove_all());
     }
 
     /// The sources, as the registrar needs them, and their feeds.
@@ -129,6 +134,14 @@ impl Engine {
             feeds.extend(scopes.into_iter().enumerate().map(|(index, scope)| (Arc::clone(&source), index, scope)));
         }
         (known, feeds)
+    }
+}
+
+/// Has the Secret of a refused cluster go as soon as its rights are gone. Never ends.
+async fn follow_refusals(registrar: &Registrar, withdrawn: Wakes) {
+    loop {
+        let (_, cluster) = withdrawn.next().await;
+        registrar.stripped(&Object::new(SourceName::Ocm.as_str(), [ocm::GROUP, ocm::KIND], "", &cluster));
     }
 }
 

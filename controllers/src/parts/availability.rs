@@ -30,7 +30,12 @@ pub const RIVAL: &str = "availability-rival";
 /// Upstream's registration controllers.
 const THEIRS: StandIn = StandIn {
     part: PartName::Availability,
-    rival: Rival { lease: ocm::rival::LEASE, place: Place::Usual(ocm::rival::may_be_theirs), reason: RIVAL },
+    rival: Rival {
+        lease: ocm::rival::LEASE,
+        deployment: None,
+        place: Place::Usual(ocm::rival::may_be_theirs),
+        reason: RIVAL,
+    },
     role: "registration of ManagedClusters",
     begins: "availability probes the clusters that are delivered to without an agent",
     may_run_beside: false,

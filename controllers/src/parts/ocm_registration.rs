@@ -35,7 +35,7 @@ use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
 use super::hub::Hub;
-use super::rivals::{Place, Rival, Rivals, Sought};
+use super::rivals::{Place, Rival, Rivals, Sought, Workload};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
@@ -74,7 +74,12 @@ struct Sources {
 }
 
 /// Upstream's registration controllers.
-const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, place: Place::Usual(ocm::rival::may_be_theirs), reason: RIVAL };
+const THEIRS: Rival = Rival {
+    lease: ocm::rival::LEASE,
+    deployment: Some(Workload { namespace: ocm::rival::HUB_NAMESPACE, name: ocm::rival::DEPLOYMENT }),
+    place: Place::Usual(ocm::rival::may_be_theirs),
+    reason: RIVAL,
+};
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
@@ -94,8 +99,9 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
         tracing::warn!(
             holder = format!("{namespace}/{holder}"),
             "Open Cluster Management's own registration controllers run: ocm-registration does nothing until their \
-             Lease {} ends; stop them, or disable this part",
-            ocm::rival::LEASE
+             Lease {} ends and their Deployment {} has no available pod; stop them, or disable this part",
+            ocm::rival::LEASE,
+            ocm::rival::DEPLOYMENT
         );
     }
 }
@@ -197,6 +203,7 @@ impl Shared {
             metrics: context.metrics.joining.clone(),
             events: context.events.clone(),
             answers_count: context.config.parts.contains(&PartName::Availability),
+            withdrawn: context.withdrawn.clone(),
             tries: worker::Tries::default(),
         }
     }

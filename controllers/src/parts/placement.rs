@@ -47,7 +47,7 @@ const NAME: &str = PartName::Placement.as_str();
 /// Upstream's scheduler. Its Lease is in the namespace of its installation, which may be any.
 const THEIRS: StandIn = StandIn {
     part: PartName::Placement,
-    rival: Rival { lease: "placement-lock", place: Place::Any, reason: RIVAL },
+    rival: Rival { lease: "placement-lock", deployment: None, place: Place::Any, reason: RIVAL },
     role: "scheduler of Placements",
     begins: "placement schedules Placements",
     may_run_beside: true,

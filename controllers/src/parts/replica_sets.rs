@@ -39,7 +39,7 @@ const NAME: &str = PartName::ReplicaSets.as_str();
 /// Upstream's work manager. An installation may use any namespace; its Lease is there.
 const THEIRS: StandIn = StandIn {
     part: PartName::ReplicaSets,
-    rival: Rival { lease: "work-manager-lock", place: Place::Any, reason: RIVAL },
+    rival: Rival { lease: "work-manager-lock", deployment: None, place: Place::Any, reason: RIVAL },
     role: "controller of ManifestWorkReplicaSets",
     begins: "replica-sets keeps the works of ManifestWorkReplicaSets",
     may_run_beside: true,

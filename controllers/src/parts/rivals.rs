@@ -1,6 +1,7 @@
 //! Upstream's controllers: a part stands in for them and never beside them. Two would write the
 //! same objects, and what one takes away the other would give back.
 
+mod pods;
 mod quiet;
 mod sought;
 
@@ -19,6 +20,8 @@ use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::pods::Pods;
+pub use self::pods::Workload;
 use self::quiet::Quiet;
 pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
@@ -63,7 +66,7 @@ pub enum Rivals {
     /// Not asked yet, or the hub does not say.
     Unknown,
     None,
-    /// One of them: the namespace of its Lease, and its holder.
+    /// One of them: the namespace of its Lease, and its holder; or of its Deployment, and that.
     Alive {
         namespace: String,
         holder: String,
@@ -83,6 +86,8 @@ pub async fn while_alone<W: Future<Output = ()>>(
 ) {
     let (sender, mut rivals) = watch::channel(Rivals::Unknown);
     let asked = watch::Sender::new(false);
+    let deployment = sought.rival.deployment;
+    let pods = watch::Sender::new(Pods::before(deployment));
     let stand_in = async {
         let mut quiet = Quiet::default();
         loop {
@@ -107,7 +112,8 @@ pub async fn while_alone<W: Future<Output = ()>>(
             }
         }
     };
-    tokio::join!(follow(client.clone(), sought, term, (sender, &asked)), stand_in);
+    let found = follow(client.clone(), sought, term, (sender, &asked), pods.subscribe());
+    tokio::join!(found, pods::look(client.clone(), deployment, &pods), stand_in);
 }
 
 /// Has `begin` begin with the term, after the hub was asked for rivals in it.
@@ -158,6 +164,7 @@ async fn follow(
     sought: Sought<'_>,
     term: &Term,
     (rivals, asked): (watch::Sender<Rivals>, &watch::Sender<bool>),
+    mut pods: watch::Receiver<Pods>,
 ) {
     // An installation may have another namespace than the usual one.
     let api: Api<Bounded<Lease>> = Api::all(client);
@@ -195,10 +202,11 @@ async fn follow(
             },
             // The last events may be long ago: a connection may break without a word.
             () = term.begins(), if !is_of_term => (events, is_of_term) = begin(),
+            Ok(()) = pods.changed() => {}
             () = sleep(wait) => {}
         }
+        let seen = pods.borrow_and_update().beside(leases.alive(now_millis()), sought.rival.deployment);
         rivals.send_if_modified(|known| {
-            let seen = leases.alive(now_millis());
             let is_news = *known != seen;
             *known = seen;
             is_news
@@ -312,7 +320,7 @@ mod tests {
     use super::*;
 
     const THEIRS: Sought<'_> =
-        Sought { rival: &Rival { lease: "theirs", place: Place::Any, reason: "" }, namespaces: &[] };
+        Sought { rival: &Rival { lease: "theirs", deployment: None, place: Place::Any, reason: "" }, namespaces: &[] };
 
     fn held(holder: &str, until: i64) -> Holder {
         Holder { identity: holder.to_owned(), until: Some(until), version: None }

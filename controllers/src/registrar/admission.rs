@@ -92,6 +92,15 @@ impl Registrar {
         self.unclaim(&mut state, object);
     }
 
+    /// The rights that the acceptance of an object's cluster gave are gone. If the object was
+    /// refused, its Secret goes now: it waited for that.
+    pub fn stripped(&self, object: &Object) {
+        let mut state = self.state.lock();
+        if state.removals.stripped(object) {
+            self.unclaim(&mut state, object);
+        }
+    }
+
     /// Takes back a withdrawal if the object registers a cluster again.
     fn stay(&self, sighting: Sighting) {
         let is_back = {

@@ -4,6 +4,7 @@ mod elsewhere;
 mod joined;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
@@ -12,16 +13,21 @@ use http::StatusCode;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
 use hub_tests::wait;
+use kit::pki::Authority;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tunnel_agent::Agent;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
+    Fixture, Running, SOON, apply, definition, namespace, print, profile_kind, secret_field, test, wait_gone,
+    wait_secret,
 };
 use crate::registration;
 use crate::rights::{installed, nothing_refused};
 
+/// From a rotation of the Secret that an object refers to, to the write of the cluster's.
+pub const FOLLOWED: Duration = Duration::from_secs(1);
 /// Nothing listens at this address.
 const DEAD: &str = "https://127.0.0.1:1";
 
@@ -70,12 +76,13 @@ pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()
 fn karmada(testbed: &Testbed) -> Result<()> {
     registration::ports_are_left();
     establish(testbed, &definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster"))?;
-    let secret = |token: &str| -> Result<Value> {
-        Ok(json!({
+    let authority = authority(testbed)?;
+    let secret = |token: &str, bundle: &str| {
+        json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": "pushed", "namespace": "karmada-cluster", "labels": {"karmada.io/system": "true"}},
-            "stringData": {"caBundle": authority(testbed)?, "token": token},
-        }))
+            "stringData": {"caBundle": bundle, "token": token},
+        })
     };
     let pushed = json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "pushed"},
@@ -87,7 +94,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "pulled"},
         "spec": {"syncMode": "Pull", "secretRef": {"namespace": "karmada-cluster", "name": "pushed"}},
     });
-    apply(testbed, &[namespace("karmada-cluster"), secret("first")?])?;
+    apply(testbed, &[namespace("karmada-cluster"), secret("first", &authority)])?;
     let controllers = Running::start(testbed, "karmada-clusters", &["--enable=karmada"])?;
     let clusters = controllers.namespace.as_str();
     apply(testbed, &[pushed, pulled])?;
@@ -100,9 +107,9 @@ fn karmada(testbed: &Testbed) -> Result<()> {
         secret_field(testbed, clusters, "pulled", way)? == "ClusterProxy",
         "a cluster without an address has no tunnel"
     );
+    follows(testbed, (clusters, "pushed"), &authority, secret)?;
     let second = testbed.member.create_admin("karmada-pushed")?;
-    apply(testbed, &[secret(&second)?])?;
-    wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == second))?;
+    rotation(testbed, &secret(&second, &authority), (clusters, "pushed"), ("token", &second))?;
     is_reachable(testbed, clusters, "pushed")?;
     let agent = agent(testbed, &format!("{clusters}-pulled"))?;
     is_reachable(testbed, clusters, "pulled")?;
@@ -112,6 +119,44 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     wait_gone(testbed, clusters, "pulled")?;
     testbed.hub.server.delete("clusters.cluster.karmada.io pushed")?;
     wait_gone(testbed, clusters, "pushed")
+}
+
+/// A rotated token counts within a second, and so does a rotated CA.
+fn follows(
+    testbed: &Testbed,
+    cluster: (&str, &str),
+    authority: &str,
+    secret: impl Fn(&str, &str) -> Value,
+) -> Result<()> {
+    let (mut numbers, mut token) = (0.., String::new());
+    let mut next = || numbers.next().expect("there are endless");
+    wait::timely("from a rotated token of Karmada's to its write", FOLLOWED, || {
+        token = format!("rotated-{}", next());
+        rotation(testbed, &secret(&token, authority), cluster, ("token", &token))
+    })?;
+    wait::timely("from a rotated CA of Karmada's to its write", FOLLOWED, || {
+        let another = Authority::new(&format!("karmada-{}", next())).root_pem();
+        let bundle = format!("{authority}{another}");
+        rotation(testbed, &secret(&token, &bundle), cluster, ("ca.crt", &bundle))
+    })
+}
+
+/// Rotates the Secret that an object refers to. Returns the time until the cluster's Secret, in its
+/// namespace, has the key's new value.
+pub fn rotation(
+    testbed: &Testbed,
+    secret: &Value,
+    (namespace, name): (&str, &str),
+    (key, expected): (&str, &str),
+) -> Result<Duration> {
+    apply(testbed, std::slice::from_ref(secret))?;
+    let rotated = Instant::now();
+    wait::until_true(&format!("the new {key} of {name}"), SOON, || {
+        Ok(value(testbed, namespace, name, key)? == expected)
+    })?;
+    let took = rotated.elapsed();
+    print(&format!("the new {key} of {name} was written after {took:?}"));
+    Ok(took)
 }
 
 /// An agent of a cluster that is reached only by the tunnel.

@@ -11,16 +11,16 @@ use http::{Method, StatusCode};
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::Trouble;
 use hub_tests::turns::{self, Alone};
-use hub_tests::wait;
+use hub_tests::{tools, wait};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field,
-    test, wait_gone, wait_secret,
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
+    wait_secret,
 };
-use crate::others::is_reachable;
+use crate::others::{FOLLOWED, is_reachable, rotation};
 use crate::program::Program;
 use crate::rights::{grant, grant_without, installed, nothing_refused, rendered, started, started_over};
 
@@ -34,6 +34,8 @@ const CROWD: &str = "crowd-clusters";
 const OF_A_KIND: usize = 50;
 /// A kind's deletion deletes its objects everywhere.
 const ALONE: &str = "KubeFedClusters";
+/// The name of a member's Secret, as `kubefedctl join` has it generated.
+const FED_SECRET: &str = "fed-member-x7k2p";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -68,12 +70,13 @@ fn clusters(testbed: &Testbed, namespace: &str) -> Result<usize> {
 
 fn kind(testbed: &Testbed) -> Result<()> {
     let _alone = alone();
-    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
+    let kind = tools::kubefed_kind()?;
     let token = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "removal-kind"},
         "stringData": {"token": "token"},
     });
-    apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
+    testbed.hub.server.apply_text(&kind)?;
+    apply(testbed, &[namespace("removal-kind"), token])?;
     // High enough that this limit is not what keeps them.
     let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind,\
                   controllers.sourceRemovalLimit=100";
@@ -86,7 +89,7 @@ fn kind(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
-    apply(testbed, &[kind])?;
+    testbed.hub.server.apply_text(&kind)?;
     wait::until_true("the source to be back", SOON, || Ok(available()? >= 1.0))?;
     ensure!(clusters()? == OF_A_KIND, "the end of a kind was the end of its clusters");
     // One cluster's object comes back; its deletion by itself counts.
@@ -122,7 +125,8 @@ fn other_version(testbed: &Testbed) -> Result<()> {
     let said = testbed.log()?;
     ensure!(said.contains("the hub does not serve it in a version that is understood"), "it says nothing of it");
     testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
-    apply(testbed, &[definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced"), kubefed("known")])?;
+    testbed.hub.server.apply_text(&tools::kubefed_kind()?)?;
+    apply(testbed, &[kubefed("known")])?;
     wait_secret(testbed, &controllers.namespace, "known")?;
     ensure!(available()? >= 1.0);
     Ok(())
@@ -133,9 +137,9 @@ fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
     let mut cluster = kubefed("fed-member");
     let authority = std::fs::read(testbed.member.server.authority_file())?;
     cluster["spec"] = json!({"apiEndpoint": testbed.member.server.url(), "caBundle": STANDARD.encode(authority),
-        "secretRef": {"name": "fed-member"}});
+        "secretRef": {"name": FED_SECRET}});
     let token = |token: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "fed-member", "namespace": "removal-kind"},
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": FED_SECRET, "namespace": "removal-kind"},
             "stringData": {"token": token}})
     };
     let [first, second] = ["fed-first", "fed-second"].map(|name| testbed.member.create_admin(name));
@@ -143,11 +147,14 @@ fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
     wait_secret(testbed, &controllers.namespace, "fed-member")?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
     testbed.member.server.delete("serviceaccount fed-first -n default")?;
-    let (second, registered) = (second?, "/data/token");
-    apply(testbed, &[token(&second)])?;
-    wait::until_true("the new token", SOON, || {
-        Ok(secret_field(testbed, &controllers.namespace, "fed-member", registered)? == STANDARD.encode(&second))
+    let registered = (&*controllers.namespace, "fed-member");
+    let mut tokens = (0..).map(|number| format!("rotated-{number}"));
+    wait::timely("from a rotated token of KubeFed's to its write", FOLLOWED, || {
+        let next = tokens.next().expect("there are endless");
+        rotation(testbed, &token(&next), registered, ("token", &next))
     })?;
+    let second = second?;
+    rotation(testbed, &token(&second), registered, ("token", &second))?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
     testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-member")

@@ -164,7 +164,9 @@ impl<'t> Crowd<'t> {
     }
 
     fn wait_registered(&self, program: &Program) -> Result<()> {
-        wait::until("all to be registered", 3 * SOON, || {
+        // As many times longer as there are more of them than in the gate.
+        let patience = 3 * SOON * u32::try_from(self.size.div_ceil(SOURCES))?;
+        wait::until("all to be registered", patience, || {
             let registered = program.metric(OBJECTS, "state=\"registered\"")?;
             ensure!(registered + 0.5 > f64::from(u32::try_from(self.size)?), "{registered}");
             Ok(())

@@ -46,8 +46,11 @@ pub enum Remaining {
 /// Why an existing object registers nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// A person denied this one: not a mass mistake.
+    /// A person denied this one: not a mass mistake. It waits for [`MOMENT`] because the rights
+    /// that its acceptance gave go first.
     Refusal,
+    /// The same, and these rights are gone.
+    Stripped,
     /// It is being deleted, perhaps as one of many.
     Deletion,
 }
@@ -99,13 +102,27 @@ impl Removals {
     }
 
     /// The object says itself that it registers nothing any more. If it says so again, the first
-    /// time counts.
+    /// time counts, and gone rights stay gone.
     pub fn withdrawn(&mut self, object: Object, by: Withdrawal, now: Moment) {
-        let since = match self.absent.get(&object) {
-            Some(Absence::Withdrawn { since, .. }) => *since,
-            _ => now,
+        let (since, by) = match (self.absent.get(&object), by) {
+            (Some(Absence::Withdrawn { since, by: Withdrawal::Stripped }), Withdrawal::Refusal) => {
+                (*since, Withdrawal::Stripped)
+            }
+            (Some(Absence::Withdrawn { since, .. }), by) => (*since, by),
+            (_, by) => (now, by),
         };
         self.absent.insert(object, Absence::Withdrawn { since, by });
+    }
+
+    /// The rights of an object's cluster are gone. Returns true if the object was refused, and was
+    /// waiting for that.
+    pub fn stripped(&mut self, object: &Object) -> bool {
+        let Some(Absence::Withdrawn { by, .. }) = self.absent.get_mut(object) else { return false };
+        let is_waiting = *by == Withdrawal::Refusal;
+        if is_waiting {
+            *by = Withdrawal::Stripped;
+        }
+        is_waiting
     }
 
     /// A complete list lacks these objects. Those that had withdrawn themselves now count as gone
@@ -140,7 +157,7 @@ impl Removals {
     /// of that, so they must be confirmed by two complete lists, both made afterwards.
     pub fn doubt(&mut self, source: &str) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
-            if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal, .. }) {
+            if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal | Withdrawal::Stripped, .. }) {
                 *absence = Absence::Doubted(absence.all_gone());
             }
         }
@@ -167,6 +184,7 @@ impl Removals {
     pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
         let held = |since: Moment| if now >= since + HELD { May::Now } else { May::Held { until: since + HELD } };
         let since = match self.absent.get(object).copied() {
+            Some(Absence::Withdrawn { by: Withdrawal::Stripped, .. }) => return May::Now,
             Some(Absence::Withdrawn { since, by: Withdrawal::Refusal }) if now >= since + MOMENT => return May::Now,
             Some(Absence::AllGone(since)) => return held(since),
             Some(Absence::Gone(since) | Absence::Withdrawn { since, .. }) => since,
@@ -271,6 +289,24 @@ mod tests {
         removals.deleted(object(30), 3 * SECOND);
         assert_eq!(removals.may(&object(30), 4 * SECOND, 21), May::Now, "no crowd with those");
         assert!(removals.present(&object(0)) && !removals.is_withdrawn(&object(0)));
+    }
+
+    #[test]
+    fn a_refusal_waits_for_rights_to_go_and_not_for_long() {
+        let mut removals = Removals::new(1);
+        assert!(!removals.stripped(&object(0)), "it is there");
+        removals.withdrawn(object(0), Withdrawal::Refusal, SECOND);
+        assert!(removals.stripped(&object(0)) && !removals.stripped(&object(0)), "news once");
+        removals.withdrawn(object(0), Withdrawal::Refusal, SECOND);
+        removals.doubt("capi");
+        assert_eq!(removals.may(&object(0), SECOND, 21), May::Now, "said again, its rights are gone all the same");
+        assert_eq!(removals.absent[&object(0)].of_a_crowd(), None);
+        removals.withdrawn(object(1), Withdrawal::Deletion, SECOND);
+        assert!(!removals.stripped(&object(1)), "a mistake may be one of many");
+        assert_eq!(removals.may(&object(1), SECOND, 21), May::At(SECOND + MOMENT));
+        removals.present(&object(0));
+        removals.withdrawn(object(0), Withdrawal::Refusal, 2 * SECOND);
+        assert_eq!(removals.may(&object(0), 2 * SECOND, 21), May::At(2 * SECOND + MOMENT), "accepted in between");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use self::build::Set;
 const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
 /// The set with upstream's kinds only: they are of a later release than its programs.
 const KINDS: &str = "ocm-kinds";
+/// The set with `KubeFed`'s kinds only.
+const KUBEFED: &str = "kubefed";
 /// The set with the agent of `ManagedServiceAccounts`, and with the modules that contain its kinds.
 const ACCOUNTS: &str = "managed-serviceaccount";
 /// The module of Cluster API's managers and kinds.
@@ -248,6 +250,15 @@ pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
         }
     }
     Ok(all)
+}
+
+/// `KubeFed`'s kind of clusters, in YAML: one of several in its chart's file.
+pub fn kubefed_kind() -> Result<String> {
+    let module = Set::read(KUBEFED)?.module("sigs.k8s.io/kubefed")?;
+    let path = module.join("charts/kubefed/charts/controllermanager/crds/crds.yaml");
+    let all = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let kind = all.split("\n---\n").find(|kind| kind.contains("name: kubefedclusters.core.kubefed.io"));
+    kind.map(str::to_owned).with_context(|| format!("no KubeFedCluster in {}", path.display()))
 }
 
 /// Cluster API's kinds, in YAML, from the files whose names begin with `beginning`; one by one,

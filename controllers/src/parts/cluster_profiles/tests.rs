@@ -43,6 +43,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
         answered: crate::wakes::Wakes::default(),
+        withdrawn: crate::wakes::Wakes::default(),
     }
 }
 

@@ -98,6 +98,7 @@ async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
         answered: Wakes::default(),
+        withdrawn: Wakes::default(),
         term,
     }));
     assert!(timeout(A_WHILE, &mut running).await.is_err());

@@ -27,6 +27,7 @@ use crate::events::{Events, Reason};
 use crate::metrics::Joining;
 use crate::parts;
 use crate::raw::{large, meta};
+use crate::wakes::Wakes;
 
 /// Interval of checks of what a leaving cluster still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
@@ -41,6 +42,8 @@ pub struct Clusters {
     pub events: Events,
     /// Whether the part `availability` judges clusters without an agent by their members' answers.
     pub answers_count: bool,
+    /// Clusters, as names, whose rights are withdrawn.
+    pub withdrawn: Wakes,
     pub tries: Tries,
 }
 
@@ -67,7 +70,10 @@ impl Worker for Clusters {
             Standing::Leaving => return self.leave(&cluster, &rights).await,
             // First, so that a refusal acts at once. A cluster that is new now may have rights from
             // an acceptance that was withdrawn before the watch saw it.
-            Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
+            Standing::Denied | Standing::New => {
+                self.rights.withdraw(&rights).await?;
+                self.withdrawn.push("", &name);
+            }
             Standing::Accepted => {}
         }
         if let Some(why) = large::marked(object) {
@@ -306,6 +312,7 @@ mod tests {
             metrics: Joining::default(),
             events: Events::start(hub.client.clone(), Counter::default(), Term::endless()),
             answers_count: false,
+            withdrawn: Wakes::default(),
             tries: Tries::default(),
             hub,
             api,
@@ -315,6 +322,7 @@ mod tests {
         let failure = clusters.work(&denied).await.unwrap_err();
         let (note, remedy) = ("cannot write its conditions", "; make it smaller");
         assert!(matches!(&failure, Failure::Reported(why) if why.starts_with(note)), "{failure}");
+        assert_eq!(clusters.withdrawn.waiting(), 1, "its rights are gone all the same");
         let told = told.recv().await.unwrap();
         assert!(told.starts_with(note) && told.ends_with(remedy), "{told}");
     }

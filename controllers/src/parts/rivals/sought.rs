@@ -1,9 +1,13 @@
 //! Whom a part looks for, and where.
 
+use super::pods::Workload;
+
 /// Controllers that a part stands in for.
 pub struct Rival {
     /// Name of the Lease that they hold.
     pub lease: &'static str,
+    /// Whose pods may run without that Lease, if they are looked for.
+    pub deployment: Option<Workload>,
     pub place: Place,
     /// In `/readyz` while they run.
     pub reason: &'static str,

@@ -94,7 +94,9 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     // Requests for another signer are ignored and not counted.
     let all = (0..requests).filter(|number| documents[number % documents.len()].spec.signer_name == SIGNER).count();
     let all = f64::from(u32::try_from(all)?);
-    wait::until("all to be judged", 3 * SOON, || {
+    // As many times longer as there are more of them than in the gate.
+    let patience = 3 * SOON * u32::try_from(requests.div_ceil(REQUESTS))?;
+    wait::until("all to be judged", patience, || {
         let judged = judged(&program)?;
         ensure!(judged >= all, "{judged} of {all}");
         Ok(())
@@ -115,7 +117,7 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     // Before another replica leads, which would send the Events of all of them again.
     let these = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={LABEL}");
     let hub = testbed.hub.server.kubectl();
-    hub.args(["delete", "--raw", &these]).run()?.success()?;
+    hub.args(["delete", "--raw", &these]).limit(patience).run()?.success()?;
     hub.ok("delete managedclusters alone beside").map(drop)
 }
 

@@ -6,25 +6,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ::placement::quantity::Quantity;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Response;
+use http_body_util::BodyExt as _;
 use hub_tests::helm::{self, Chart, Helm, account_kubeconfig};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
 use hub_tests::wait;
+use hyper::body::Incoming;
 use kit::pki::{Leaf, PemFiles};
-use serde_json::Value;
-use tokio::time::Instant;
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, timeout};
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
+use super::klusterlet::{self, Klusterlet};
 use super::{Registration, accept, condition, exists, get, managed, wait_condition};
-use crate::fixture::{SOON, apply};
+use crate::fixture::{Running, SOON, apply, namespace};
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
 /// Namespace of the agent on the member.
 const NAMESPACE: &str = "default";
+/// A namespace of the member that is made while a stream is held.
+const HELD: &str = "joins-held";
 const DELIVERY: &str = "cluster.core.oam.dev/delivery";
 /// Time from a denial to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -61,7 +70,7 @@ fn installed(testbed: &Testbed, cluster: &str, values: &str) -> Result<PathBuf> 
 }
 
 pub fn joins(testbed: &Testbed) -> Result<()> {
-    let _registration = Registration::with_ports(testbed, PLACE, "")?;
+    let mut registration = Registration::with_ports(testbed, PLACE, "")?;
     let member = Member::prepare(testbed, NAME, PLACE, "")?;
     let options = member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret");
     let options = options.flag(&format!("--member-api-url={}", testbed.member.server.url()));
@@ -76,10 +85,25 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     member.no_and_yes()?;
     member.is_not_delivered_to()?;
     let agent = member.starts_again(agent)?;
-    let agent = member.renews(agent)?;
+    let agent = member.renews(agent, &mut registration.running)?;
     member.joins_again(agent)?;
     testbed.hub.server.delete(&format!("managedcluster {NAME}"))?;
     testbed.hub.forget_member(NAME)
+}
+
+/// Reads a watch until its events have `text`.
+async fn tells(watch: &mut Response<Incoming>, text: &str) -> Result<()> {
+    let read = async {
+        let mut told = Vec::new();
+        while let Some(frame) = watch.frame().await {
+            told.extend(frame?.into_data().unwrap_or_default());
+            if String::from_utf8_lossy(&told).contains(text) {
+                return Ok(());
+            }
+        }
+        Err(anyhow!("it ended"))
+    };
+    timeout(SOON, read).await.with_context(|| format!("no event of {text}"))?
 }
 
 // === impl Member ===
@@ -94,7 +118,7 @@ impl<'a> Member<'a> {
         flags.push("--agent-hub-client-ca".to_owned());
         let server = testbed.tunnel.start_server(name, &testbed.hub, &flags)?;
         let directory = testbed.directory(name)?;
-        let bootstrap = super::klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
+        let bootstrap = klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
         let state = directory.join("state");
         let kubeconfig = installed(testbed, name, values)?;
         let credential = AgentCredential::Joining(Joining { bootstrap, state_dir: state.clone(), kubeconfig });
@@ -211,6 +235,14 @@ impl<'a> Member<'a> {
         })
     }
 
+    /// Its links that take new streams.
+    fn links(&self) -> Vec<u64> {
+        let clusters = self.server.registry().list();
+        let own = clusters.iter().filter(|cluster| cluster.cluster == self.name);
+        let links = own.flat_map(|cluster| &cluster.agents).flat_map(|agent| &agent.links);
+        links.filter(|link| link.usable).map(|link| link.id).collect()
+    }
+
     fn refusals(&self) -> Result<f64> {
         metric(self.server.admin_address(), "tunnel_server_registrations_total", "outcome=\"forbidden\"")
     }
@@ -276,11 +308,34 @@ impl<'a> Member<'a> {
         agent.wait_ready(AGAIN)?;
         ensure!(self.requests()? == requests, "it asked again: {:?}", self.requests()?);
         agent.stop()?;
+        self.klusterlet_goes_on()?;
         // The next steps put files into the directory.
         self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default")?;
         let agent = self.options.start()?;
         agent.wait_ready(AGAIN)?;
         Ok(agent)
+    }
+
+    /// A klusterlet goes on from a copy of the Secret: its Lease beats, and whatever it asks for,
+    /// it asks as this agent. With the bootstrap kubeconfig it could do neither.
+    fn klusterlet_goes_on(&self) -> Result<()> {
+        let member = &self.testbed.member.server;
+        let secret = member.read("secret hub-kubeconfig-secret -n default")?;
+        let copy = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": secret["data"],
+            "metadata": {"name": self.name, "namespace": klusterlet::AGENTS}});
+        member.apply(&[namespace(klusterlet::AGENTS), copy])?;
+        let agent = String::from_utf8(STANDARD.decode(secret["data"]["agent-name"].as_str().context("a name")?)?)?;
+        let known = self.requests()?;
+        let klusterlet = Klusterlet::start(self.testbed, self.name, PLACE)?;
+        klusterlet.wait_beat()?;
+        let identity = format!("system:open-cluster-management:{}:{}", self.name, agent.trim());
+        for request in klusterlet.requests()? {
+            let is_known = known.iter().any(|name| request["metadata"]["name"] == **name);
+            ensure!(is_known || request["spec"]["username"] == identity, "it begins anew: {request}");
+        }
+        wait_condition(self.testbed, self.name, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
+        drop(klusterlet);
+        member.delete(&format!("secret {} -n {}", self.name, klusterlet::AGENTS))
     }
 
     /// Replaces its certificate with another of the hub's CA for the same agent.
@@ -300,15 +355,33 @@ impl<'a> Member<'a> {
     }
 
     /// A certificate with a tenth of its life left is renewed without an administrator, and the
-    /// agent links with the new one.
-    fn renews(&self, agent: Agent) -> Result<Agent> {
+    /// agent links with the new one before it lets go: a stream that is open goes on.
+    fn renews(&self, agent: Agent, controllers: &mut Running) -> Result<Agent> {
         agent.stop()?;
         let (old, requests) = (self.replace(-90, 10)?, self.requests()?.len());
+        let is_renewed = || anyhow::Ok(std::fs::read_to_string(self.state.join("tls.crt"))? != old);
+        // Nobody approves before the stream is open.
+        controllers.stop()?;
         let agent = self.options.start()?;
-        wait::until_true("another certificate", AGAIN, || {
-            Ok(std::fs::read_to_string(self.state.join("tls.crt"))? != old)
-        })?;
+        agent.wait_ready(AGAIN)?;
+        self.wait_answer()?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let server = &self.testbed.hub.server;
+        let path = format!("{}/api/v1/namespaces?watch=1", Testbed::proxy_path(self.name));
+        let mut watch = runtime.block_on(server.client(Some(server.admin())).open(&path, &[]))?;
+        runtime.block_on(tells(&mut watch, "kube-system"))?;
+        let links = self.links();
+        ensure!(!links.is_empty() && !is_renewed()?, "it was renewed by nobody");
+        controllers.restart_stopped()?;
+        wait::until_true("another certificate", AGAIN, is_renewed)?;
         ensure!(self.requests()?.len() == requests + 1, "one request: {:?}", self.requests()?);
+        wait::until_true("links with it alone", AGAIN, || {
+            let now = self.links();
+            Ok(!now.is_empty() && now.iter().all(|link| !links.contains(link)))
+        })?;
+        self.testbed.member.server.create_namespace(HELD)?;
+        runtime.block_on(tells(&mut watch, HELD)).context("the stream that was open")?;
+        drop(watch);
         agent.wait_ready(AGAIN)?;
         self.wait_answer()?;
         Ok(agent)

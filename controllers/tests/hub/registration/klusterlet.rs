@@ -11,6 +11,7 @@ use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kit::pki::Leaf;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ use super::{Registration, accept, condition, exists, get, wait_condition};
 use crate::fixture::{SOON, apply, event, print};
 
 /// The member's namespace in which agents keep their certificates.
-const AGENTS: &str = "open-cluster-management-agent";
+pub const AGENTS: &str = "open-cluster-management-agent";
 const PLACE: &str = "klusterlet-place";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
@@ -33,6 +34,9 @@ const BEAT: Duration = Duration::from_secs(SECONDS + 1);
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// Time from the agent's own report that it is back until nothing contradicts it.
 const CLEAN: Duration = Duration::from_secs(2);
+/// From the end of the grace since the last renewal until the silence is reported, by the times
+/// that Lease and reports have.
+const TO_THE_SECOND: Duration = Duration::from_secs(1);
 /// From the hub's word that it is silent.
 const TAINTED: Duration = Duration::from_secs(1);
 /// The agent asks its hub every few seconds.
@@ -55,7 +59,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     other.accepted_first()?;
     one.beats(SECONDS)?;
     other.renews()?;
-    one.dies_and_comes_back()?;
+    wait::timely("the reports of the klusterlet's silence", TO_THE_SECOND, || one.dies_and_comes_back())?;
     testbed.hub.server.kubectl().ok("delete managedclusters klusterlet1 klusterlet2").map(drop)
 }
 
@@ -186,7 +190,8 @@ impl<'t> Klusterlet<'t> {
         wait::until_true("its Lease to beat", AGENT, || Ok(renewed()? != before))
     }
 
-    fn dies_and_comes_back(&mut self) -> Result<()> {
+    /// Returns how late its silence was reported, by the reports' own times.
+    fn dies_and_comes_back(&mut self) -> Result<Duration> {
         let lived = Instant::now();
         self.process.stop()?;
         let died = Instant::now();
@@ -196,11 +201,13 @@ impl<'t> Klusterlet<'t> {
         ensure!(late < grace + TOLD_WITHIN, "it was told {late:?} after its end");
         ensure!(early + BEAT >= grace, "it was told within its grace, after {early:?}");
         let told = Instant::now();
-        wait::until_true("the taint", SOON, || {
-            let taints = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"].clone();
-            Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
+        let tainted = wait::until("the taint", SOON, || {
+            let taint = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"][0].clone();
+            ensure!(taint["key"] == "cluster.open-cluster-management.io/unreachable", "{taint}");
+            Ok(taint["timeAdded"].clone())
         })?;
         ensure!(told.elapsed() < TAINTED, "the taint came {:?} after the word", told.elapsed());
+        let reported = self.late(grace, &tainted)?;
         self.process.start_again()?;
         // It is back once it renews its Lease and reports itself available; what the hub reports
         // until then is true.
@@ -213,7 +220,22 @@ impl<'t> Klusterlet<'t> {
         let took = back.elapsed();
         print(&format!("the klusterlet was clean {took:?} after its own word"));
         ensure!(took < CLEAN, "the taint went {took:?} after the agent's word");
-        Ok(())
+        Ok(reported)
+    }
+
+    /// The time from the end of its grace to the later one of the condition and the taint. Both
+    /// have whole seconds, cut off.
+    fn late(&self, grace: Duration, tainted: &Value) -> Result<Duration> {
+        let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {}", self.name))?;
+        let cluster = get(self.testbed, &format!("managedcluster {}", self.name))?;
+        let silent = &crate::fixture::condition(&cluster["status"], AVAILABLE)["lastTransitionTime"];
+        let time = |value: &Value| -> Result<Timestamp> { Ok(value.as_str().context("a time")?.parse()?) };
+        let due = time(&lease["spec"]["renewTime"])? + grace;
+        let late = [time(silent)?.duration_since(due), time(tainted)?.duration_since(due)];
+        print(&format!("after the klusterlet's grace, the condition and the taint came {late:?}"));
+        ensure!(late.iter().all(|late| *late > SignedDuration::from_secs(-1)), "they came within its grace: {late:?}");
+        // Negative: in the same second.
+        Ok(late.into_iter().map(|late| Duration::try_from(late).unwrap_or_default()).max().unwrap_or_default())
     }
 
     /// Replaces its certificate with one that has a tenth of its life left, as it would after some

@@ -1,16 +1,22 @@
 //! Everything that may run beside registration, in one installation, with the chart's rights and
 //! under its policies: one object of each source and part, from creation to deletion.
 
-use anyhow::{Context as _, Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hub_tests::testbed::Testbed;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::{turns, wait};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, timeout};
 
 use super::{ALONE, Registration, accept, exists, get, is_own, managed, wait_condition};
 use crate::fixture::{
-    SOON, apply, condition, kubeconfig_secret, member_kubeconfig, namespace, profile_kind, said, secret_field,
+    SOON, apply, condition, kubeconfig_secret, member_kubeconfig, namespace, print, profile_kind, said, secret_field,
     wait_end, wait_gone, wait_secret,
 };
 use crate::rights::{NAME as ACCOUNT, nothing_refused};
@@ -31,6 +37,12 @@ const VALUES: &str = ",secretNamespace=vela-system,controllers.watchNamespaces={
                       controllers.parts.managedServiceAccount=true,controllers.parts.clusterProfile=true,\
                       controllers.clusterProfileNamespaces={together-fleet},controllers.parts.argocd=true,\
                       controllers.argocd.namespace=together-argocd,delivery.enabled=true";
+/// Time from a denial to the last byte.
+const NO_BYTE_AFTER: Duration = Duration::from_secs(1);
+/// A Secret that goes sooner after a denial went because the rights were gone. Otherwise it goes
+/// after 0.7 s.
+const RIGHTS_WITHIN: Duration = Duration::from_millis(600);
+const SECRETS: &str = "namespaces/vela-system/secrets";
 const SET: &str = "manifestworkreplicaset together -n together-fleet";
 const MAP: &str = "configmap together -n default";
 
@@ -189,6 +201,52 @@ fn limited(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
+/// Denies the cluster, which the gateway reaches without a tunnel, while a watch runs, and accepts
+/// it again. Returns the time until the watch ended.
+fn denied(testbed: &Testbed) -> Result<Duration> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let path = format!("{}/api/v1/namespaces?watch=1", Testbed::proxy_path(NAME));
+    let authorization = format!("Bearer {}", testbed.token);
+    let mark = testbed.audit.mark()?;
+    let client = testbed.client(Route::Gateway);
+    let mut watch = runtime.block_on(client.open(&path, &[("authorization", &authorization)]))?;
+    ensure!(watch.status() == StatusCode::OK, "{}", watch.status());
+    runtime.block_on(async { timeout(SOON, watch.frame()).await })?.context("a watch without an event")??;
+    accept(testbed, NAME, false)?;
+    let said = Instant::now();
+    let rest = async {
+        while let Some(frame) = watch.frame().await {
+            if frame.is_err() {
+                return Ok(said.elapsed());
+            }
+        }
+        Err(anyhow!("a watch that was cut off looks finished"))
+    };
+    let took = runtime.block_on(async { timeout(SOON, rest).await }).context("the watch goes on")??;
+    let writes = wait::until("the Secret's end in the log", SOON, || {
+        let writes = testbed.audit.writes((PLACE, ACCOUNT), mark)?;
+        ensure!(writes.iter().any(|write| is_end(write, SECRETS)), "{writes:?}");
+        Ok(writes)
+    })?;
+    let last = |of: &str| writes.iter().rposition(|write| is_end(write, of));
+    let rights = ["rolebindings", "clusterrolebindings", "clusterroles"].into_iter().filter_map(last).max();
+    let is_first = rights.is_some() && rights < last(SECRETS);
+    print(&format!("without a tunnel, the last byte came {took:?} after a no; the rights went first: {is_first}"));
+    // Rights that the hub is slow to take are waited for only so long.
+    ensure!(is_first || took > RIGHTS_WITHIN, "the Secret went before the rights: {writes:?}");
+    // The rights are there again before another denial.
+    wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")?;
+    accept(testbed, NAME, true)?;
+    wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    wait_secret(testbed, CLUSTERS, NAME)?;
+    Ok(took)
+}
+
+/// Whether a write ended an object of the cluster, of this resource.
+fn is_end(write: &str, resource: &str) -> bool {
+    write.starts_with("delete ") && write.contains(&format!("/{resource}/")) && write.contains(NAME)
+}
+
 /// Each object's deletion removes what it led to.
 fn leaves(testbed: &Testbed) -> Result<()> {
     let hub = &testbed.hub.server;
@@ -201,6 +259,8 @@ fn leaves(testbed: &Testbed) -> Result<()> {
     hub.delete(&format!("secret {} -n {FLEET}", OTHERS[0]))?;
     hub.delete(&format!("clusters.cluster.x-k8s.io {} -n {FLEET}", OTHERS[1]))?;
     hub.delete(&format!("secret {}-kubeconfig -n {FLEET} --ignore-not-found", OTHERS[1]))?;
+    wait::timely("the last byte after a no, without a tunnel", NO_BYTE_AFTER, || denied(testbed))?;
+    wait_secret(testbed, ARGO, &format!("cluster-gateway-{NAME}"))?;
     hub.delete(&format!("managedcluster {NAME}"))?;
     for name in OTHERS.iter().chain([&NAME]) {
         wait_gone(testbed, CLUSTERS, name)?;

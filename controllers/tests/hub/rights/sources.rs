@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use hub_tests::helm;
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::Trouble;
-use hub_tests::wait;
+use hub_tests::{tools, wait};
 use serde_json::{Value, json};
 
 use super::{NAME, as_account, grant, is_refused_to, rendered, started_over, without_right};
@@ -147,8 +147,8 @@ pub fn karmada(testbed: &Testbed) -> Result<()> {
 
 pub fn kubefed(testbed: &Testbed) -> Result<()> {
     let _alone = removal::alone();
-    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
-    apply(testbed, &[namespace("rights-kubefed-fleet"), kind])?;
+    testbed.hub.server.apply_text(&tools::kubefed_kind()?)?;
+    apply(testbed, &[namespace("rights-kubefed-fleet")])?;
     none_can_be_left_out(
         testbed,
         &Source {

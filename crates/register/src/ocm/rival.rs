@@ -1,7 +1,13 @@
-//! Whether upstream's hub controllers run: they hold a Lease. Times are milliseconds since 1970.
+//! Whether upstream's hub controllers run: they hold a Lease, or, without leader election, have a
+//! Deployment with pods. Times are milliseconds since 1970.
 
 /// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
+/// Their Deployment on a hub, as upstream's operator names it (`registration/deployment.yaml` in
+/// its `manifests/cluster-manager/management`). In hosted mode it is on another cluster.
+pub const DEPLOYMENT: &str = "cluster-manager-registration-controller";
+/// Its namespace.
+pub const HUB_NAMESPACE: &str = "open-cluster-management-hub";
 /// Usual prefix of the namespaces in which they run. With other namespaces, a user that may create
 /// Leases could keep this part out, and with it the withdrawal of rights. No cluster's namespace
 /// has this prefix.

@@ -39,7 +39,9 @@ impl Absence {
             Self::Gone(since) | Self::AllGone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => {
                 Some(since)
             }
-            Self::Doubted(_) | Self::Missing(..) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
+            Self::Doubted(_)
+            | Self::Missing(..)
+            | Self::Withdrawn { by: Withdrawal::Refusal | Withdrawal::Stripped, .. } => None,
         }
     }
 }

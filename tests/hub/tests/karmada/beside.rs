@@ -8,11 +8,13 @@ use std::path::Path;
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::karmada::{self, Karmada};
+use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::mask::mask;
 use hub_tests::prelude::*;
 use hub_tests::product::Product;
 use hub_tests::promtool;
+use hub_tests::tls_server::TlsServer;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::usage::Usage;
 
@@ -128,6 +130,7 @@ impl<'a> Fleet<'a> {
         }
         same::answers(self.testbed, &self.karmada, &self.gateway)?;
         self.rights()?;
+        self.without_the_hub()?;
         // Back to Karmada: the gateway owns none of the group, and all of it is there.
         self.moved("karmada.yaml", &self.karmada.authority_file())?;
         wait::until("Karmada to refuse the group again", LIMIT, || {
@@ -140,16 +143,19 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The three cases of Karmada's own suite, with both servers, and the one in which they differ.
+    /// The three cases of Karmada's own suite, with both servers, ours through the hub and
+    /// directly, and the one in which they differ.
     fn rights(&self) -> Result<()> {
         let hub = &self.testbed.hub;
         let both = |cluster: &str, codes: [u16; 2]| {
             wait::until("both to answer as they should", LIMIT, || {
                 let path = "/api/v1/namespaces";
-                let answers = [self.directly(cluster, path)?, self.through_the_hub(cluster, path)?];
-                let found = [&answers[0], &answers[1]].map(|answer| answer.status.as_u16());
-                let texts = [&answers[0], &answers[1]].map(Response::text);
-                ensure!(found == codes, "{cluster}: {found:?} in place of {codes:?}: {texts:?}");
+                let answers =
+                    [self.directly(cluster, path)?, self.through_the_hub(cluster, path)?, self.at_ours(cluster, path)?];
+                let found = answers.each_ref().map(|answer| answer.status.as_u16());
+                let texts = answers.each_ref().map(Response::text);
+                let [theirs, ours] = codes;
+                ensure!(found == [theirs, ours, ours], "{cluster}: {found:?} in place of {codes:?}: {texts:?}");
                 Ok(())
             })
         };
@@ -159,8 +165,9 @@ impl<'a> Fleet<'a> {
         hub.apply(&grant_to(NAME, "clusters/proxy", Some(&[BERLIN, NARROW])))?;
         let member = format!("User \"{USER}\" cannot list resource \"namespaces\"").replace('"', "\\\"");
         wait::until("the member to refuse", LIMIT, || {
+            let path = "/api/v1/namespaces";
             for answer in
-                [self.directly(BERLIN, "/api/v1/namespaces")?, self.through_the_hub(BERLIN, "/api/v1/namespaces")?]
+                [self.directly(BERLIN, path)?, self.through_the_hub(BERLIN, path)?, self.at_ours(BERLIN, path)?]
             {
                 ensure!(answer.status == StatusCode::FORBIDDEN && answer.text().contains(&member), "{}", answer.text());
             }
@@ -176,12 +183,43 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
+    /// What the tool asks members for, with kubectl, at Karmada's own server and at the gateway:
+    /// the tool itself finds members by way of the hub alone.
+    fn without_the_hub(&self) -> Result<()> {
+        let token = self.testbed.hub.server.service_account_token("default", NAME)?;
+        let servers: [(&str, &TlsServer); 2] = [("theirs", &*self.karmada), ("ours", &*self.gateway)];
+        let [theirs, ours] = servers.map(|(name, server)| -> Result<Vec<(String, Output)>> {
+            let directory = self.testbed.directory(&format!("beside-{name}"))?;
+            let kubeconfig = Kubeconfig {
+                server: format!("https://{}{CLUSTERS}/{BERLIN}/proxy", server.address()),
+                authority: server.authority_file(),
+                credential: Credential::Token(token.clone()),
+            };
+            let kubeconfig = kubeconfig.write(directory.join("kubeconfig"))?;
+            let kubectl = Kubectl { kubeconfig, cache: directory, ..self.testbed.hub.server.kubectl() };
+            let mut outputs = streams(&kubectl, &[])?;
+            for command in [format!("get pods -n {NAMESPACE} -o yaml"), format!("logs {POD} -n {NAMESPACE}")] {
+                let output = kubectl.args(command.split(' ')).run()?;
+                ensure!(output.status == 0, "{command}: {output:?}");
+                outputs.push((command, masked(output)));
+            }
+            Ok(outputs)
+        });
+        let (theirs, ours) = (theirs?, ours?);
+        ensure!(ours == theirs, "{ours:?}, at Karmada's own server {theirs:?}");
+        Ok(())
+    }
+
     fn directly(&self, cluster: &str, path: &str) -> Result<Response> {
         self.asked(&self.karmada.client(None), cluster, path)
     }
 
     fn through_the_hub(&self, cluster: &str, path: &str) -> Result<Response> {
         self.asked(&self.testbed.hub.server.client(None), cluster, path)
+    }
+
+    fn at_ours(&self, cluster: &str, path: &str) -> Result<Response> {
+        self.asked(&self.gateway.client(None), cluster, path)
     }
 
     /// A request of the user, who is a ServiceAccount of the hub.
@@ -204,17 +242,7 @@ impl<'a> Fleet<'a> {
         for command in COMMANDS {
             outputs.push((command.to_owned(), masked(self.tool.args(command.split(' ')).run()?)));
         }
-        let shell = ["sh", "-c", "cat; echo err >&2; exit 3"];
-        for (protocol, name) in [(Protocol::WebSocket, "WebSocket"), (Protocol::Spdy, "SPDY")] {
-            let into = [POD, "-n", NAMESPACE, "--operation-scope=members", "--cluster", BERLIN];
-            let exec = [&["exec", "-i"], &into[..], &["--"], &shell].concat();
-            let attach = [&["attach", "-i"], &into[..]].concat();
-            for words in [exec, attach] {
-                let output = protocol.apply(self.tool.args(&words)).stdin("typed\n").run()?;
-                ensure!(output.stdout.contains("typed\n"), "{words:?} by {name}: {output:?}");
-                outputs.push((format!("{} by {name}", words.join(" ")), masked(output)));
-            }
-        }
+        outputs.extend(streams(&self.tool, &["--operation-scope=members", "--cluster", BERLIN])?);
         let printed = |name: &str, text: &str| {
             outputs.iter().any(|(command, output)| command.starts_with(name) && output.stdout.contains(text))
         };
@@ -281,6 +309,24 @@ fn narrow(testbed: &Testbed) -> Result<String> {
         "subjects": [{"kind": "ServiceAccount", "name": NARROW, "namespace": "default"}]});
     server.apply(&[role, binding])?;
     Ok(token)
+}
+
+/// What a command in the pod and its own process say, by command and protocol, with flags that name
+/// the member.
+fn streams(tool: &Kubectl, of_member: &[&str]) -> Result<Vec<(String, Output)>> {
+    let mut outputs = Vec::new();
+    let shell = ["sh", "-c", "cat; echo err >&2; exit 3"];
+    for (protocol, name) in [(Protocol::WebSocket, "WebSocket"), (Protocol::Spdy, "SPDY")] {
+        let into = [&[POD, "-n", NAMESPACE][..], of_member].concat();
+        let exec = [&["exec", "-i"], &into[..], &["--"], &shell].concat();
+        let attach = [&["attach", "-i"], &into[..]].concat();
+        for words in [exec, attach] {
+            let output = protocol.apply(tool.args(&words)).stdin("typed\n").run()?;
+            ensure!(output.stdout.contains("typed\n"), "{words:?} by {name}: {output:?}");
+            outputs.push((format!("{} by {name}", words.join(" ")), masked(output)));
+        }
+    }
+    Ok(outputs)
 }
 
 fn masked(Output { status, stdout, stderr }: Output) -> Output {

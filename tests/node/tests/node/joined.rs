@@ -12,6 +12,7 @@ use node_tests::testbed::Testbed;
 use crate::started::blocks;
 
 const JOIN: &str = include_str!("../../../../docs/join.md");
+const README: &str = include_str!("../../../../README.md");
 const REGISTRATION: &str = include_str!("../../../../docs/registration.md");
 const LIMIT: Duration = Duration::from_mins(1);
 /// What the page needs on the hub: tunnel-servers, the part that lets agents join, its kinds, and
@@ -43,6 +44,7 @@ fn join(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     let [authority, install, approve] = &blocks[..] else { anyhow::bail!("other commands: {blocks:?}") };
     operator.run(authority)?;
     operator.run(&of_member(install))?;
+    same_as_readme(operator)?;
     let request = wait::until("the agent's request", LIMIT, || {
         operator.run("kubectl get managedcluster berlin -o name")?;
         let label = "open-cluster-management.io/cluster-name=berlin";
@@ -54,6 +56,17 @@ fn join(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     let ready = "kubectl --context berlin -n tunnel rollout status deployment tunnel-agent --timeout=60s";
     operator.run(ready).context("its links")?;
     brought(operator, ready)
+}
+
+/// The README's command, run after the page's, changes nothing.
+fn same_as_readme(operator: &Operator<'_>) -> Result<()> {
+    let part = section(README, "- **One command at the member**", "- **By hand**")?;
+    let install = blocks(part, "sh").next().context("no command")?;
+    let manifest = || operator.run("helm --kube-context berlin get manifest tunnel-agent -n tunnel");
+    let page = manifest()?;
+    operator.run(&of_member(install).replace(" install tunnel-agent ", " upgrade tunnel-agent "))?;
+    ensure!(manifest()? == page, "the README installs something else: {install}");
+    Ok(())
 }
 
 /// Makes the bootstrap kubeconfig, by the page on registration.

@@ -31,6 +31,12 @@ impl Sights {
         self.0.lock().awaited.set(work, objects);
     }
 
+    /// Whether the definitions are followed for a work.
+    #[cfg(test)]
+    pub fn follows_definitions(&self, work: &str) -> bool {
+        self.0.lock().followed.get(&Scope::definitions()).is_some_and(|followed| followed.works.contains(work))
+    }
+
     /// As a follower that saw a definition of that name.
     #[cfg(test)]
     pub fn defined(&self, name: &str) -> Vec<String> {

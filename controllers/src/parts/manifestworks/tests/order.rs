@@ -78,6 +78,7 @@ async fn a_kind_that_comes_late_is_used_within_ten_seconds() {
     assert!(timeout(Duration::from_mins(30), &mut queue).await.is_err(), "it never ends");
     assert!(!hub.object("/api/v1/namespaces/c1/configmaps/m").is_null());
     let target = part.target("c1").unwrap();
+    assert!(target.sights.follows_definitions("w"), "nobody would tell of its definition");
     let defined = || target.sights.defined("lates.late.io").iter().for_each(|work| part.wakes.push("c1", work));
     // The definition is there before its kind is served.
     defined();
@@ -85,4 +86,5 @@ async fn a_kind_that_comes_late_is_used_within_ten_seconds() {
     hub.defines_late();
     assert!(timeout(Duration::from_secs(9), &mut queue).await.is_err());
     assert!(!hub.object("/apis/late.io/v1/lates/l").is_null(), "{:?}", hub.told()["status"]);
+    assert!(!target.sights.follows_definitions("w"), "it lacks nothing any more");
 }

@@ -1,4 +1,4 @@
-//! Watches, cancels and early answers, as on the native path.
+//! Watches, cancels and long bodies, as on the native path. `streaming` has early answers.
 
 use kit::member::Ending;
 use system_tests::prelude::*;
@@ -8,7 +8,6 @@ use super::{Fixture, deliver_each};
 across_dialects!(
     a_watch_delivers_each_event_and_lasts,
     leaving_cancels_at_once,
-    an_early_answer_ends_the_upload,
     a_long_body_arrives_whole_and_so_do_trailers,
 );
 
@@ -52,20 +51,6 @@ async fn leaving_cancels_at_once(dialect: Dialect) {
     }
     drop(connection);
     while fixture.member.cancelled().await.path() != "/never" {}
-}
-
-async fn an_early_answer_ends_the_upload(dialect: Dialect) {
-    let fixture = Fixture::set(dialect).await;
-    fixture.member.on("/large", |_| Reply::early(413, "limit is 3145728"));
-    for client in [Http::H1, Http::H2] {
-        let mut connection = fixture.connect(client).await;
-        let target = fixture.path("/large");
-        let mut upload = connection.upload("POST", &target, &[("content-length", "104857600")]).await.expect("sent");
-        upload.send(vec![0; 64 << 10]).await.expect("taken");
-        let head = within(WAIT, "an answer while the upload is open", upload.head()).await;
-        let answer = head.expect("an answer").whole().await.expect("a whole one");
-        assert_eq!((answer.status, answer.text().as_str()), (413, "limit is 3145728"));
-    }
 }
 
 async fn a_long_body_arrives_whole_and_so_do_trailers(dialect: Dialect) {

@@ -8,8 +8,8 @@ use system_tests::{Failure, socket_buffers};
 use super::AT_ONCE;
 
 across_versions!(a_member_reads_while_the_client_sends, an_unread_upload_is_held_back);
-across_dialects!(an_upload_is_held_back);
-across_http!(an_upload_goes_on_when_the_member_reads_again, an_early_answer_over_http2_is_relayed_at_once,);
+across_dialects!(an_upload_is_held_back, an_early_answer_over_http2_is_relayed_at_once);
+across_http!(an_upload_goes_on_when_the_member_reads_again);
 
 /// After this long without room, an upload counts as held back.
 const QUIET: Duration = Duration::from_millis(300);
@@ -77,27 +77,34 @@ async fn an_upload_goes_on_when_the_member_reads_again(member: Http) {
     assert_eq!((request.body_ended().await, request.body_bytes()), (BodyEnd::Complete, (held + rest) as u64));
 }
 
-async fn an_early_answer_over_http2_is_relayed_at_once(client: Http) {
+async fn an_early_answer_over_http2_is_relayed_at_once(dialect: Dialect) {
+    for client in [Http::H1, Http::H2] {
+        relayed_at_once(dialect, client).await;
+    }
+}
+
+async fn relayed_at_once(dialect: Dialect, client: Http) {
     let member = Http::H2.member().await;
     member.on("/large", |_| Reply::early(413, "limit is 3145728"));
     member.on("/small", |_| Reply::json(201, &json!({})));
-    let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(client).await;
-    assert_refused_early(&mut connection).await;
-    let again = connection.try_call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
+    let testbed = dialect.testbed(&member).await;
+    let mut connection = dialect.connect(&testbed, client).await.bearer(ADMIN);
+    assert_refused_early(&mut connection, dialect).await;
+    let small = dialect.path("/small");
+    let again = connection.try_call("POST", &small, &[], b"x").await;
     match client {
         Http::H2 => assert_eq!(again.expect("other requests go on").status, 201),
         // The next bytes would be read as the rest of the body: the connection has to end (RFC 9112
         // section 9.3).
         Http::H1 => assert!(matches!(again, Err(Failure::H1(_))), "{again:?}"),
     }
-    let answer = testbed.connect(client).await.call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
+    let answer = dialect.connect(&testbed, client).await.bearer(ADMIN).call("POST", &small, &[], b"x").await;
     assert_eq!((answer.status, member.connections_accepted()), (201, 1), "the way to the member is not harmed");
 }
 
 /// Begins an upload of 100 MB, sends a little of it, and expects the refusal.
-pub(super) async fn assert_refused_early(connection: &mut Connection) {
-    let target = proxied(CLUSTER, "/large");
+pub(super) async fn assert_refused_early(connection: &mut Connection, dialect: Dialect) {
+    let target = dialect.path("/large");
     let mut upload = connection.upload("POST", &target, &[("content-length", "104857600")]).await.expect("sent");
     upload.send(vec![0; 64 << 10]).await.expect("taken");
     let head = within(AT_ONCE, "an answer while the upload is open", upload.head()).await;

@@ -27,8 +27,9 @@ fn golden_table() {
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/a%2Fb/proxy/api",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters//proxy/api",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/Berlin/proxy/api",
-        // Clusters with the name of an API group or of a subresource.
+        // Clusters with the name of an API group, of the path to groups, or of a subresource.
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/cluster.core.oam.dev/proxy/api",
+        "GET /apis/cluster.karmada.io/v1alpha1/clusters/apis/proxy/apis/apps/v1",
         "GET /apis/cluster.karmada.io/v1alpha1/clusters/proxy/proxy/proxy",
         // Of the rest of the group, only discovery is served.
         "GET /apis/cluster.karmada.io",

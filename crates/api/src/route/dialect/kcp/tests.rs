@@ -32,6 +32,9 @@ fn golden_table() {
         "GET /clusters/berlin/",
         "GET /clusters/berlin/api/v1/namespaces/a%2Fb/pods?watch=1",
         "DELETE /clusters/root:org:ws//apis//x%20y/?a=1",
+        // Clusters with the names of API groups.
+        "GET /clusters/apps/apis/apps/v1/deployments",
+        "GET /clusters/cluster:core:oam:dev/api",
         "!GET /clusters/berlin/api/v1/namespaces/ns/pods/p/exec?command=sh",
         "!GET /clusters/berlin/api/v1/pods?watch=1",
         "OPTIONS /clusters/berlin/api",

@@ -1,0 +1,110 @@
+//! The pods of a rival's Deployment: without leader election they hold no Lease.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::sync::watch;
+
+use super::Rivals;
+use crate::calls::paged;
+use crate::feed::follow::{self, Change};
+use crate::parts::catch_up::WATCH;
+use crate::raw::{Bounded, CONTENTS};
+
+/// A Deployment.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload {
+    pub namespace: &'static str,
+    pub name: &'static str,
+}
+
+/// What is known of its pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pods {
+    /// Not asked yet.
+    Unknown,
+    /// None of them is available.
+    None,
+    Run,
+}
+
+/// Tells `pods` as it changes. While the hub says nothing, what was known counts. Never ends.
+pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Sender<Pods>) {
+    let Some(Workload { namespace, name }) = deployment else { return std::future::pending().await };
+    let api: Api<Bounded<Deployment>> = Api::namespaced(client, namespace);
+    let only = paged().fields(&format!("metadata.name={name}")).timeout(WATCH);
+    let apply = follow::whole(|change| {
+        let now = match change {
+            Change::Listed(found) => found.first().map_or(Pods::None, Pods::of),
+            Change::Applied(found) => Pods::of(&found),
+            Change::Deleted(_) => Pods::None,
+        };
+        pods.send_replace(now);
+    });
+    follow::each(watcher::watcher(api, only), format!("Deployment {namespace}/{name}"), apply).await;
+}
+
+// === impl Pods ===
+
+impl Pods {
+    /// What is known before the first answer.
+    pub fn before(deployment: Option<Workload>) -> Self {
+        if deployment.is_some() { Self::Unknown } else { Self::None }
+    }
+
+    /// One whose contents cannot be read counts as one that runs.
+    fn of(deployment: &Bounded<Deployment>) -> Self {
+        let available = deployment.object.status.as_ref().and_then(|status| status.available_replicas);
+        let runs = deployment.left_out == Some(CONTENTS) || available.is_some_and(|available| available > 0);
+        if runs { Self::Run } else { Self::None }
+    }
+
+    /// What is known by the Leases and by these pods.
+    pub fn beside(self, leases: Rivals, deployment: Option<Workload>) -> Rivals {
+        match (self, leases, deployment) {
+            (Self::Run, Rivals::None | Rivals::Unknown, Some(Workload { namespace, name })) => {
+                Rivals::Alive { namespace: namespace.to_owned(), holder: format!("Deployment {name}") }
+            }
+            (Self::Unknown, Rivals::None, _) => Rivals::Unknown,
+            (_, leases, _) => leases,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pods(status: &serde_json::Value) -> Pods {
+        let metadata = json!({"name": "theirs", "namespace": "n", "resourceVersion": "1"});
+        Pods::of(&serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap())
+    }
+
+    #[test]
+    fn a_deployment_with_available_pods_runs() {
+        for (status, expected) in [
+            (json!({}), Pods::None),
+            (json!({"replicas": 1, "unavailableReplicas": 1}), Pods::None),
+            (json!({"replicas": 2, "availableReplicas": 1}), Pods::Run),
+            (json!({"availableReplicas": "x"}), Pods::Run),
+        ] {
+            assert_eq!(pods(&status), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn pods_count_beside_leases_that_nobody_holds() {
+        let theirs = Some(Workload { namespace: "n", name: "theirs" });
+        let held = || Rivals::Alive { namespace: "m".into(), holder: "h".into() };
+        let runs = Rivals::Alive { namespace: "n".into(), holder: "Deployment theirs".into() };
+        assert_eq!(Pods::Run.beside(Rivals::None, theirs), runs);
+        assert_eq!(Pods::Run.beside(Rivals::Unknown, theirs), runs);
+        assert_eq!(Pods::Run.beside(held(), theirs), held());
+        assert_eq!(Pods::None.beside(held(), theirs), held());
+        assert_eq!(Pods::None.beside(Rivals::None, theirs), Rivals::None);
+        assert_eq!(Pods::Unknown.beside(Rivals::None, theirs), Rivals::Unknown, "nothing begins before that");
+        assert_eq!(Pods::before(None).beside(Rivals::None, None), Rivals::None, "none is looked for");
+    }
+}
