@@ -153,7 +153,7 @@ impl Clusters {
         let Some(taints) = taints else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-        unless_full(self.hub.merge(&self.api, name, &change).await, "taints")
+        Ok(unless_full(self.hub.merge(&self.api, name, &change).await, "taints")?.err())
     }
 
     /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
@@ -163,11 +163,10 @@ impl Clusters {
         let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok((cluster, None)) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
-        match self.hub.merge(&self.api, name, &change).await {
-            Ok(changed) => Ok((value(&changed), None)),
-            Err(error) if error.is_too_large() => Ok((cluster, Some(unwritten("annotations", &error)))),
-            Err(error) => Err(error),
-        }
+        Ok(match unless_full(self.hub.merge(&self.api, name, &change).await, "annotations")? {
+            Ok(changed) => (value(&changed), None),
+            Err(full) => (cluster, Some(full)),
+        })
     }
 
     /// Maintains the Lease, and reports a silent agent or a wrong clock.
@@ -212,7 +211,7 @@ impl Clusters {
         let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
-        unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")
+        Ok(unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")?.err())
     }
 
     /// Deletes works and add-ons first, then the rights, and removes our finalizer last.
@@ -233,11 +232,11 @@ impl Clusters {
     }
 }
 
-/// Why `what` was not written, if the hub takes no larger object.
-fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Option<String>, CallError> {
+/// What was written; or why `what` was not, if the hub takes no larger object.
+fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Result<T, String>, CallError> {
     match written {
-        Ok(_) => Ok(None),
-        Err(error) if error.is_too_large() => Ok(Some(unwritten(what, &error))),
+        Ok(written) => Ok(Ok(written)),
+        Err(error) if error.is_too_large() => Ok(Err(unwritten(what, &error))),
         Err(error) => Err(error),
     }
 }
