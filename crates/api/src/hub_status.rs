@@ -62,18 +62,10 @@ impl HubStatus {
         let message = if self.message.is_empty() {
             format!("the hub answered {code} to a request for {resource}")
         } else {
-            shortened(&self.message).replace(theirs, resource)
+            self.message[..self.message.floor_char_boundary(LONGEST_MESSAGE)].replace(theirs, resource)
         };
         Status::new(code, reason(&self.reason, code), message).with_details(details)
     }
-}
-
-fn shortened(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_MESSAGE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// The reason with this name. A reason that we lack becomes the code's own.
