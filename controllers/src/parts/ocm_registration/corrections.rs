@@ -3,9 +3,8 @@
 use kube::Api;
 use kube::api::DynamicObject;
 use register::ocm::leaving::FINALIZER;
-use register::ocm::sets;
 use register::ocm::standing::Standing;
-use register::ocm::taints;
+use register::ocm::{DEFAULT_SET, SET_LABEL, taints};
 use serde_json::{Map, Value, json};
 
 use super::hub::{CallError, Hub, now_text, value};
@@ -80,9 +79,9 @@ fn missing(cluster: &Value, standing: Standing) -> Map<String, Value> {
         let all: Vec<Value> = finalizers.into_iter().chain([FINALIZER.into()]).collect();
         metadata.insert("finalizers".to_owned(), all.into());
     }
-    let set = cluster["metadata"]["labels"].get(sets::LABEL).and_then(Value::as_str).unwrap_or_default();
+    let set = cluster["metadata"]["labels"].get(SET_LABEL).and_then(Value::as_str).unwrap_or_default();
     if set.is_empty() {
-        metadata.insert("labels".to_owned(), json!({sets::LABEL: sets::DEFAULT}));
+        metadata.insert("labels".to_owned(), json!({SET_LABEL: DEFAULT_SET}));
     }
     metadata
 }
@@ -128,7 +127,7 @@ mod tests {
     async fn what_the_hub_refuses_of_taints_keeps_nothing_else_from_being_written() {
         let (cluster, refused) = written("/spec/taints", 422).await.unwrap();
         assert_eq!(cluster["metadata"]["finalizers"], json!([FINALIZER]));
-        assert_eq!(cluster["metadata"]["labels"][sets::LABEL], sets::DEFAULT);
+        assert_eq!(cluster["metadata"]["labels"][SET_LABEL], DEFAULT_SET);
         let refused = refused.unwrap();
         assert!(refused.contains("its taints") && refused.contains("not here"), "{refused}");
         // What says nothing of the cluster is tried again before anything else.
