@@ -17,7 +17,7 @@ use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::{BadPath, NoMember};
 use api::side::Fault;
-use api::status::{Details, Reason, Status, StatusCause};
+use api::status::{Reason, Status, StatusCause};
 use auth::{AuthenticationError, AuthorizationError, TooManyReviews};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
@@ -30,6 +30,7 @@ use crate::limits::{TooMany, TooManyHeavy};
 
 pub use self::every::EveryFailure;
 pub use self::failure::{Cause, Failure};
+use self::verdict::Denial;
 pub use self::verdict::{Forbidden, Refusal, Side};
 
 /// The text is for the log. If the client may read less, [`Error::into_status`] decides what.
@@ -152,11 +153,10 @@ impl Error {
 
     /// Whether the hub does not know the caller: connections of such callers are not kept.
     pub fn is_unauthenticated(&self) -> bool {
-        match self {
-            Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
-            Self::Authentication(AuthenticationError::Forbidden { user, .. })
-            | Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
-            _ => false,
+        match self.denial() {
+            Some(Denial::Unauthorized) => true,
+            Some(Denial::Forbidden { user, .. }) => user.name == "system:anonymous",
+            None => false,
         }
     }
 
@@ -169,10 +169,16 @@ impl Error {
     /// The client's Status. `details.causes` names the hop that failed, so that programs need not
     /// parse the message.
     pub fn into_status(self) -> Status {
-        let hop = self.verdict().side.hop();
+        let (verdict, is_of_ours) = (self.verdict(), matches!(self, Self::Hub(..)));
         let said = if let Self::Cluster(failure) = &self { failure.said() } else { String::new() };
         let status = self.status();
-        match hop {
+        // Other failures say so in the header only.
+        let is_said = is_of_ours || status.code() == StatusCode::TOO_MANY_REQUESTS;
+        let status = match verdict.retry_after.filter(|_| is_said) {
+            Some(seconds) => status.with_retry_after(seconds),
+            None => status,
+        };
+        match verdict.side.hop() {
             Some(hop) => status.with_cause(StatusCause { reason: hop.into(), message: said.into(), field: "".into() }),
             None => status,
         }
@@ -238,8 +244,7 @@ fn authentication(error: AuthenticationError) -> Status {
 /// Nothing was asked of anybody, so it may be tried again.
 fn reviews_full(crowd: &TooManyReviews) -> Status {
     let message = format!("{crowd}; retry shortly");
-    let details = Details { retry_after_seconds: 1, ..Details::default() };
-    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
+    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
 }
 
 #[cfg(test)]

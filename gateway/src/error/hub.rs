@@ -5,7 +5,7 @@
 //! if it were about the caller's.
 
 use api::access::Verb;
-use api::status::{Details, Reason, Status};
+use api::status::{Reason, Status};
 use http::StatusCode;
 
 use crate::hub::{Cause, HubFailure};
@@ -27,7 +27,6 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
         Cause::Unreachable(_) => {
             let message = format!("the gateway cannot reach the hub to {verb} {resource}; see the gateway's log");
             Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
-                .with_details(Details { retry_after_seconds: retry_after(failure.verb), ..Details::default() })
         }
         Cause::Busy if failure.verb == Verb::Watch => {
             too_many(format!("too many watches open of {resource}; retry shortly"))
@@ -49,14 +48,8 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
     }
 }
 
-/// In seconds; 0 for requests that must not be repeated.
-fn retry_after(verb: Verb) -> u32 {
-    u32::from(matches!(verb, Verb::Get | Verb::List | Verb::Watch))
-}
-
 fn too_many(message: String) -> Status {
     Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
-        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
 }
 
 #[cfg(test)]
@@ -64,10 +57,11 @@ mod tests {
     use api::hub_status::HubStatus;
 
     use super::*;
+    use crate::error::Error;
     use crate::hub::Collection;
 
     fn to_status(verb: Verb, cause: Cause) -> Status {
-        status(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
+        Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways").into_status()
     }
 
     #[test]

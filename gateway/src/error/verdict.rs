@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use api::GROUP;
+use api::access::Verb;
 pub use api::side::Side;
 use api::status::{Details, Reason, Status};
 use auth::{AuthenticationError, AuthorizationError, User};
@@ -14,7 +15,7 @@ use tracing::Level;
 
 use super::failure::Backend;
 use super::{Cause, Error, Failure};
-use crate::hub::HubFailure;
+use crate::hub::{self, HubFailure};
 use crate::upstream::{ConnectError, SendError};
 
 /// See [`Error::verdict`].
@@ -25,7 +26,7 @@ pub struct Verdict {
     /// operator, too.
     pub level: Level,
     /// In seconds. Only for failures before anything was sent to a member, because client-go
-    /// repeats any request.
+    /// repeats any request; and for reads that did not reach the hub.
     pub retry_after: Option<u32>,
 }
 
@@ -48,6 +49,16 @@ pub struct Refusal {
 pub struct Forbidden {
     pub user: Arc<User>,
     pub reason: String,
+}
+
+/// What the hub denied to the caller.
+pub(super) enum Denial<'e> {
+    /// It does not know the caller.
+    Unauthorized,
+    Forbidden {
+        user: &'e Arc<User>,
+        reason: &'e str,
+    },
 }
 
 // === impl Verdict ===
@@ -88,14 +99,51 @@ impl From<Failure> for Status {
 
 impl Error {
     pub fn refusal(&self) -> Refusal {
-        let forbidden = match self {
-            Self::Authentication(AuthenticationError::Forbidden { user, reason, .. })
-            | Self::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
-                Some(Forbidden { user: Arc::clone(user), reason: reason.clone() })
+        let forbidden = match self.denial() {
+            Some(Denial::Forbidden { user, reason }) => {
+                Some(Forbidden { user: Arc::clone(user), reason: reason.to_owned() })
             }
-            _ => None,
+            Some(Denial::Unauthorized) | None => None,
         };
         Refusal { side: self.verdict().side, forbidden }
+    }
+
+    /// What the hub denied to the caller, if that is the failure.
+    pub(super) fn denial(&self) -> Option<Denial<'_>> {
+        match self {
+            Self::Authentication(error) => match error {
+                AuthenticationError::Unauthorized { .. } => Some(Denial::Unauthorized),
+                AuthenticationError::Forbidden { user, reason, .. } => Some(Denial::Forbidden { user, reason }),
+                AuthenticationError::BadRequest(_) | AuthenticationError::Review(_) | AuthenticationError::Busy(_) => {
+                    None
+                }
+            },
+            Self::Authorization(error) => match error {
+                AuthorizationError::Forbidden { user, reason, .. } => Some(Denial::Forbidden { user, reason }),
+                AuthorizationError::Review(_) | AuthorizationError::Busy(_) => None,
+            },
+            Self::BadRequest(_)
+            | Self::BadPath(_)
+            | Self::NoMember(_)
+            | Self::WorkloadService
+            | Self::TooManyHeaders
+            | Self::UnfitHead(_)
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::NotAcceptable
+            | Self::List(_)
+            | Self::NoSuchObject(_)
+            | Self::ClustersUnknown
+            | Self::TooMany(_)
+            | Self::Heavy(_)
+            | Self::HeldTooMuch
+            | Self::Cluster(_)
+            | Self::Hub(..)
+            | Self::Every(_)
+            | Self::Unusable(_)
+            | Self::LateWrite(_)
+            | Self::Caller(_) => None,
+        }
     }
 
     /// The side's word for spans.
@@ -195,7 +243,10 @@ fn of_hub(failure: &HubFailure) -> Verdict {
     if failure.is_own_limit() {
         Verdict::operational(Side::Gateway).again()
     } else if failure.is_of_the_hub() {
-        Verdict::operational(Side::Hub)
+        let verdict = Verdict::operational(Side::Hub);
+        // A write may have reached the hub.
+        let is_read = matches!(failure.verb, Verb::Get | Verb::List | Verb::Watch);
+        if is_read && matches!(failure.cause, hub::Cause::Unreachable(_)) { verdict.again() } else { verdict }
     } else {
         Verdict::quietly()
     }
@@ -203,13 +254,12 @@ fn of_hub(failure: &HubFailure) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use api::access::Verb;
     use api::hub_status::HubStatus;
     use api::side::Fault;
 
     use super::*;
     use crate::error::tests::{every_kind, through_the_tunnel};
-    use crate::hub::{self, Collection};
+    use crate::hub::Collection;
 
     #[test]
     fn no_failure_of_the_caller_invites_a_repetition() {

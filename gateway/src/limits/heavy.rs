@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use api::status::{Details, Reason, Status};
+use api::status::{Reason, Status};
 use auth::User;
 use http::StatusCode;
 use net::permit::Permit;
@@ -90,8 +90,7 @@ impl HeavyPermits {
 
 impl From<TooManyHeavy> for Status {
     fn from(error: TooManyHeavy) -> Self {
-        let details = Details { retry_after_seconds: 1, ..Details::default() };
-        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
+        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string())
     }
 }
 

@@ -55,15 +55,15 @@ impl std::fmt::Display for TooMany {
 
 impl From<TooMany> for Status {
     fn from(error: TooMany) -> Self {
-        let mut details = Details { retry_after_seconds: 1, ..Details::default() };
-        if let Whose::Cluster(name) = &error.whose {
-            details = Details {
+        let status = Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string());
+        match error.whose {
+            Whose::Cluster(name) => status.with_details(Details {
                 name: name.to_string().into(),
                 group: GROUP.into(),
                 kind: "clustergateways".into(),
-                ..details
-            };
+                ..Details::default()
+            }),
+            Whose::KarmadaUpstream | Whose::User(_) => status,
         }
-        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
     }
 }
