@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::shares::{Place, Shares};
+use self::shares::{EventPermit, Shares};
 use crate::calls::MANAGER;
 use crate::term::{Term, within_at_most};
 
@@ -119,7 +119,7 @@ pub struct Events {
 }
 
 struct Pending {
-    _place: Place,
+    _permit: EventPermit,
     object: ObjectReference,
     related: Option<ObjectReference>,
     reason: Reason,
@@ -226,8 +226,8 @@ impl Events {
     /// The same, on an object without a namespace of a cluster that `is_accepted`, or that nobody
     /// has accepted: those share fewer places.
     pub fn publish_of(&self, is_accepted: bool, object: ObjectReference, reason: Reason, note: String) {
-        let place = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
-        self.queue(place, (object, None), reason, note);
+        let permit = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
+        self.queue(permit, (object, None), reason, note);
     }
 
     /// Like [`Events::publish`], with a related object. For some minutes, Events that differ only
@@ -240,20 +240,20 @@ impl Events {
         reason: Reason,
         note: String,
     ) {
-        let place = self.shares.enter(&object);
-        self.queue(place, (object, related), reason, note);
+        let permit = self.shares.enter(&object);
+        self.queue(permit, (object, related), reason, note);
     }
 
     fn queue(
         &self,
-        place: Option<Place>,
+        permit: Option<EventPermit>,
         (object, related): (ObjectReference, Option<ObjectReference>),
         reason: Reason,
         mut note: String,
     ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        let pending = place.map(|place| Pending { _place: place, object, related, reason, note });
+        let pending = permit.map(|permit| Pending { _permit: permit, object, related, reason, note });
         if pending.is_none_or(|pending| self.waiting.try_send(pending).is_err()) {
             self.left_out.inc();
         }
