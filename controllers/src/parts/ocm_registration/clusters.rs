@@ -255,41 +255,29 @@ pub fn reference(object: &DynamicObject) -> ObjectReference {
 
 #[cfg(test)]
 mod tests {
-    use http::{Request, Response};
-    use http_body_util::BodyExt as _;
-    use kube::Client;
-    use kube::client::Body;
     use prometheus_client::metrics::counter::Counter;
     use tokio::sync::mpsc;
 
     use super::super::mirror::Mirror;
     use super::*;
     use crate::parts::hub::managed_clusters;
+    use crate::scripted;
     use crate::term::Term;
 
     /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
     fn full_hub(notes: mpsc::Sender<String>) -> Hub {
-        let answer = move |request: Request<Body>| {
-            let notes = notes.clone();
-            async move {
-                let path = request.uri().path().to_owned();
-                let mut body: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
-                let mut code = 200_u16;
-                if path.ends_with("/status") {
-                    code = 500;
-                    body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                        "message": "etcdserver: request is too large"});
-                } else if path.ends_with("/events") {
-                    notes.send(body["note"].as_str().unwrap_or_default().to_owned()).await?;
-                } else {
-                    body["metadata"]["name"] = "c1".into();
-                }
-                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-                Ok::<_, tower::BoxError>(response?)
+        scripted::hub(move |head, mut body| {
+            let path = head.uri.path();
+            if path.ends_with("/status") {
+                return Some(scripted::status(500, "", "etcdserver: request is too large"));
             }
-        };
-        let client = Client::new(tower::service_fn(answer), "default");
-        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+            if path.ends_with("/events") {
+                notes.try_send(body["note"].as_str().unwrap_or_default().to_owned()).expect("room for it");
+            } else {
+                body["metadata"]["name"] = "c1".into();
+            }
+            Some((200, body))
+        })
     }
 
     #[tokio::test]

@@ -88,32 +88,19 @@ fn missing(cluster: &Value, standing: Standing) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use http::{Request, Response};
-    use http_body_util::BodyExt as _;
-    use kube::Client;
-    use kube::client::Body;
-
     use super::*;
     use crate::parts::hub::managed_clusters;
+    use crate::scripted;
 
     /// A hub that answers changes of the `guarded` field with `code`, and takes others.
     fn hub(guarded: &'static str, code: u16) -> Hub {
-        let answer = move |request: Request<Body>| async move {
-            let change: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                "message": "not here", "reason": "Invalid"});
-            let (code, mut body) = if change.pointer(guarded).is_none() { (200, change) } else { (code, status) };
-            if code == 200 {
-                body["metadata"]["name"] = "c1".into();
+        scripted::hub(move |_, mut change| {
+            if change.pointer(guarded).is_some() {
+                return Some(scripted::status(code, "Invalid", "not here"));
             }
-            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-            Ok::<_, tower::BoxError>(response?)
-        };
-        let client = Client::new(tower::service_fn(answer), "default");
-        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+            change["metadata"]["name"] = "c1".into();
+            Some((200, change))
+        })
     }
 
     async fn written(guarded: &'static str, code: u16) -> Result<(Value, Option<String>), CallError> {
