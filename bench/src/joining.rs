@@ -5,7 +5,7 @@ pub mod agents;
 pub mod beats;
 pub mod clusters;
 mod credential;
-pub mod ground;
+pub mod fixture;
 
 /// Namespace of the bootstrap account, and of the controllers' Secrets.
 pub const NAMESPACE: &str = "joining";

@@ -34,7 +34,7 @@ use crate::args::{Config, PartName};
 use crate::events::{Events, Reason};
 use crate::explained::Explained;
 use crate::metrics::Metrics;
-use crate::raw::told;
+use crate::raw::logged;
 use crate::term::Term;
 use crate::wakes::Wakes;
 
@@ -77,7 +77,7 @@ pub async fn run(context: Context<'_>) {
 /// A `ManagedCluster` is too large: only what administrators decide, and silence, still count.
 fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
     let name = cluster.metadata.name.as_deref();
-    if let Some(suppressed) = told::due("large ManagedCluster", None, name) {
+    if let Some(suppressed) = logged::due("large ManagedCluster", None, name) {
         tracing::warn!(
             cluster = name,
             why,

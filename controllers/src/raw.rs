@@ -3,8 +3,8 @@
 //! all memory, because of a single object in it.
 
 pub mod large;
+pub mod logged;
 pub mod meta;
-pub mod told;
 mod weight;
 
 use std::borrow::Cow;
@@ -153,7 +153,7 @@ impl RawObject {
         let mut data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
-            if let Some(suppressed) = told::due(kind.unwrap_or_default(), namespace, name) {
+            if let Some(suppressed) = logged::due(kind.unwrap_or_default(), namespace, name) {
                 tracing::warn!(kind, namespace, name, %error, suppressed, "an object cannot be read whole");
             }
             readable(&contents, LEVELS, &mut { HEAVIEST })

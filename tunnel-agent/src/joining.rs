@@ -7,6 +7,7 @@ mod asking;
 mod bootstrap;
 mod certificate;
 mod cluster;
+mod dialer;
 mod error;
 mod keeping;
 mod member;
@@ -15,7 +16,6 @@ mod secret;
 mod standing;
 mod state;
 mod status;
-mod way;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use tokio::time::{Instant, sleep};
 
 use self::bootstrap::Bootstrap;
 use self::certificate::Certificate;
+use self::dialer::{HubWay, through};
 use self::error::JoinError;
 use self::keeping::{Keeping, Over};
 use self::secret::StateSecret;
 use self::state::{KUBECONFIG, StateDirectory};
-use self::way::{HubWay, through};
 use crate::args::{JoinConfig, Member};
 use crate::credentials::Credentials;
 use crate::metrics::Metrics;

@@ -18,7 +18,7 @@ use crate::given;
 use crate::hub_objects;
 use crate::joining::agents::Agents;
 use crate::joining::beats::Beats;
-use crate::joining::{NAMESPACE, clusters, ground};
+use crate::joining::{NAMESPACE, clusters, fixture};
 use crate::testbed::{HubSide, Testbed};
 use crate::watch;
 
@@ -137,12 +137,12 @@ impl Joining {
     fn start(testbed: &mut Testbed, size: Size) -> Result<Self> {
         let (side, runtime) = (testbed.hub()?, watch::runtime()?);
         let server = &side.hub.server;
-        let accounts = ground::lay(&side, testbed.directory())?;
+        let accounts = fixture::lay(&side, testbed.directory())?;
         let (address, authority) = (server.address(), Arc::clone(server.authority()));
         let hub = Caller::with_certificate(address, &authority, server.admin());
         let bootstrap = Caller::trusting(address, &authority).with_token(&accounts.token)?;
-        runtime.block_on(ground::clear(&hub))?;
-        let flags = [format!("--ocm-auto-approve-users={}", ground::user())];
+        runtime.block_on(fixture::clear(&hub))?;
+        let flags = [format!("--ocm-auto-approve-users={}", fixture::user())];
         let (kubeconfig, part) = (&accounts.controllers, "ocm-registration");
         let controllers = Controllers::start_as(testbed, kubeconfig, NAMESPACE, part, &flags)?;
         let names = (0..size.clusters).map(|number| size.name(number)).collect();
@@ -164,7 +164,7 @@ impl Joining {
         let program = given::program(program, "its registration controllers", "--ocm-registration")?;
         let flags = [
             "--feature-gates=ManagedClusterAutoApproval=true".to_owned(),
-            format!("--auto-approved-csr-users={}", ground::user()),
+            format!("--auto-approved-csr-users={}", fixture::user()),
         ];
         let called = ("ocm-registration", program.as_path());
         Ok(Self {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{CONTENTS, Metadata, RawObject, parse, read_metadata, told};
+use super::{CONTENTS, Metadata, RawObject, logged, parse, read_metadata};
 
 /// The metadata of an object of a kind: all that is asked of the hub.
 pub struct Meta<K> {
@@ -200,7 +200,7 @@ impl<'de, K: Resource + Default + DeserializeOwned> Deserialize<'de> for Bounded
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
             // Items of a list do not say their kind.
-            if let Some(suppressed) = told::due(type_name::<K>(), namespace, name) {
+            if let Some(suppressed) = logged::due(type_name::<K>(), namespace, name) {
                 tracing::warn!(kind, namespace, name, %error, suppressed, "an object is read without its contents");
             }
             left_out = Some(CONTENTS);

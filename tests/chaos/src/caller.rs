@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::told::Answer;
+use crate::conclusion::Answer;
 
 /// Limit for a connection, TLS included: longer than most freezes of a program.
 const CONNECT: Duration = Duration::from_secs(20);

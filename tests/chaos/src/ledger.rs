@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::told::Conclusion;
+use crate::conclusion::Conclusion;
 
 /// One object that a caller tried to create.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@
 //! the members' content ([`ledger`]).
 
 pub mod caller;
+pub mod conclusion;
 pub mod dice;
 pub mod fault;
 pub mod feed;
@@ -17,6 +18,5 @@ pub mod load;
 pub mod programs;
 pub mod report;
 pub mod run;
-pub mod told;
 pub mod weather;
 pub mod world;

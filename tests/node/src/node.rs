@@ -4,7 +4,7 @@
 //! nothing.
 
 mod configuration;
-mod ground;
+mod environment;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,8 +55,8 @@ impl Node {
         std::fs::create_dir_all(&directory)?;
         let (mut enter, mut holder) = (Vec::new(), None);
         if number > 1 {
-            let (held, process) = ground::hold(&directory)?;
-            ground::plug(number, held)?;
+            let (held, process) = environment::hold(&directory)?;
+            environment::plug(number, held)?;
             enter = ["nsenter", "-t", &held.to_string(), "-m", "-n", "-u", "--"].map(str::to_owned).to_vec();
             holder = Some(process);
         }

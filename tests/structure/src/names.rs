@@ -1,9 +1,9 @@
-//! Retired names of types and functions, which nobody understood.
+//! Retired names of types, functions and modules, which nobody understood.
 
 use crate::tokens::{Token, tokens};
 
 /// Names that a type or a function must not have, and what to use instead
-/// (`docs/architecture.md#words`).
+/// (`docs/architecture.md#words`). The same for a module, in small letters.
 pub const RETIRED: [(&str, &str); 15] = [
     ("Ear", "an observer"),
     ("Ground", "a fixture"),
@@ -22,7 +22,7 @@ pub const RETIRED: [(&str, &str); 15] = [
     ("knows_nobody", "is_anonymous_refusal"),
 ];
 
-/// The types and functions of `source` with a retired name: the line, counted from 1, the name, and
+/// The types, functions and modules of `source` with a retired name: the line, counted from 1, the name, and
 /// its replacement.
 pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
     let tokens = tokens(source);
@@ -31,8 +31,12 @@ pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
 
 fn declared(pair: &[Token]) -> Option<(&'static str, &'static str)> {
     let [keyword, name] = pair else { return None };
-    let declares = ["enum", "fn", "struct", "trait", "type"].contains(&&*keyword.text);
-    RETIRED.into_iter().find(|(retired, _)| declares && name.text == *retired)
+    let is_named = |retired: &str| match &*keyword.text {
+        "enum" | "fn" | "struct" | "trait" | "type" => name.text == retired,
+        "mod" => name.text == retired.to_lowercase(),
+        _ => false,
+    };
+    RETIRED.into_iter().find(|(retired, _)| is_named(retired))
 }
 
 #[cfg(test)]
@@ -41,8 +45,8 @@ mod tests {
 
     #[test]
     fn a_declaration_is_found_and_a_use_is_not() {
-        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\nfn knows_nobody() { Lab }\n";
+        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\nfn knows_nobody() { Lab }\nmod told;\nmod ways { fn told() {} }\n";
         let found: Vec<_> = retired(source).into_iter().map(|(line, name, _)| (line, name)).collect();
-        assert_eq!(found, [(2, "Pulse"), (5, "Wishes"), (6, "knows_nobody")]);
+        assert_eq!(found, [(2, "Pulse"), (5, "Wishes"), (6, "knows_nobody"), (7, "Told")]);
     }
 }

@@ -11,8 +11,8 @@ use hub::{RequestError, Requests};
 use net::random::identifier;
 
 use super::certificate::{Certificate, Useless};
+use super::dialer::HubWay;
 use super::request::{self, MOST_OUTSTANDING, Pending, Progress, REQUESTS};
-use super::way::HubWay;
 use super::{JoinError, Joining};
 
 /// The request that waits for its certificate, or a new one with a new key.

@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::asking::{ask, check_outstanding, look, pending, take};
+use super::dialer::HubWay;
 use super::request::{Pending, Progress};
-use super::way::HubWay;
 use super::{JoinError, Joining, cluster};
 
 /// Interval between two reads of the request: an administrator may approve it in a moment or

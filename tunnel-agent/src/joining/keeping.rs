@@ -24,9 +24,9 @@ use self::announcing::Announcing;
 use self::filling::Filling;
 use self::troubles::{Troubles, since_when};
 use super::certificate::Certificate;
+use super::dialer::HubWay;
 use super::standing::Standing;
 use super::state::KUBECONFIG;
-use super::way::HubWay;
 use super::{JoinError, Joined, Joining, cluster};
 
 /// Interval while the hub has not accepted the cluster.

@@ -101,8 +101,8 @@ mod tests {
     use kit::member::{FakeMember, MemberOptions, Reply};
     use serde_json::json;
 
+    use super::super::dialer::through;
     use super::super::tests::insecure;
-    use super::super::way::through;
     use super::*;
     use crate::outbound::Outbound;
 

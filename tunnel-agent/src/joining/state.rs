@@ -20,8 +20,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::certificate::Certificate;
+use super::dialer::HubWay;
 use super::request::{Pending, public_key};
-use super::way::HubWay;
 
 pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{AGAIN, Route, Shared};
 use crate::caller::Failure;
+use crate::conclusion::Conclusion;
 use crate::dice::Dice;
-use crate::told::Conclusion;
 
 /// Pause between two uploads.
 const PACE: Duration = Duration::from_secs(4);

@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{AGAIN, Route, Shared, document};
 use crate::caller::Failure;
+use crate::conclusion::Conclusion;
 use crate::dice::Dice;
 use crate::ledger::Entry;
-use crate::told::Conclusion;
 
 /// Objects that each creates at once when the weather changes, so that many requests are in flight
 /// when a process goes.

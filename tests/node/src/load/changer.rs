@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chaos_tests::caller::Caller;
-use chaos_tests::told::Answer;
+use chaos_tests::conclusion::Answer;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;

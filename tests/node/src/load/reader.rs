@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use chaos_tests::caller::Caller;
-use chaos_tests::told::Answer;
+use chaos_tests::conclusion::Answer;
 use http::StatusCode;
 use tokio::time::sleep;
 

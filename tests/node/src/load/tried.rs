@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chaos_tests::caller::{Caller, Failure};
-use chaos_tests::told::Answer;
+use chaos_tests::conclusion::Answer;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method, StatusCode};
 use tokio::time::sleep;

@@ -7,9 +7,9 @@ mod many;
 mod messages;
 mod paths;
 mod rights;
+mod spelling;
 mod streams;
 mod switched;
-mod told;
 mod upgrades;
 mod user_server;
 

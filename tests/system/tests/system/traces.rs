@@ -3,7 +3,7 @@
 
 mod collector_away;
 mod decided;
-mod told;
+mod spans;
 mod tunnelled;
 
 use http::HeaderMap;

@@ -5,8 +5,8 @@ use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use secrecy::SecretString;
 
+use super::super::dialer::HubWay;
 use super::super::request::Pending;
-use super::super::way::HubWay;
 use super::*;
 
 fn secret(kind: &str, label: bool, data: &[(&str, &str)]) -> Value {
@@ -81,7 +81,7 @@ impl Member {
     async fn secret(&self) -> StateSecret {
         let kubeconfig = self.directory.path().join("member");
         std::fs::write(&kubeconfig, super::super::tests::insecure(&self.fake)).unwrap();
-        let dial = super::super::way::through(Arc::new(crate::outbound::Outbound::direct()));
+        let dial = super::super::dialer::through(Arc::new(crate::outbound::Outbound::direct()));
         let client = client_through(Some(&kubeconfig), "test", dial).await.unwrap();
         let name = SecretName { namespace: "tunnel".to_owned(), name: "state".to_owned() };
         StateSecret::new(Requests::new(client), name, "c1".to_owned())
