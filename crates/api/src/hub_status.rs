@@ -49,10 +49,17 @@ impl HubStatus {
         parsed
     }
 
-    /// The failure in terms of `resource` instead of `theirs`, the hub's plural.
-    pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
+    /// The code, which is 500 if the hub's is no failure's, and the reason, which is the code's own
+    /// if we lack the hub's.
+    pub fn kind(&self) -> (StatusCode, Reason) {
         let code = StatusCode::from_u16(self.code).ok().filter(|code| code.is_client_error() || code.is_server_error());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (code, reason(&self.reason, code))
+    }
+
+    /// The failure in terms of `resource` instead of `theirs`, the hub's plural.
+    pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
+        let (code, reason) = self.kind();
         let details = Details {
             group: group_of(resource).into(),
             kind: resource.into(),
@@ -64,7 +71,7 @@ impl HubStatus {
         } else {
             self.message[..self.message.floor_char_boundary(LONGEST_MESSAGE)].replace(theirs, resource)
         };
-        Status::new(code, reason(&self.reason, code), message).with_details(details)
+        Status::new(code, reason, message).with_details(details)
     }
 }
 

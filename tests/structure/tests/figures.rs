@@ -16,12 +16,11 @@ const LISTS: [&str; 2] = ["why-this-one", "comparison"];
 const KUBECTLS: [&str; 2] = ["kubernetes", "kubectl-oldest"];
 
 /// Sources of the gateway's own error messages, and of the causes in them.
-const ERRORS: [&str; 19] = [
+const ERRORS: [&str; 18] = [
     "crates/auth/src/review.rs",
     "crates/exec/src/error.rs",
     "gateway/src/clusters/dynamic.rs",
     "gateway/src/error.rs",
-    "gateway/src/error/every.rs",
     "gateway/src/error/failure.rs",
     "gateway/src/error/hub.rs",
     "gateway/src/every/ask.rs",
