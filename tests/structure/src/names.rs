@@ -22,8 +22,8 @@ pub const RETIRED: [(&str, &str); 15] = [
     ("knows_nobody", "is_anonymous_refusal"),
 ];
 
-/// The types, functions and modules of `source` with a retired name: the line, counted from 1, the name, and
-/// its replacement.
+/// The types, functions and modules of `source` with a retired name: the line, counted from 1, the
+/// name, and its replacement.
 pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
     let tokens = tokens(source);
     tokens.windows(2).filter_map(|pair| declared(pair).map(|(name, instead)| (pair[1].line, name, instead))).collect()

@@ -153,8 +153,8 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         }
     }
 
-    /// Keeps an answer for its lifetime, if that is not zero. Returns whether a task must be started
-    /// that drops expired answers.
+    /// Keeps an answer for its lifetime, if that is not zero. Returns whether a task must be
+    /// started that drops expired answers.
     pub(super) fn keep(
         &mut self,
         key: Arc<K>,
