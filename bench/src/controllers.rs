@@ -13,9 +13,6 @@ use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
-/// Variables that [`Process`] sets for programs written in Go. OCM's run without them, as their
-/// authors ship them; the other measured ones run with them, as they did for the published figures.
-const UNSET: [&str; 4] = ["-u", "GOGC", "-u", "GOMEMLIMIT"];
 /// Limit for the program to answer.
 const START: Duration = Duration::from_secs(30);
 
@@ -78,17 +75,17 @@ impl Controllers {
         more: &[String],
     ) -> Result<Self> {
         let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
-        let mut arguments = UNSET.map(str::to_owned).to_vec();
-        arguments.extend([
-            program.display().to_string(),
+        let mut arguments = vec![
             "controller".to_owned(),
             format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
             format!("--namespace={namespace}"),
             format!("--listen={admin}"),
             "--disable-leader-election".to_owned(),
-        ]);
+        ];
         arguments.extend_from_slice(more);
-        let process = Process::start(name, Path::new("env"), arguments, testbed.directory())?;
+        // The other measured programs run with the settings of tests, as they did for the published
+        // figures.
+        let process = Process::start_as_shipped(name, program, arguments, testbed.directory())?;
         let tree = Tree::new([process.id()]);
         let mut controllers = Self { process, admin, is_ours: false, tree };
         controllers.stop()?;

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-pub use net::words::{is_command, tame};
+pub use net::words::{cut, is_command, tame};
 
 /// Blanks between two columns.
 const GAP: usize = 3;
@@ -21,14 +21,6 @@ pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
         line(&mut text, &widths, row.iter().map(String::as_str));
     }
     text
-}
-
-/// The first `most` characters of a text that others wrote. `…` stands for what is cut off.
-pub fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// The width of a cell on a terminal. Colours take none.
@@ -65,10 +57,5 @@ mod tests {
     fn colours_take_no_room() {
         let rows = [["\x1b[32m✓\x1b[0m hub".to_owned(), "1ms".to_owned()].to_vec()];
         assert_eq!(lay_out(&["HOP", "TIME"], &rows), "HOP     TIME\n\x1b[32m✓\x1b[0m hub   1ms\n");
-    }
-
-    #[test]
-    fn what_is_cut_says_so() {
-        assert_eq!([cut("Zürich", 6), cut("Zürich", 2), cut("", 0)], ["Zürich", "Zü…", ""]);
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::shares::{Place, Shares};
+use self::shares::{EventPermit, Shares};
 use crate::calls::MANAGER;
 use crate::term::{Term, within_at_most};
 
@@ -119,7 +119,7 @@ pub struct Events {
 }
 
 struct Pending {
-    _place: Place,
+    _permit: EventPermit,
     object: ObjectReference,
     related: Option<ObjectReference>,
     reason: Reason,
@@ -226,8 +226,8 @@ impl Events {
     /// The same, on an object without a namespace, of a cluster that `is_accepted` or not: clusters
     /// that are not accepted share fewer places.
     pub fn publish_of(&self, is_accepted: bool, object: ObjectReference, reason: Reason, note: String) {
-        let place = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
-        self.queue(place, (object, None), reason, note);
+        let permit = if is_accepted { self.shares.enter(&object) } else { self.shares.enter_stranger(&object) };
+        self.queue(permit, (object, None), reason, note);
     }
 
     /// Like [`Events::publish`], with a related object. For some minutes, Events that differ only
@@ -240,20 +240,20 @@ impl Events {
         reason: Reason,
         note: String,
     ) {
-        let place = self.shares.enter(&object);
-        self.queue(place, (object, related), reason, note);
+        let permit = self.shares.enter(&object);
+        self.queue(permit, (object, related), reason, note);
     }
 
     fn queue(
         &self,
-        place: Option<Place>,
+        permit: Option<EventPermit>,
         (object, related): (ObjectReference, Option<ObjectReference>),
         reason: Reason,
         mut note: String,
     ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        let pending = place.map(|place| Pending { _place: place, object, related, reason, note });
+        let pending = permit.map(|permit| Pending { _permit: permit, object, related, reason, note });
         if pending.is_none_or(|pending| self.waiting.try_send(pending).is_err()) {
             self.left_out.inc();
         }
@@ -350,11 +350,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::FutureExt as _;
-    use http_body_util::BodyExt as _;
     use parking_lot::Mutex;
-    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
+    use crate::scripted;
 
     #[tokio::test(start_paused = true)]
     async fn the_same_is_told_again_after_a_while_only() {
@@ -396,16 +396,11 @@ mod tests {
     #[tokio::test]
     async fn an_object_with_the_longest_name_has_its_event() {
         let (sent, mut bodies) = mpsc::unbounded_channel();
-        let hub = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            let sent = sent.clone();
-            async move {
-                let body = request.into_body().collect().await?.to_bytes();
-                let event: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let _ = sent.send(event.clone());
-                Ok::<_, kube::Error>(http::Response::new(kube::client::Body::from(event.to_string().into_bytes())))
-            }
+        let hub = scripted::client(move |_, event| {
+            let _ = sent.send(event.clone());
+            Some((200, event))
         });
-        let events = Events::start(Client::new(hub, "default"), Counter::default(), Term::endless());
+        let events = Events::start(hub, Counter::default(), Term::endless());
         for length in [LONGEST_NAME, 253] {
             let name = Some("a".repeat(length));
             let object = ObjectReference { name, uid: Some(length.to_string()), ..ObjectReference::default() };
@@ -422,11 +417,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_namespace_keeps_no_other_from_being_told() {
         let (sent, mut bodies) = mpsc::unbounded_channel();
-        let hub = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            let _ = sent.send(request.uri().path().to_owned());
-            std::future::ready(Ok::<_, kube::Error>(http::Response::new(kube::client::Body::from(b"{}".to_vec()))))
+        let hub = scripted::client(move |head, _| {
+            let _ = sent.send(head.uri.path().to_owned());
+            Some((200, json!({})))
         });
-        let events = Events::start(Client::new(hub, "default"), Counter::default(), Term::endless());
+        let events = Events::start(hub, Counter::default(), Term::endless());
         let of = |namespace: &str| ObjectReference {
             kind: Some("Secret".into()),
             namespace: Some(namespace.to_owned()),
@@ -445,14 +440,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_replica_that_is_dropped_before_its_term_keeps_no_task() {
-        let hub = tower::service_fn(|_: http::Request<kube::client::Body>| {
-            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
-        });
+        let hub = scripted::client(|_, _| None);
         let (events, queue, closed) = Events::with_room(1, Counter::default());
         events.publish(ObjectReference::default(), Reason::ClusterRefused, "one".to_owned());
         // The sender that could begin the term still exists.
         let (_begin, term) = Term::ahead();
-        let mut sending = pin!(send_all(Client::new(hub, "default"), (queue, closed), term));
+        let mut sending = pin!(send_all(hub, (queue, closed), term));
         assert!(sending.as_mut().now_or_never().is_none());
         let other = events.clone();
         drop(events);

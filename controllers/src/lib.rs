@@ -20,6 +20,8 @@ mod queue;
 mod raw;
 mod registrar;
 mod reports;
+#[cfg(test)]
+mod scripted;
 mod secrets;
 mod sources;
 mod term;

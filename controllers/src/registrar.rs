@@ -45,8 +45,6 @@ pub struct Registrar {
     ends: Wakes,
     due: Notify,
     ready: watch::Sender<bool>,
-    /// Whether the clusters' Secrets have been listed.
-    known: watch::Sender<bool>,
     started: Instant,
 }
 
@@ -91,7 +89,6 @@ impl Registrar {
             ends: Wakes::default(),
             due: Notify::new(),
             ready: watch::Sender::new(false),
-            known: watch::Sender::new(false),
             started: Instant::now(),
         }
     }
@@ -109,7 +106,8 @@ impl Registrar {
 
     /// Waits until the clusters' Secrets are known, which say what was registered.
     pub async fn secrets_known(&self) {
-        let _ = self.known.subscribe().wait_for(|known| *known).await;
+        let mut known = self.state.lock().is_held_known.subscribe();
+        let _ = known.wait_for(|known| *known).await;
     }
 
     /// A feed saw a new or changed object.
@@ -237,7 +235,7 @@ impl Registrar {
         for name in &names {
             self.forget_foreign(name, state.held.get(name));
         }
-        if std::mem::replace(&mut state.is_held_known, true) {
+        if state.is_held_known.send_replace(true) {
             for name in names {
                 self.settle(&mut state, &name);
             }
@@ -252,7 +250,6 @@ impl Registrar {
                 );
             }
         }
-        self.known.send_if_modified(|known| !std::mem::replace(known, true));
         if state.is_ready() {
             self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
         }

@@ -5,7 +5,6 @@
 //! contains credentials. `Retry-After` is set only if no part of the request can have reached a
 //! member: client-go repeats *any* request, even a POST, that gets 5xx with it.
 
-mod every;
 mod failure;
 mod hub;
 mod verdict;
@@ -17,7 +16,7 @@ use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::{BadPath, NoMember};
 use api::side::Fault;
-use api::status::{Details, Reason, Status, StatusCause};
+use api::status::{Status, StatusCause};
 use auth::{AuthenticationError, AuthorizationError, TooManyReviews};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
@@ -28,8 +27,8 @@ use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
 use crate::limits::{TooMany, TooManyHeavy};
 
-pub use self::every::EveryFailure;
 pub use self::failure::{Cause, Failure};
+use self::verdict::{Denial, Verdict};
 pub use self::verdict::{Forbidden, Refusal, Side};
 
 /// The text is for the log. If the client may read less, [`Error::into_status`] decides what.
@@ -102,6 +101,22 @@ pub enum Error {
     Caller(CallerStatus),
 }
 
+/// A failure of a read of all clusters at once.
+#[derive(Debug, thiserror::Error)]
+pub enum EveryFailure {
+    /// The hub's reviews took longer than this, in seconds.
+    #[error("the reviews of which clusters you may read took longer than {0} s")]
+    LateReviews(u64),
+    /// No member gave a usable response, and not all answered that they have no such object.
+    #[error("{text}")]
+    NoneServed {
+        /// The side where the members failed.
+        side: Side,
+        /// Names them with their reasons.
+        text: String,
+    },
+}
+
 /// A Status that the caller can correct. Only [`Error::of_caller`] makes it.
 #[derive(Debug)]
 pub struct CallerStatus(Box<Status>);
@@ -152,11 +167,10 @@ impl Error {
 
     /// Whether the hub does not know the caller: connections of such callers are not kept.
     pub fn is_unauthenticated(&self) -> bool {
-        match self {
-            Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
-            Self::Authentication(AuthenticationError::Forbidden { user, .. })
-            | Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
-            _ => false,
+        match self.denial() {
+            Some(Denial::Unauthorized) => true,
+            Some(Denial::Forbidden { user, .. }) => user.name == "system:anonymous",
+            None => false,
         }
     }
 
@@ -169,49 +183,54 @@ impl Error {
     /// The client's Status. `details.causes` names the hop that failed, so that programs need not
     /// parse the message.
     pub fn into_status(self) -> Status {
-        let hop = self.verdict().side.hop();
+        let (verdict, is_of_ours) = (self.verdict(), matches!(self, Self::Hub(..)));
         let said = if let Self::Cluster(failure) = &self { failure.said() } else { String::new() };
-        let status = self.status();
-        match hop {
+        let status = self.status(verdict);
+        debug_assert_eq!((status.code(), status.reason()), (verdict.code, verdict.reason), "{status:?}");
+        // Other failures say so in the header only.
+        let is_said = is_of_ours || status.code() == StatusCode::TOO_MANY_REQUESTS;
+        let status = match verdict.retry_after.filter(|_| is_said) {
+            Some(seconds) => status.with_retry_after(seconds),
+            None => status,
+        };
+        match verdict.side.hop() {
             Some(hop) => status.with_cause(StatusCause { reason: hop.into(), message: said.into(), field: "".into() }),
             None => status,
         }
     }
 
-    fn status(self) -> Status {
+    /// Failures with words of Kubernetes' own bring their code and reason along.
+    fn status(self, verdict: Verdict) -> Status {
+        let worded = |message: String| Status::new(verdict.code, verdict.reason, message);
         match self {
-            Self::Authentication(error) => authentication(error),
+            Self::Authentication(error) => authentication(error, worded),
             Self::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
                 Status::forbidden(&user.name, &attributes, &reason)
             }
-            Self::Authorization(AuthorizationError::Busy(crowd)) => reviews_full(&crowd),
+            Self::Authorization(AuthorizationError::Busy(crowd)) => worded(reviews_full(&crowd)),
             Self::Authorization(AuthorizationError::Review(error)) => Status::internal_error(&error.to_string()),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
-            Self::WorkloadService => Status::new(StatusCode::FORBIDDEN, Reason::Forbidden, self.to_string()),
             Self::NotFound | Self::NoMember(NoMember::Off) => Status::path_not_found(),
             Self::NoMember(error) => Status::bad_request(error.to_string()),
             Self::List(error) => error.into(),
-            Self::TooManyHeaders => {
-                Status::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, self.to_string())
-            }
-            Self::UnfitHead(unfit) => Status::new(unfit.status(), Reason::BadRequest, self.to_string()),
             Self::MethodNotAllowed => Status::method_not_allowed(),
             Self::NotAcceptable => {
                 Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")
             }
             Self::NoSuchObject(name) => Status::object_not_found("clustergateways", name.as_str()),
-            Self::ClustersUnknown => {
-                Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, self.to_string())
-            }
-            Self::TooMany(error) => error.into(),
-            Self::Heavy(error) => error.into(),
-            Self::HeldTooMuch => Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, self.to_string()),
-            Self::Cluster(failure) => failure.into(),
-            Self::Hub(failure, resource) => hub::status(*failure, resource),
-            Self::Every(error) => error.into(),
+            Self::WorkloadService
+            | Self::TooManyHeaders
+            | Self::UnfitHead(_)
+            | Self::ClustersUnknown
+            | Self::Heavy(_)
+            | Self::HeldTooMuch
+            | Self::Every(_)
+            | Self::LateWrite(_) => worded(self.to_string()),
+            Self::TooMany(error) => worded(error.to_string()).with_details(error.details()),
+            Self::Cluster(failure) => failure.status(verdict),
+            Self::Hub(failure, resource) => hub::status(*failure, resource, verdict),
             Self::Unusable(text) => Status::internal_error(&text),
-            Self::LateWrite(_) => Status::new(StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, self.to_string()),
             Self::Caller(CallerStatus(status)) => *status,
         }
     }
@@ -223,7 +242,7 @@ impl fmt::Display for CallerStatus {
     }
 }
 
-fn authentication(error: AuthenticationError) -> Status {
+fn authentication(error: AuthenticationError, worded: impl FnOnce(String) -> Status) -> Status {
     match error {
         AuthenticationError::Unauthorized { .. } => Status::unauthorized(),
         AuthenticationError::Forbidden { user, attributes, reason } => {
@@ -231,15 +250,13 @@ fn authentication(error: AuthenticationError) -> Status {
         }
         AuthenticationError::BadRequest(message) => Status::bad_request(message),
         AuthenticationError::Review(error) => Status::internal_error(&error.to_string()),
-        AuthenticationError::Busy(crowd) => reviews_full(&crowd),
+        AuthenticationError::Busy(crowd) => worded(reviews_full(&crowd)),
     }
 }
 
 /// Nothing was asked of anybody, so it may be tried again.
-fn reviews_full(crowd: &TooManyReviews) -> Status {
-    let message = format!("{crowd}; retry shortly");
-    let details = Details { retry_after_seconds: 1, ..Details::default() };
-    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
+fn reviews_full(crowd: &TooManyReviews) -> String {
+    format!("{crowd}; retry shortly")
 }
 
 #[cfg(test)]

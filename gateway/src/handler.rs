@@ -3,11 +3,11 @@
 mod refusal;
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use api::route::{BesideRoute, Route};
+use api::route::{BesideRoute, ProxyRoute, Route};
 use auth::Permission;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
@@ -22,6 +22,7 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error};
 use crate::every;
 use crate::holding::Account;
+use crate::needs::RequestNeeds;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Record, RecordedBody, Sending};
 use crate::request::{Head, RequestLine};
@@ -45,15 +46,9 @@ pub async fn handle(
     let trace = record.trace();
     let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
     let is_read = request.method().is_safe();
-    let responded = {
-        let mut responding =
-            pin!(respond(&connection, request, &head, &mut client, &mut record, trace.as_ref(), account));
-        poll_fn(|cx| match account.check(cx) {
-            Ok(()) => responding.as_mut().poll(cx),
-            Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
-        })
-        .await
-    };
+    let trace = trace.as_ref();
+    let responded =
+        while_fits(account, pin!(respond(&connection, request, &head, &mut client, &mut record, trace, account))).await;
     let responded = match responded {
         // The response to a read is replaced if the request held too much meanwhile: nothing of it
         // has been sent. A write keeps its response, because an error would leave its outcome
@@ -86,6 +81,17 @@ pub async fn handle(
     response.map(|body| RecordedBody::new(body, None))
 }
 
+/// `responding`, until the request holds too many bytes.
+fn while_fits(
+    account: &Account,
+    mut responding: Pin<&mut impl Future<Output = Result<Answer, Error>>>,
+) -> impl Future<Output = Result<Answer, Error>> {
+    poll_fn(move |cx| match account.check(cx) {
+        Ok(()) => responding.as_mut().poll(cx),
+        Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
+    })
+}
+
 /// The phases of a request, in order.
 async fn respond(
     connection: &Arc<Connection>,
@@ -111,9 +117,7 @@ async fn respond(
     match &head.parsed.route {
         Route::Proxy(route) => {
             if gateway.settings.authorize_subpath {
-                let step = Step::begin(trace, spans::AUTHORIZATION);
-                let reviewed = Box::pin(subpath::authorize(gateway, Arc::clone(permission.user()), route)).await;
-                step.ended(reviewed, Error::side_word)?;
+                Box::pin(second_review(gateway, &permission, route, trace)).await?;
             }
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
@@ -134,15 +138,21 @@ async fn respond(
             Box::pin(beside::forward(&call, upgrade, request, client)).await
         }
         Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
-        Route::Every(route) => {
-            Box::pin(every::serve(connection, route, &permission, &request, account)).await.map(Answer::from)
-        }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
-        Route::Beside(BesideRoute::Shared(document)) => {
-            Box::pin(beside::shared(connection, *document, permission, &request, account)).await.map(Answer::from)
-        }
-        route => Box::pin(own(connection, route, &permission, request)).await.map(Answer::from),
+        route => Box::pin(own(connection, route, permission, request, account)).await.map(Answer::from),
     }
+}
+
+/// Reviews what the request does on the member.
+async fn second_review(
+    gateway: &RequestNeeds,
+    permission: &Permission,
+    route: &ProxyRoute<'_>,
+    trace: Option<&Trace>,
+) -> Result<(), Error> {
+    let step = Step::begin(trace, spans::AUTHORIZATION);
+    let reviewed = subpath::authorize(gateway, Arc::clone(permission.user()), route).await;
+    step.ended(reviewed, Error::side_word)
 }
 
 /// Returns the request's span, if it is recorded. Probes and scrapes are not, as in the audit log:
@@ -162,13 +172,19 @@ fn trace(
 
 /// Serves the routes that the gateway answers itself.
 async fn own(
-    connection: &Connection,
+    connection: &Arc<Connection>,
     route: &Route<'_>,
-    permission: &Permission,
+    permission: Permission,
     request: Request<RequestBody>,
+    account: &Account,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
+    if let Route::Beside(BesideRoute::Shared(document)) = route {
+        return Box::pin(beside::shared(connection, *document, permission, &request, account)).await;
+    }
+    let permission = &permission;
     match route {
+        Route::Every(every) => Box::pin(every::serve(connection, every, permission, &request, account)).await,
         Route::Clusters(clusters) => resources::clusters(gateway, permission, clusters, &request).await,
         Route::Discovery(document) => Ok(resources::discovery(*document, request.headers())),
         Route::Probe(probe) => Ok(resources::probe(gateway, *probe, request.uri().query())),
@@ -187,7 +203,7 @@ async fn own(
         Route::Karmada(karmada) => resources::karmada(gateway, permission, karmada, request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::WorkloadService => Err(Error::WorkloadService),
-        Route::NotFound | Route::Proxy(_) | Route::Every(_) | Route::Beside(_) => Err(Error::NotFound),
+        Route::NotFound | Route::Proxy(_) | Route::Beside(_) => Err(Error::NotFound),
     }
 }
 

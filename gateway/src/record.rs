@@ -4,6 +4,9 @@
 //!
 //! A record is filled in this order, which the types enforce: [`Record::started`],
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
+//! They are five, because a request may fail between any two. Beside the order are the report of a
+//! failure ([`Record::refused`], [`Record::failed`]), and the body after the head
+//! ([`Record::continues`]).
 
 mod access;
 mod sending;
@@ -146,22 +149,26 @@ impl Record {
         self.0.span.as_ref().map(|span| span.trace().clone())
     }
 
-    /// For a failure that the caller did not cause. If it came before [`Admitted::sent_to`], the
-    /// request counts for the `cluster` that it names, if that exists: a failed review is a failure
-    /// on the way to it.
-    pub fn concerns(&mut self, cluster: Option<&ClusterName>, gateway: &RequestNeeds) {
+    /// Records that the request fails at `side`. If that is not the caller's own mistake, and came
+    /// before [`Admitted::sent_to`], the request counts for the cluster that it names, if that
+    /// exists: a failed review is a failure on the way to it.
+    ///
+    /// Returns the cluster in whose share of the log the failure counts: the named one, if the
+    /// caller may do that there, and it is registered. Callers choose all other names.
+    pub fn refused<'a>(
+        &mut self,
+        side: Side,
+        named: Option<&'a ClusterName>,
+        gateway: &RequestNeeds,
+    ) -> Option<&'a ClusterName> {
         let open = &mut *self.0;
-        // If it counts for a cluster already, the name may belong to another owner by now.
-        let uncounted = Arc::ptr_eq(&open.metrics, &gateway.own_metrics);
-        if let Some(metrics) = cluster.filter(|_| uncounted).and_then(|name| gateway.clusters.metrics(name)) {
+        // If it counts for a cluster already, the name may belong to another owner by now. A
+        // caller's mistake shows nothing about the cluster that it names.
+        let is_uncounted = side != Side::Caller && Arc::ptr_eq(&open.metrics, &gateway.own_metrics);
+        if let Some(metrics) = named.filter(|_| is_uncounted).and_then(|name| gateway.clusters.metrics(name)) {
             open.metrics = metrics;
         }
-    }
-
-    /// The cluster in whose share of the log a failure counts: the one that the request names, if
-    /// the caller may do that there, and it is registered. Callers choose all other names.
-    pub fn share<'a>(&self, named: Option<&'a ClusterName>, gateway: &RequestNeeds) -> Option<&'a ClusterName> {
-        self.0.share(named, &gateway.own_metrics)
+        open.share(named, &gateway.own_metrics)
     }
 
     /// Reports a failure that the caller did not cause to the log, and to readers of the cluster's
@@ -291,7 +298,7 @@ impl Admitted<'_> {
 // === impl Open ===
 
 impl Open {
-    /// See [`Record::share`]. A request counts in `own` while its cluster is not known to exist.
+    /// See [`Record::refused`]. A request counts in `own` while its cluster is not known to exist.
     fn share<'a>(&self, named: Option<&'a ClusterName>, own: &Arc<ClusterMetrics>) -> Option<&'a ClusterName> {
         named.filter(|_| self.is_admitted && !Arc::ptr_eq(&self.metrics, own))
     }

@@ -62,12 +62,12 @@ pub struct Joining {
     metrics: Metrics,
     shared: SharedStanding,
     secret: Option<StateSecret>,
-    pace: Pace,
+    timing: Timing,
 }
 
 /// Durations that tests shorten.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+struct Timing {
     /// How long the hub may answer 401 before the cluster joins again. A hub that is being set up
     /// answers so for minutes, and joining needs a person.
     unbelieved: Duration,
@@ -100,8 +100,8 @@ impl Joining {
         let state = StateDirectory::open(&config.state_dir).context("--state-dir")?;
         let dial = through(Arc::clone(outbound));
         let (cluster, shared) = (cluster.to_owned(), SharedStanding::default());
-        let pace = Pace::default();
-        Ok(Self { cluster, config, state, dial, credentials, metrics, shared, secret: None, pace })
+        let timing = Timing::default();
+        Ok(Self { cluster, config, state, dial, credentials, metrics, shared, secret: None, timing })
     }
 
     /// The cluster's standing with the hub.
@@ -208,7 +208,7 @@ impl Joining {
     /// Completes when the intended hub again knows a certificate that is still the kept one.
     async fn believed(&self, old: &Joined) -> Joined {
         loop {
-            sleep(BELIEVED.min(self.pace.look)).await;
+            sleep(BELIEVED.min(self.timing.look)).await;
             let Ok(Some(kept)) = self.kept().await else { continue };
             if kept.certificate != old.certificate {
                 continue;
@@ -328,9 +328,9 @@ impl Drop for Joining {
     }
 }
 
-// === impl Pace ===
+// === impl Timing ===
 
-impl Default for Pace {
+impl Default for Timing {
     fn default() -> Self {
         Self { unbelieved: Duration::from_mins(5), look: Duration::from_hours(1), unannounced: Duration::from_mins(5) }
     }

@@ -34,7 +34,7 @@ pub struct Frontends {
 
 /// Permits for connections, which both listeners share.
 #[derive(Debug, Clone)]
-struct Room(Arc<Semaphore>);
+struct Permits(Arc<Semaphore>);
 
 // === impl Frontends ===
 
@@ -43,17 +43,17 @@ impl Frontends {
     pub fn start(config: &FrontendConfig, shared: Shared, runtime: &Handle) -> anyhow::Result<Self> {
         let _entered = runtime.enter();
         let mut workers = JoinSet::new();
-        let room = Room(Arc::new(Semaphore::new(shared.limits.frontends)));
+        let permits = Permits(Arc::new(Semaphore::new(shared.limits.frontends)));
         let (mut address, drain) = (None, shared.drain.clone());
         if let Some(config) = &config.tls {
-            let listener = tls::Listener::bind(config, shared.clone(), room.clone(), &mut workers)
+            let listener = tls::Listener::bind(config, shared.clone(), permits.clone(), &mut workers)
                 .with_context(|| format!("the frontends' listener {}", config.listen))?;
             address = Some(listener.address()?);
             shared.certificates.watch(Arc::clone(listener.certificate()) as _);
             workers.spawn(listener.run());
         }
         if let Some(path) = &config.uds {
-            let listener = uds::Listener::bind(path, shared, room)
+            let listener = uds::Listener::bind(path, shared, permits)
                 .with_context(|| format!("the frontends' Unix socket {}", path.display()))?;
             workers.spawn(listener.run());
         }
@@ -78,9 +78,9 @@ impl Frontends {
     }
 }
 
-// === impl Room ===
+// === impl Permits ===
 
-impl Room {
+impl Permits {
     /// Waits while all permits are taken.
     async fn enter(&self) -> OwnedSemaphorePermit {
         Arc::clone(&self.0).acquire_owned().await.expect("never closed")

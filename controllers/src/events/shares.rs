@@ -19,9 +19,9 @@ const MOST_OF_STRANGERS: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Shares(shares::Shares<String>);
 
-/// A place of one that waits. It is free again when this is dropped.
+/// A permit to wait, released when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct EventPermit {
     _of_one: Share<String>,
     _of_all: Share<String>,
 }
@@ -30,16 +30,16 @@ pub struct Place {
 
 impl Shares {
     /// None: the share of the object, or of its namespace or kind, is used up.
-    pub fn enter(&self, object: &ObjectReference) -> Option<Place> {
+    pub fn enter(&self, object: &ObjectReference) -> Option<EventPermit> {
         self.enter_among("kind", MOST_OF_KIND, object)
     }
 
     /// The same, of an object without a namespace whose cluster is not accepted.
-    pub fn enter_stranger(&self, object: &ObjectReference) -> Option<Place> {
+    pub fn enter_stranger(&self, object: &ObjectReference) -> Option<EventPermit> {
         self.enter_among("strangers' kind", MOST_OF_STRANGERS, object)
     }
 
-    fn enter_among(&self, those: &str, most_of_kind: usize, object: &ObjectReference) -> Option<Place> {
+    fn enter_among(&self, those: &str, most_of_kind: usize, object: &ObjectReference) -> Option<EventPermit> {
         let (kind, name) = (object.kind.as_deref().unwrap_or_default(), object.name.as_deref().unwrap_or_default());
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let (all, most) = match namespace {
@@ -47,7 +47,7 @@ impl Shares {
             namespace => (format!("namespace {namespace}"), MOST_OF_NAMESPACE),
         };
         let of_one = self.0.enter(format!("object {kind} {namespace}/{name}"), MOST_OF_ONE)?;
-        Some(Place { _of_one: of_one, _of_all: self.0.enter(all, most)? })
+        Some(EventPermit { _of_one: of_one, _of_all: self.0.enter(all, most)? })
     }
 }
 

@@ -309,15 +309,14 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use http::{Request, Response};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use k8s_openapi::jiff::Timestamp;
-    use kube::client::Body;
     use parking_lot::Mutex;
     use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::scripted;
 
     const THEIRS: Sought<'_> =
         Sought { rival: &Rival { lease: "theirs", deployment: None, place: Place::Any, reason: "" }, namespaces: &[] };
@@ -432,20 +431,14 @@ mod tests {
     /// A hub with the Leases that `leases` has, whose watches tell nothing.
     fn hub(leases: &Arc<Mutex<Vec<Lease>>>) -> Client {
         let leases = Arc::clone(leases);
-        Client::new(
-            tower::service_fn(move |request: Request<Body>| {
-                let items = leases.lock().clone();
-                async move {
-                    if request.uri().query().is_some_and(|query| query.contains("watch=")) {
-                        std::future::pending::<()>().await;
-                    }
-                    let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1",
-                        "metadata": {"resourceVersion": "1"}, "items": items});
-                    Ok::<_, tower::BoxError>(Response::new(Body::from(list.to_string().into_bytes())))
-                }
-            }),
-            "default",
-        )
+        scripted::client(move |head, _| {
+            if head.uri.query().is_some_and(|query| query.contains("watch=")) {
+                return None;
+            }
+            let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1",
+                "metadata": {"resourceVersion": "1"}, "items": *leases.lock()});
+            Some((200, list))
+        })
     }
 
     #[tokio::test(start_paused = true)]

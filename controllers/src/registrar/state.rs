@@ -10,6 +10,7 @@ use register::claims::{Claims, Holder, Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::fingerprint::Sum;
 use register::removals::{May, Moment, Removals};
+use tokio::sync::watch;
 
 use super::source::Source;
 use crate::args::SourceName;
@@ -74,7 +75,8 @@ pub(super) struct Registrations {
     pub(super) removals: Removals,
     /// By name.
     pub(super) held: HashMap<String, HeldSecret>,
-    pub(super) is_held_known: bool,
+    /// Whether the clusters' Secrets have been listed.
+    pub(super) is_held_known: watch::Sender<bool>,
     /// Names whose object claims another one now, and the object.
     pub(super) former: HashMap<String, Object>,
     pub(super) sources: HashMap<&'static str, Source>,
@@ -106,7 +108,7 @@ impl Registrations {
             derived: HashMap::new(),
             removals: Removals::new(limit),
             held: HashMap::new(),
-            is_held_known: false,
+            is_held_known: watch::Sender::new(false),
             former: HashMap::new(),
             sources,
             busy: HashMap::new(),
@@ -119,7 +121,7 @@ impl Registrations {
     /// Whether the claims are complete enough to give names to objects: every source that can be
     /// read has been listed once.
     pub(super) fn is_ready(&self) -> bool {
-        self.is_held_known && self.sources.values().all(Source::is_settled)
+        *self.is_held_known.borrow() && self.sources.values().all(Source::is_settled)
     }
 
     /// Sets what an object wishes for, and the input that its cluster, if any, was derived from.

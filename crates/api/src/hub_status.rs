@@ -49,10 +49,17 @@ impl HubStatus {
         parsed
     }
 
-    /// The failure in terms of `resource` instead of `theirs`, the hub's plural.
-    pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
+    /// The code, which is 500 if the hub's is no failure's, and the reason, which is the code's own
+    /// if we lack the hub's.
+    pub fn kind(&self) -> (StatusCode, Reason) {
         let code = StatusCode::from_u16(self.code).ok().filter(|code| code.is_client_error() || code.is_server_error());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (code, reason(&self.reason, code))
+    }
+
+    /// The failure in terms of `resource` instead of `theirs`, the hub's plural.
+    pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
+        let (code, reason) = self.kind();
         let details = Details {
             group: group_of(resource).into(),
             kind: resource.into(),
@@ -62,18 +69,10 @@ impl HubStatus {
         let message = if self.message.is_empty() {
             format!("the hub answered {code} to a request for {resource}")
         } else {
-            shortened(&self.message).replace(theirs, resource)
+            self.message[..self.message.floor_char_boundary(LONGEST_MESSAGE)].replace(theirs, resource)
         };
-        Status::new(code, reason(&self.reason, code), message).with_details(details)
+        Status::new(code, reason, message).with_details(details)
     }
-}
-
-fn shortened(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_MESSAGE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// The reason with this name. A reason that we lack becomes the code's own.

@@ -101,6 +101,13 @@ impl Status {
         self
     }
 
+    /// Sets the seconds after which the request may be repeated.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
     /// Adds a cause to `details.causes`.
     #[must_use]
     pub fn with_cause(mut self, cause: StatusCause) -> Self {

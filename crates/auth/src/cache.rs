@@ -100,8 +100,8 @@ where
 
     /// Keeps an answer for `owner` that was found in another way than by a call of this cache.
     pub(crate) fn put(&self, key: K, owner: Arc<str>, value: V, lifetime: Duration) {
-        if !lifetime.is_zero() {
-            self.entries.lock().add_ready(Arc::new(key), Some(owner), value, lifetime, Instant::now());
+        let is_unswept = self.entries.lock().keep(Arc::new(key), Some(owner), (value, lifetime), Instant::now());
+        if is_unswept {
             sweep::start(&self.entries, &self.runtime);
         }
     }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The group of roles and their bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+/// Group and resource of the definitions of kinds.
+pub const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// Identifies an object of a member. Two objects that differ only in version have the same
 /// identity.

@@ -194,7 +194,7 @@ impl Failure {
 
 /// The beginning of `text`, at most `most` bytes.
 fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most.min(text.len()))]
+    &text[..text.floor_char_boundary(most)]
 }
 
 /// The side that the Status names, and the message from there.

@@ -21,7 +21,7 @@ use self::exchange::{permit, request, send, with_json};
 use super::bounded::LARGEST;
 use super::failure::{Collection, HubFailure};
 use super::lines::Lines;
-use super::watches::{Permit, Watches};
+use super::watches::{WatchPermit, Watches};
 
 pub(super) use self::exchange::read;
 /// Time limit for a complete response. The hub itself gives up after 60 s.
@@ -64,7 +64,7 @@ pub trait Meter: Send + Sync {
 /// An open watch.
 pub struct Watching {
     pub lines: Lines,
-    _permit: Permit,
+    _permit: WatchPermit,
 }
 
 // === impl Hub ===

@@ -23,4 +23,4 @@ pub use self::lines::{Line, Lines};
 pub use self::pages::{PAGE, paged};
 pub use self::requests::{RequestError, Requests};
 pub use self::watcher::watcher;
-pub use self::watches::{Permit as WatchPermit, Watches};
+pub use self::watches::{WatchPermit, Watches};

@@ -2,9 +2,10 @@
 //! would stop the informers of every other reader.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
+use net::permit::Permit;
 use net::shares::{Share, Shares};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most watches open at the hub, each with its own connection. Further ones are refused: clients
 /// retry, on this replica or on another.
@@ -15,14 +16,16 @@ pub const MOST_OF_ONE: usize = MOST / 8;
 /// The permits. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Watches {
-    all: Arc<Semaphore>,
+    /// Open watches.
+    all: Arc<AtomicUsize>,
+    most: usize,
     /// Open watches by reader.
     readers: Shares<Box<str>>,
 }
 
 /// A permit for one watch, released on drop.
-pub struct Permit {
-    _all: OwnedSemaphorePermit,
+pub struct WatchPermit {
+    _all: Permit<AtomicUsize>,
     _share: Option<Share<Box<str>>>,
 }
 
@@ -39,16 +42,16 @@ pub enum Full {
 
 impl Watches {
     pub fn of(most: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(most)), readers: Shares::default() }
+        Self { all: Arc::default(), most, readers: Shares::default() }
     }
 
     /// A permit for a watch by `reader`. `None` is the gateway itself, which has no limit of its
     /// own: its design bounds the number of its watches.
-    pub fn enter(&self, reader: Option<&str>) -> Result<Permit, Full> {
+    pub fn enter(&self, reader: Option<&str>) -> Result<WatchPermit, Full> {
         let enter = |reader: &str| self.readers.enter(reader.into(), MOST_OF_ONE).ok_or(Full::ForReader);
         let share = reader.map(enter).transpose()?;
-        let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::ForAll)?;
-        Ok(Permit { _all: all, _share: share })
+        let all = Permit::of(&self.all, self.most).ok_or(Full::ForAll)?;
+        Ok(WatchPermit { _all: all, _share: share })
     }
 }
 

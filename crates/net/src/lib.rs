@@ -28,6 +28,7 @@ pub mod proxy;
 pub mod pump;
 pub mod queue;
 pub mod random;
+pub mod rate;
 pub mod runtime;
 pub mod seal;
 pub mod shares;

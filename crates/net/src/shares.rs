@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub use self::queues::{Place, Queues};
+pub use self::queues::{QueuePermit, Queues};
 
 /// Counts by key, refused at once beyond a limit. Clones count together.
 #[derive(Debug)]
@@ -90,11 +90,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_waits_for_its_own_places_and_one_that_leaves_is_forgotten() {
+    async fn a_key_waits_for_its_own_permits_and_one_that_leaves_is_forgotten() {
         let queues = Queues::new(1);
         let first = queues.enter("a").await;
         let mut second = Box::pin(queues.enter("a"));
-        assert!(second.as_mut().now_or_never().is_none(), "beyond its places");
+        assert!(second.as_mut().now_or_never().is_none(), "beyond its permits");
         assert!(queues.enter("b").now_or_never().is_some(), "another's");
         let left = Box::pin(queues.enter("a"));
         drop(left);

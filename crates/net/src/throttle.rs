@@ -6,6 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::rate::Window;
+
 /// Most lines within one [`PERIOD`]. Further ones are counted, and the next line reports their
 /// number.
 const MOST: u32 = 20;
@@ -18,8 +20,7 @@ pub struct LogThrottle(Arc<Mutex<LineCount>>);
 
 #[derive(Debug, Default)]
 struct LineCount {
-    since: Option<Instant>,
-    written: u32,
+    lines: Window<Instant>,
     suppressed: u64,
 }
 
@@ -28,23 +29,17 @@ struct LineCount {
 impl LogThrottle {
     /// Whether another line may be written, and how many were suppressed before it.
     pub fn due(&self) -> Option<u64> {
-        let now = Instant::now();
         let mut state = self.0.lock();
-        if state.since.is_none_or(|since| now.duration_since(since) >= PERIOD) {
-            state.since = Some(now);
-            state.written = 0;
-        }
-        if state.written >= MOST {
+        if state.lines.take(Instant::now(), MOST, PERIOD).is_err() {
             state.suppressed += 1;
             return None;
         }
-        state.written += 1;
         Some(std::mem::take(&mut state.suppressed))
     }
 
     /// Whether no line was requested in this [`PERIOD`].
     pub fn is_idle(&self) -> bool {
-        self.0.lock().since.is_none_or(|since| since.elapsed() >= PERIOD)
+        self.0.lock().lines.is_over(Instant::now(), PERIOD)
     }
 }
 

@@ -32,6 +32,14 @@ pub fn io(error: &Error) -> String {
     }
 }
 
+/// The first `most` characters of a text that others wrote. `…` stands for what is cut off.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// `error`, its cause, that cause's cause, and so on.
 pub fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     successors(Some(error), |error| (*error).source())
@@ -153,6 +161,12 @@ mod tests {
             assert_eq!(plain(text), expected);
         }
     }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!([cut("Zürich", 6), cut("Zürich", 2), cut("", 0)], ["Zürich", "Zü…", ""]);
+    }
+
     #[test]
     fn a_cell_stays_on_its_line() {
         assert_eq!(tame("a\nb\x1b[2Jc"), "a b [2Jc");

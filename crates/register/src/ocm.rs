@@ -13,7 +13,6 @@ pub mod heartbeat;
 pub mod leaving;
 pub mod pace;
 pub mod rival;
-pub mod sets;
 pub mod standing;
 pub mod taints;
 
@@ -29,6 +28,10 @@ use crate::{Refused, Rules, labels, parts};
 pub const GROUP: &str = "cluster.open-cluster-management.io";
 pub const KIND: &str = "ManagedCluster";
 pub const VERSIONS: &[&str] = &["v1"];
+/// Label that names a cluster's set.
+pub const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+/// The set of clusters without that label.
+pub const DEFAULT_SET: &str = "default";
 /// Label of the Secrets that hold the token of a `ManagedServiceAccount`: `true`.
 pub const TOKEN_LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 

@@ -27,7 +27,7 @@ pub use self::said::is_said;
 use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
 use crate::fields::{field, text, texts};
-use crate::ocm::sets;
+use crate::ocm;
 
 /// Label of profiles: their cluster's set.
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";
@@ -89,7 +89,7 @@ impl Registered {
         // For other sources, the label is only what a person wrote on an object: nothing checks
         // whether the cluster may be in the set, as Open Cluster Management does.
         let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
-        let ocms = labels.get(sets::LABEL).filter(|_| may_have_ocms);
+        let ocms = labels.get(ocm::SET_LABEL).filter(|_| may_have_ocms);
         let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());
         Some(Self {
             name,

@@ -174,11 +174,8 @@ impl Refusal {
 const ESCAPED: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b'%');
 
 fn encoded(message: &str) -> String {
-    let mut end = message.len().min(LONGEST_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    percent_encoding::utf8_percent_encode(&message[..end], ESCAPED).to_string()
+    let message = &message[..message.floor_char_boundary(LONGEST_MESSAGE)];
+    percent_encoding::utf8_percent_encode(message, ESCAPED).to_string()
 }
 
 /// Removes control characters: the text goes to logs and terminals.

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
+use api::selector::label::LabelSelector;
 use http::Method;
 use kit::{
     member::{Recorded, Reply},
-    selector::{FieldSelector, LabelSelector},
+    selector::FieldSelector,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};

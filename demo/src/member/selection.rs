@@ -3,7 +3,10 @@
 //! Lists, single objects and watch events all come through here, so that a watch shows the same
 //! columns as the list it follows.
 
-use kit::selector::{FieldSelector, LabelSelector};
+use std::collections::BTreeMap;
+
+use api::selector::label::LabelSelector;
+use kit::selector::FieldSelector;
 use serde_json::{Value, json};
 
 use super::{
@@ -38,7 +41,7 @@ impl Selection {
         };
         holds(&self.namespace, "namespace")
             && holds(&self.name, "name")
-            && self.labels.matches(object)
+            && self.labels.matches(&labels(object))
             && self.fields.matches(object)
     }
 
@@ -96,4 +99,8 @@ impl Selection {
             "rows": rows,
         })
     }
+}
+
+fn labels(object: &Value) -> BTreeMap<String, String> {
+    serde_json::from_value(object["metadata"]["labels"].clone()).unwrap_or_default()
 }

@@ -1,18 +1,19 @@
-//! Failures of requests to the hub: the text for the caller, and the HTTP status.
+//! Failures of requests to the hub: the text for the caller.
 //!
 //! A failure of the hub keeps its code and reason. A failure between the hub and the gateway names
 //! the operator's next step. The hub's answer about the *gateway's* permissions is never shown as
 //! if it were about the caller's.
 
 use api::access::Verb;
-use api::status::{Details, Reason, Status};
-use http::StatusCode;
+use api::status::Status;
 
+use super::verdict::Verdict;
 use crate::hub::{Cause, HubFailure};
 
 /// The Status for the caller that asked for `resource`.
-pub fn status(failure: HubFailure, resource: &'static str) -> Status {
+pub(super) fn status(failure: HubFailure, resource: &'static str, verdict: Verdict) -> Status {
     let (verb, plural) = (failure.verb.as_str(), failure.collection.plural());
+    let worded = |message: String| Status::new(verdict.code, verdict.reason, message);
     match failure.cause {
         Cause::Status(status) => match status.code {
             401 => {
@@ -25,23 +26,17 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
             _ => status.into_status(plural, resource),
         },
         Cause::Unreachable(_) => {
-            let message = format!("the gateway cannot reach the hub to {verb} {resource}; see the gateway's log");
-            Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
-                .with_details(Details { retry_after_seconds: retry_after(failure.verb), ..Details::default() })
+            worded(format!("the gateway cannot reach the hub to {verb} {resource}; see the gateway's log"))
         }
         Cause::Busy if failure.verb == Verb::Watch => {
-            too_many(format!("too many watches open of {resource}; retry shortly"))
+            worded(format!("too many watches open of {resource}; retry shortly"))
         }
-        Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
-        Cause::TooManyWatches { most } => too_many(format!(
+        Cause::Busy => worded(format!("too many requests to the hub for {resource} in flight; retry shortly")),
+        Cause::TooManyWatches { most } => worded(format!(
             "too many watches open: this gateway serves {most} per user, and all ServiceAccounts of a namespace count \
              as one; at a hub, a watch of virtualclusters counts twice; close some before you open another"
         )),
-        Cause::Timeout => Status::new(
-            StatusCode::GATEWAY_TIMEOUT,
-            Reason::Timeout,
-            format!("the hub did not answer a request to {verb} {resource} in time"),
-        ),
+        Cause::Timeout => worded(format!("the hub did not answer a request to {verb} {resource} in time")),
         Cause::TooLarge => Status::internal_error(&format!(
             "the hub's answer about {resource} is too large: request less with limit or a selector"
         )),
@@ -49,25 +44,17 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
     }
 }
 
-/// In seconds; 0 for requests that must not be repeated.
-fn retry_after(verb: Verb) -> u32 {
-    u32::from(matches!(verb, Verb::Get | Verb::List | Verb::Watch))
-}
-
-fn too_many(message: String) -> Status {
-    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
-        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
-}
-
 #[cfg(test)]
 mod tests {
     use api::hub_status::HubStatus;
+    use http::StatusCode;
 
     use super::*;
+    use crate::error::Error;
     use crate::hub::Collection;
 
     fn to_status(verb: Verb, cause: Cause) -> Status {
-        status(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
+        Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways").into_status()
     }
 
     #[test]

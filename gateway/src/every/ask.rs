@@ -12,7 +12,7 @@ use api::route::{Dialect, EveryRoute, ProxyRoute};
 use api::side::Fault;
 use auth::{AuthorizationError, Permission};
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -30,6 +30,7 @@ use crate::limits::Kind;
 use crate::metrics::InFlight;
 use crate::proxy::{Call, forward, subpath};
 use crate::record::CLIENT_CLOSED_REQUEST;
+use crate::request::framing;
 use crate::request_body::RequestBody;
 
 /// The head of the request to each member.
@@ -101,7 +102,7 @@ const OF_ALL: [&str; 6] = ["user-agent", "via", "x-forwarded-for", "traceparent"
 
 /// The request without parameters for a single member. Only JSON can be merged.
 pub fn head(route: &EveryRoute<'_>, request: &Request<RequestBody>, form: Representation) -> Result<Head, Error> {
-    if !request.body().is_end_stream() || request.headers().contains_key(TRANSFER_ENCODING) {
+    if !request.body().is_end_stream() || framing::is_chunked(request.headers()) {
         return Err(Error::BadRequest("a read of all clusters has no body"));
     }
     let mut headers = HeaderMap::new();

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::holding::Account;
+use crate::holding::{Account, Tally};
 use crate::limits::HeavyPermit;
 
 /// Most bytes of all responses together.
@@ -26,7 +26,7 @@ pub struct BytesLeft {
     own: usize,
     taken: AtomicUsize,
     /// Bytes by which the merged response is longer than those taken.
-    longer: AtomicUsize,
+    longer: Tally,
     account: Account,
     /// For as long as the bytes are held.
     _permit: HeavyPermit,
@@ -48,17 +48,16 @@ impl BytesLeft {
             left: AtomicUsize::new(LARGEST - DIVIDED),
             own: DIVIDED / members.max(1),
             taken: AtomicUsize::new(0),
-            longer: AtomicUsize::new(0),
+            longer: account.tally(),
             account: account.clone(),
             _permit: permit,
         }
     }
 
     /// Counts the merged response, which takes `bytes` so far.
-    pub fn merged(&self, bytes: usize) {
-        let longer = bytes.saturating_sub(self.taken.load(Ordering::Relaxed));
-        let before = self.longer.fetch_max(longer, Ordering::Relaxed);
-        self.account.take(longer.saturating_sub(before));
+    pub fn merged(&mut self, bytes: usize) {
+        let longer = bytes.saturating_sub(*self.taken.get_mut());
+        self.longer.raise(longer);
     }
 
     pub fn share(&self) -> Share<'_> {
@@ -68,7 +67,7 @@ impl BytesLeft {
 
 impl Drop for BytesLeft {
     fn drop(&mut self) {
-        self.account.give(COPIES * *self.taken.get_mut() + *self.longer.get_mut());
+        self.account.give(COPIES * *self.taken.get_mut());
     }
 }
 

@@ -26,9 +26,9 @@ pub struct Lists {
 
 /// Merges `found`, in its order. Returns the room, which the work keeps: it goes on when the client
 /// has left, and its bytes and its permit count until it has ended.
-pub async fn merged(found: Vec<(ClusterName, Answered)>, asked: Asked, room: BytesLeft) -> (Lists, BytesLeft) {
+pub async fn merged(found: Vec<(ClusterName, Answered)>, asked: Asked, mut room: BytesLeft) -> (Lists, BytesLeft) {
     let bytes: usize = found.iter().map(|(_, answer)| answer.body.len()).sum();
-    apart(bytes, move || (merge(found, &asked, &room), room)).await
+    apart(bytes, move || (merge(found, &asked, &mut room), room)).await
 }
 
 /// The object `body` of `cluster`, marked. Unchanged if it is no object.
@@ -51,7 +51,7 @@ async fn apart<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send 
     }
 }
 
-fn merge(found: Vec<(ClusterName, Answered)>, asked: &Asked, room: &BytesLeft) -> Lists {
+fn merge(found: Vec<(ClusterName, Answered)>, asked: &Asked, room: &mut BytesLeft) -> Lists {
     let (mut lists, mut refused) = (Vec::new(), Vec::new());
     for (cluster, answer) in found {
         match Head::read(&answer.body, asked) {

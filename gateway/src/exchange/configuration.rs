@@ -8,6 +8,8 @@ mod document;
 
 use std::sync::Arc;
 
+use net::words::cut;
+
 use self::document::{Target, Written, WrittenSource, read};
 use super::impersonation::Impersonation;
 use super::pattern::Pattern;
@@ -80,7 +82,7 @@ impl Compiler<'_> {
     /// `None` if the rule is invalid, matches no user, or is not allowed here.
     fn rule(&mut self, number: usize, written: Written) -> Option<Rule> {
         let name = written.name.as_deref().unwrap_or_default();
-        let label = format!("rule {number} ({:?})", shortened(name, LONGEST_NAME));
+        let label = format!("rule {number} ({:?})", cut(name, LONGEST_NAME));
         let outcome = self.outcome(&label, written.r#type.as_deref(), written.target);
         let source = if let Some(source) = written.source {
             self.source(&label, source)
@@ -111,7 +113,7 @@ impl Compiler<'_> {
             },
             Some(EXTERNAL) => format!("type {EXTERNAL} is not implemented, here as in the Go cluster-gateway"),
             Some(other) => {
-                format!("type {:?} is neither {PRIVILEGED} nor {STATIC}", shortened(other, LONGEST_NAME))
+                format!("type {:?} is neither {PRIVILEGED} nor {STATIC}", cut(other, LONGEST_NAME))
             }
             None => format!("has no type: write {PRIVILEGED} or {STATIC}"),
         };
@@ -176,14 +178,7 @@ impl InvalidConfiguration {
 
     /// The text for a response.
     pub fn brief(&self) -> String {
-        shortened(&self.to_string(), BRIEF)
-    }
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        cut(&self.to_string(), BRIEF)
     }
 }
 

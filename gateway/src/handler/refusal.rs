@@ -4,7 +4,7 @@ use api::cluster_name::ClusterName;
 use tracing::Level;
 
 use crate::connection::Connection;
-use crate::error::{Error, Refusal, Side};
+use crate::error::{Error, Refusal};
 use crate::holding::{Account, ToldToGiveWay};
 use crate::proxy::Answer;
 use crate::record::{Failed, Record};
@@ -21,16 +21,13 @@ pub(super) fn refuse(
     let (gateway, verdict) = (connection.gateway(), error.verdict());
     let side = verdict.side;
     gateway.metrics.failed(side.as_str());
-    // A caller's mistake shows nothing about the cluster that it names.
-    if side != Side::Caller {
-        record.concerns(head.cluster(), gateway);
-    }
+    let share = record.refused(side, head.cluster(), gateway);
     let is_strangers = error.is_unauthenticated() || error.is_before_authentication() && !connection.is_known();
     if is_strangers && !connection.peer().is_front_proxy() {
         connection.close_soon();
     }
     let is_operational = verdict.level == Level::WARN;
-    let due = if is_operational { gateway.failure_log.due(record.share(head.cluster(), gateway), side) } else { None };
+    let due = if is_operational { gateway.failure_log.due(share, side) } else { None };
     // As text, which the log escapes: an error may repeat text from a caller or another server.
     let text = due.map(|_| error.to_string());
     if !is_operational {

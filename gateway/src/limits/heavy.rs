@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use api::status::{Details, Reason, Status};
 use auth::User;
-use http::StatusCode;
 use net::permit::Permit;
 use prometheus_client::metrics::counter::Counter;
 
@@ -86,18 +84,10 @@ impl HeavyPermits {
     }
 }
 
-// === impl TooManyHeavy ===
-
-impl From<TooManyHeavy> for Status {
-    fn from(error: TooManyHeavy) -> Self {
-        let details = Details { retry_after_seconds: 1, ..Details::default() };
-        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn user(name: &str) -> User {
         User { name: name.into(), ..User::default() }
@@ -124,7 +114,7 @@ mod tests {
         let permits = HeavyPermits::new("feasts", 3, 2, rejected.clone());
         let (alice, bob) = (user("alice"), user("bob"));
         let refusal = |user| {
-            let refused = permits.enter(user).map_err(Status::from);
+            let refused = permits.enter(user).map_err(|full| Error::from(full).into_status());
             refused.map_err(|status| (status.code().as_u16(), status.message().to_owned()))
         };
         let mut taken = vec![refusal(&alice).expect("a permit"), refusal(&alice).expect("a permit")];

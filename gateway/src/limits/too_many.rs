@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::status::{Details, Reason, Status};
+use api::status::Details;
 use auth::User;
-use http::StatusCode;
 
 use super::Kind;
 
@@ -53,17 +52,17 @@ impl std::fmt::Display for TooMany {
     }
 }
 
-impl From<TooMany> for Status {
-    fn from(error: TooMany) -> Self {
-        let mut details = Details { retry_after_seconds: 1, ..Details::default() };
-        if let Whose::Cluster(name) = &error.whose {
-            details = Details {
+impl TooMany {
+    /// The cluster, if the limit is one's.
+    pub fn details(&self) -> Details {
+        match &self.whose {
+            Whose::Cluster(name) => Details {
                 name: name.to_string().into(),
                 group: GROUP.into(),
                 kind: "clustergateways".into(),
-                ..details
-            };
+                ..Details::default()
+            },
+            Whose::KarmadaUpstream | Whose::User(_) => Details::default(),
         }
-        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
     }
 }

@@ -60,7 +60,12 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
 /// to follow the chunks to find the next head. Hubs and client-go send bodies over HTTP/2 or with a
 /// length, so they never notice.
 pub fn must_close_after(request: &Request<RequestBody>) -> bool {
-    request.version() < Version::HTTP_2 && request.headers().contains_key(TRANSFER_ENCODING)
+    request.version() < Version::HTTP_2 && is_chunked(request.headers())
+}
+
+/// Whether there is a body without a length, however it is coded.
+pub fn is_chunked(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING)
 }
 
 /// Whether the connection may upgrade. If it does not, it closes.

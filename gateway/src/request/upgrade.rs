@@ -1,10 +1,10 @@
 //! Upgrade requests (RFC 9110 §7.8).
 
-use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, Version};
 
+use super::framing;
 use crate::error::Error;
-use crate::headers;
 use crate::request_body::RequestBody;
 
 /// An upgrade to a protocol of Kubernetes.
@@ -14,8 +14,7 @@ pub struct Upgrade {
 
 /// Never true for HTTP/2, which has no such upgrade.
 pub fn is_asked_by(request: &Request<RequestBody>) -> bool {
-    request.version() < Version::HTTP_2
-        && request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
+    request.version() < Version::HTTP_2 && framing::leaves_http(request)
 }
 
 // === impl Upgrade ===
@@ -35,7 +34,7 @@ impl Upgrade {
         if !protocol.iter().all(is_known) {
             return Err(Error::BadRequest("only upgrades to websocket and SPDY/3.1 are served"));
         }
-        if request.headers().contains_key(TRANSFER_ENCODING) {
+        if framing::is_chunked(request.headers()) {
             return Err(Error::BadRequest("an upgrade request must not have a chunked body"));
         }
         Ok(Self { protocol })

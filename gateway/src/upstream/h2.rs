@@ -71,8 +71,7 @@ pub async fn send(
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
         Err(Failure::Interim(reason)) => Err(SendError::Broken(reason.into())),
-        Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
-        Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),
+        Err(Failure::Upload(why)) => Err(why.into()),
         Err(Failure::Shed) => Err(SendError::Shed),
         // The member itself reports that it did nothing with the request (RFC 9113 §8.7).
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {

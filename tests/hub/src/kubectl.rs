@@ -12,13 +12,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 pub use self::running::Running;
-use crate::process::PROXY_VARIABLES;
+use crate::process::prepare_short;
 
 /// Enough for any command of these tests on a busy machine.
 const DEFAULT_LIMIT: Duration = Duration::from_mins(1);
-
-/// Memory up to which programs written in Go collect no garbage.
-const GO_MEMORY: &str = "256MiB";
 
 /// kubectl with one kubeconfig.
 #[derive(Clone, Debug)]
@@ -93,12 +90,7 @@ impl Invocation {
     ) -> Self {
         let mut command = Command::new(program);
         command.env("KUBECONFIG", kubeconfig).env("HOME", home).env("KUBECACHEDIR", home);
-        // Most of these programs end before they have garbage to collect, and collection takes a
-        // third of their time.
-        command.env("GOGC", "off").env("GOMEMLIMIT", GO_MEMORY);
-        for variable in PROXY_VARIABLES {
-            command.env_remove(variable);
-        }
+        prepare_short(&mut command);
         let mut line = name.to_owned();
         for arg in args {
             line.push(' ');

@@ -42,11 +42,18 @@ const LOG_TAIL: usize = 3000;
 pub const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
-/// Control planes are written in Go, which collects garbage when the heap has doubled. Cores are
-/// scarcer here than memory, so the heap may grow fivefold, or to the limit. The limit must be far
-/// above what the hub of a measurement holds (1 GB with 11,000 works), or the program does little
-/// but collect.
-const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "3GiB")];
+/// Settings of a program written in Go, which collects garbage when the heap has doubled.
+type GoMemory = [(&'static str, Option<&'static str>); 2];
+
+/// For control planes: cores are scarcer here than memory, so the heap may grow fivefold, or to the
+/// limit. The limit must be far above what the hub of a measurement holds (1 GB with 11,000 works),
+/// or the program does little but collect.
+const LONG_RUNNING: GoMemory = [("GOGC", Some("400")), ("GOMEMLIMIT", Some("3GiB"))];
+/// For commands: most end before they have garbage to collect, and collection takes a third of
+/// their time.
+const SHORT: GoMemory = [("GOGC", Some("off")), ("GOMEMLIMIT", Some("256MiB"))];
+/// As the program's authors ship it.
+const AS_SHIPPED: GoMemory = [("GOGC", None), ("GOMEMLIMIT", None)];
 
 /// A running program; ended on drop.
 #[derive(Debug)]
@@ -54,6 +61,7 @@ pub struct Process {
     name: String,
     /// The program and its arguments.
     words: Vec<OsString>,
+    go: GoMemory,
     directory: PathBuf,
     shell: Child,
     lifeline: Option<ChildStdin>,
@@ -70,18 +78,38 @@ impl Process {
         args: impl IntoIterator<Item = A>,
         directory: &Path,
     ) -> Result<Self> {
+        Self::start_with(LONG_RUNNING, name, program, args, directory)
+    }
+
+    /// The same without the settings that tests give to programs written in Go.
+    pub fn start_as_shipped<A: AsRef<OsStr>>(
+        name: &str,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        directory: &Path,
+    ) -> Result<Self> {
+        Self::start_with(AS_SHIPPED, name, program, args, directory)
+    }
+
+    fn start_with<A: AsRef<OsStr>>(
+        go: GoMemory,
+        name: &str,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        directory: &Path,
+    ) -> Result<Self> {
         let mut words = vec![program.as_os_str().to_owned()];
         words.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         let log = directory.join(format!("{name}.log"));
-        let mut shell = launch(name, &words, directory, &log)?;
+        let mut shell = launch(name, &words, go, directory, &log)?;
         let lifeline = shell.stdin.take();
-        Ok(Self { name: name.to_owned(), words, directory: directory.to_path_buf(), shell, lifeline, log })
+        Ok(Self { name: name.to_owned(), words, go, directory: directory.to_path_buf(), shell, lifeline, log })
     }
 
     /// Starts it again with the same arguments, after [`Process::stop`]. Its log starts over.
     pub fn start_again(&mut self) -> Result<()> {
         self.stop()?;
-        self.shell = launch(&self.name, &self.words, &self.directory, &self.log)?;
+        self.shell = launch(&self.name, &self.words, self.go, &self.directory, &self.log)?;
         self.lifeline = self.shell.stdin.take();
         Ok(())
     }
@@ -158,18 +186,13 @@ impl Process {
     }
 }
 
-fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Result<Child> {
+fn launch(name: &str, words: &[OsString], go: GoMemory, directory: &Path, log: &Path) -> Result<Child> {
     let id = id_file(log);
     drop(std::fs::remove_file(&id)); // of the one before
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR]).arg(id).args(words);
-    for variable in PROXY_VARIABLES {
-        command.env_remove(variable);
-    }
-    for (variable, value) in GO_MEMORY {
-        command.env(variable, value);
-    }
+    isolate(&mut command, go);
     command
         .current_dir(directory)
         .stdin(Stdio::piped())
@@ -178,6 +201,23 @@ fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Resul
         .process_group(0) // so that killing the group reaches the child's children and nobody else
         .spawn()
         .with_context(|| format!("cannot start {name}"))
+}
+
+/// Prepares the environment of a command that ends by itself.
+pub(crate) fn prepare_short(command: &mut Command) {
+    isolate(command, SHORT);
+}
+
+fn isolate(command: &mut Command, go: GoMemory) {
+    for variable in PROXY_VARIABLES {
+        command.env_remove(variable);
+    }
+    for (variable, value) in go {
+        match value {
+            Some(value) => command.env(variable, value),
+            None => command.env_remove(variable),
+        };
+    }
 }
 
 fn id_file(log: &Path) -> PathBuf {

@@ -2,7 +2,8 @@
 //!
 //! Labels follow `k8s.io/apimachinery/pkg/labels` (`a=b`, `a==b`, `a!=b`, `a`, `!a`, `a in (b,c)`,
 //! `a notin (b,c)`); fields follow `pkg/fields` (`=`, `==`, `!=`) and only know the labels that a
-//! resource declares.
+//! resource declares. Scripted servers have this parser of their own, because tests check the
+//! product's against them.
 
 use serde_json::Value;
 

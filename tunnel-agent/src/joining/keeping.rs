@@ -158,7 +158,7 @@ impl<'a> Keeping<'a> {
             let answer = self.hub().get(&path).await;
             announcing.heard(self.joining, &answer).await;
             unbelieved = since_when(&answer, unbelieved, Instant::now());
-            if unbelieved.is_some_and(|since| since.elapsed() >= self.joining.pace.unbelieved) {
+            if unbelieved.is_some_and(|since| since.elapsed() >= self.joining.timing.unbelieved) {
                 return Over::Unbelieved;
             }
             let wait = match answer {
@@ -181,7 +181,7 @@ impl<'a> Keeping<'a> {
                     troubles.failed(&JoinError::Hub { what: "reading the ManagedCluster", error })
                 }
             };
-            let _ = timeout(wait.min(self.joining.pace.look), self.soon.notified()).await;
+            let _ = timeout(wait.min(self.joining.timing.look), self.soon.notified()).await;
         }
     }
 

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tunnel::Settings;
 
-use super::{Room, connection};
+use super::{Permits, connection};
 use crate::args::FrontendTls;
 use crate::relay::Origin;
 use crate::shared::Shared;
@@ -39,9 +39,9 @@ struct Connections {
     shared: Shared,
     acceptor: TlsAcceptor,
     clients: Arc<ClientCa>,
-    /// Connections without a certificate yet. They do not count against [`Room`].
+    /// Connections without a certificate yet. They do not count against [`Permits`].
     pending: Pending,
-    room: Room,
+    permits: Permits,
 }
 
 /// A bound socket.
@@ -55,7 +55,12 @@ pub struct Listener {
 
 impl Listener {
     /// Binds, reads the files, and spawns tasks on `workers` that follow the files.
-    pub fn bind(config: &FrontendTls, shared: Shared, room: Room, workers: &mut JoinSet<()>) -> anyhow::Result<Self> {
+    pub fn bind(
+        config: &FrontendTls,
+        shared: Shared,
+        permits: Permits,
+        workers: &mut JoinSet<()>,
+    ) -> anyhow::Result<Self> {
         let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
         let metrics = shared.metrics.clone();
         let clients =
@@ -67,7 +72,7 @@ impl Listener {
         let mut sockets = listen::reuse_port(config.listen, 1, Sharing::Refused)?;
         let socket = TcpListener::from_std(sockets.remove(0))?;
         let pending = Pending::new(shared.limits.handshakes, shared.limits.handshakes_per_address);
-        let connections = Arc::new(Connections { shared, acceptor, clients, pending, room });
+        let connections = Arc::new(Connections { shared, acceptor, clients, pending, permits });
         Ok(Self { socket, certificate, connections })
     }
 
@@ -132,7 +137,7 @@ impl Connections {
             self.acceptor.accept_with(LargeReads::new(stream), |tls| tls.set_buffer_limit(Some(Settings::TLS_BUFFER)));
         let stream = timeout(HANDSHAKE_TIMEOUT, accepting).await.map_err(late)?;
         let stream = stream.map_err(|error| ("tls", error.to_string()))?;
-        let permit = timeout(ROOM_TIMEOUT, self.room.enter()).await;
+        let permit = timeout(ROOM_TIMEOUT, self.permits.enter()).await;
         Ok((stream, permit.map_err(|_| ("limit", "no room for another connection".to_owned()))?))
     }
 

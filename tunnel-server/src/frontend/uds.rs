@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::socket_file::SocketFile;
-use super::{Room, connection};
+use super::{Permits, connection};
 use crate::egress::{self, Client};
 use crate::relay::Origin;
 use crate::shared::Shared;
@@ -28,23 +28,23 @@ pub struct Listener {
     /// The listening socket, registered with tokio as a stream: see [`accept`].
     socket: UnixStream,
     file: SocketFile,
-    room: Room,
+    permits: Permits,
     shared: Shared,
 }
 
 // === impl Listener ===
 
 impl Listener {
-    pub fn bind(path: &Path, shared: Shared, room: Room) -> anyhow::Result<Self> {
+    pub fn bind(path: &Path, shared: Shared, permits: Permits) -> anyhow::Result<Self> {
         let (socket, file) = SocketFile::bind(path)?;
-        Ok(Self { socket: UnixStream::from_std(OwnedFd::from(socket).into())?, file, room, shared })
+        Ok(Self { socket: UnixStream::from_std(OwnedFd::from(socket).into())?, file, permits, shared })
     }
 
     /// Accepts until the server drains, then removes the file.
     pub async fn run(self) {
-        let Self { socket, file, room, shared } = self;
+        let Self { socket, file, permits, shared } = self;
         let next = || async {
-            let permit = room.enter().await;
+            let permit = permits.enter().await;
             Ok((accept(&socket).await?, permit))
         };
         let take = |(stream, permit)| {

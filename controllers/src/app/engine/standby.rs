@@ -94,32 +94,27 @@ mod tests {
     use std::time::Duration;
 
     use fleet::Fleet;
-    use http::{Request, Response};
-    use kube::Client;
-    use kube::client::Body;
     use prometheus_client::registry::Registry;
+    use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
     use crate::args::{Config, parse_from};
     use crate::metrics::Metrics;
+    use crate::scripted;
 
     /// An engine on a hub that only answers who it is, and counts these requests.
     fn engine(asked: &Arc<AtomicUsize>) -> Engine {
         let asked = Arc::clone(asked);
-        let answer = move |request: Request<Body>| {
-            let asked = Arc::clone(&asked);
-            async move {
-                if request.uri().path() != "/api/v1/namespaces/kube-system" {
-                    std::future::pending::<()>().await;
-                }
-                asked.fetch_add(1, Ordering::Relaxed);
-                let body = r#"{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-                    "metadata": {"name": "kube-system", "uid": "u"}}"#;
-                Ok::<_, tower::BoxError>(Response::new(Body::from(body.as_bytes().to_vec())))
+        let hub = scripted::client(move |head, _| {
+            if head.uri.path() != "/api/v1/namespaces/kube-system" {
+                return None;
             }
-        };
-        let hub = Client::new(tower::service_fn(answer), "default");
+            asked.fetch_add(1, Ordering::Relaxed);
+            let namespace = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                "metadata": {"name": "kube-system", "uid": "u"}});
+            Some((200, namespace))
+        });
         Engine {
             config: Config::new(&parse_from(["x", "--enable=manifestworks"]).unwrap()).unwrap(),
             karmada: hub.clone(),

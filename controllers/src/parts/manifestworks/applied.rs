@@ -5,7 +5,7 @@ mod on_member;
 use std::hash::Hash;
 use std::time::Duration;
 
-use delivery::identity::{Identity, Tracked};
+use delivery::identity::{DEFINITIONS, Identity, Tracked};
 use delivery::work::{APPLIED_FINALIZER, AppliedSpec, GROUP, applied_object, sorted};
 use serde_json::{Map, Value as Json, json};
 use tokio::time::Instant;
@@ -254,11 +254,8 @@ impl Target {
 
 /// A definition of a kind, on a member.
 pub fn definitions() -> Identity {
-    Identity {
-        group: "apiextensions.k8s.io".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        ..Identity::default()
-    }
+    let [group, resource] = [DEFINITIONS.0, DEFINITIONS.1].map(str::to_owned);
+    Identity { group, resource, ..Identity::default() }
 }
 
 fn at(identity: &Identity) -> At<'_> {

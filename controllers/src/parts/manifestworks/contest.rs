@@ -4,14 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use delivery::ownership::Owner;
+use net::backoff::Backoff;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use crate::calls::MANAGER;
 
-/// Waits before the repairs after the first.
-const WAITS: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(5)];
+/// Waits before the repairs after the first: about 1 s, 5 s, 30 s, 3 and 5 minutes.
+const WAITS: Backoff =
+    Backoff { factor: 5.5, chance: 0.0, ..Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5)) };
+/// Repairs that make a contest.
+const CONTEST: u32 = 4;
 /// Limit of a reported name, in characters.
 const NAME: usize = 253;
 /// Characters of the hash in the name of an `AppliedManifestWork`.
@@ -24,7 +27,7 @@ const PEACE: Duration = Duration::from_mins(10);
 /// Repairs of one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contest {
-    repairs: usize,
+    repairs: u32,
     last: Option<Instant>,
 }
 
@@ -34,8 +37,8 @@ impl Contest {
     /// How long a repair must wait; none if it need not.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let last = self.last.filter(|last| now < *last + PEACE)?;
-        let wait = WAITS.get(self.repairs.checked_sub(1)?.min(WAITS.len() - 1))?;
-        (last + *wait).checked_duration_since(now).filter(|rest| !rest.is_zero())
+        let wait = WAITS.window(self.repairs.checked_sub(1)?);
+        (last + wait).checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
     /// Records a repair.
@@ -54,7 +57,7 @@ impl Contest {
 
     /// Whether it is a contest, which is worth an Event.
     pub fn is_contested(&self, now: Instant) -> bool {
-        self.repairs > WAITS.len() - 1 && self.last.is_some_and(|last| now < last + PEACE)
+        self.repairs >= CONTEST && self.last.is_some_and(|last| now < last + PEACE)
     }
 }
 
@@ -150,19 +153,19 @@ mod tests {
     async fn repairs_wait_longer_each_time_and_begin_anew_after_peace() {
         let mut contest = Contest::default();
         let mut waited = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..7 {
             let wait = contest.wait(Instant::now());
             waited.push(wait.map_or(0, |wait| wait.as_secs()));
             tokio::time::advance(wait.unwrap_or_default()).await;
             contest.repaired(Instant::now());
         }
-        assert_eq!(waited, [0, 1, 5, 30, 300, 300]);
+        assert_eq!(waited, [0, 1, 5, 30, 166, 300, 300]);
         assert!(contest.is_contested(Instant::now()));
         assert_eq!(contest.ends(Instant::now()), Some(Instant::now() + PEACE));
         tokio::time::advance(PEACE).await;
         assert!(!contest.is_contested(Instant::now()) && contest.wait(Instant::now()).is_none());
         contest.repaired(Instant::now());
-        assert_eq!(contest.wait(Instant::now()), Some(WAITS[0]));
+        assert_eq!(contest.wait(Instant::now()), Some(WAITS.first));
     }
 
     fn owner(uid: &str) -> Owner {

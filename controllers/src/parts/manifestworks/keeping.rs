@@ -2,6 +2,7 @@
 //! it is looked at again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use delivery::executor::Executor;
 use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name};
@@ -42,15 +43,9 @@ impl Part {
         }
         let (spec, executor, name) = match self.readable(work) {
             Ok(readable) => readable,
-            Err(why) => {
-                // The status of a complete work stays as reported.
-                let told = if is_complete {
-                    self.tell_status(work, memory).await?
-                } else {
-                    self.refuse(work, memory, &why).await?
-                };
-                return Ok(told.map_or_else(Action::await_change, Action::requeue));
-            }
+            // The status of a complete work stays as reported.
+            Err(_) if is_complete => return Ok(next(self.tell_status(work, memory).await?)),
+            Err(why) => return Ok(next(self.refuse(work, memory, &why).await?)),
         };
         if memory.applied_again.is_some_and(|at| at <= Instant::now()) {
             memory.applied_again = None;
@@ -75,6 +70,18 @@ impl Part {
                 memory.resync = None;
             }
         }
+        self.schedule(work, target, memory, rest).await
+    }
+
+    /// Reports the status, and sets when the work is looked at again: after `rest`, if it waits for
+    /// a pass.
+    async fn schedule(
+        &self,
+        work: &mut Work,
+        target: &Target,
+        memory: &mut Memory,
+        rest: Option<Duration>,
+    ) -> Result<Action, Failure> {
         if memory.resync.is_none() && !memory.is_seen(&target.sights) {
             let again = Backoff::steady(self.resync, 0.25);
             memory.resync = Some(Instant::now() + again.wait(0));
@@ -85,8 +92,8 @@ impl Part {
             memory.failures = 0;
             memory.said.clear();
         }
-        let next = rest.or_else(|| memory.next().map(|next| next.saturating_duration_since(Instant::now())));
-        Ok(told.into_iter().chain(next).min().map_or_else(Action::await_change, Action::requeue))
+        let due = rest.or_else(|| memory.next().map(|due| due.saturating_duration_since(Instant::now())));
+        Ok(next(told.into_iter().chain(due).min()))
     }
 
     /// The work's spec, executor and name, if it can be applied.
@@ -111,4 +118,9 @@ impl Part {
         object.uid = Some(work.uid.clone());
         self.events.publish(object, reason, note);
     }
+}
+
+/// Looks at the work again after this time, or when it changes.
+fn next(after: Option<Duration>) -> Action {
+    after.map_or_else(Action::await_change, Action::requeue)
 }

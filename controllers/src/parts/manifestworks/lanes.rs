@@ -43,7 +43,7 @@ pub struct Lane {
 }
 
 /// One use. The time for which it is held determines whether its cluster is slow.
-pub struct Held {
+pub struct LanePermit {
     lane: Lane,
     since: Instant,
     _permits: Vec<OwnedSemaphorePermit>,
@@ -77,7 +77,7 @@ impl Lanes {
 impl Lane {
     /// Waits for a use. Each cluster first waits behind its own uses, so that only few of each wait
     /// for the shared capacity, in turn.
-    pub async fn enter(&self) -> Held {
+    pub async fn enter(&self) -> LanePermit {
         let mut permits = Vec::new();
         let mut take = async |of: &Arc<Semaphore>| permits.extend(Arc::clone(of).acquire_owned().await.ok());
         take(&self.own).await;
@@ -90,7 +90,7 @@ impl Lane {
             take(if was_slow { &self.of_all.slow } else { &self.of_all.new }).await;
         }
         take(&self.of_all.all).await;
-        Held { lane: self.clone(), since: Instant::now(), _permits: permits }
+        LanePermit { lane: self.clone(), since: Instant::now(), _permits: permits }
     }
 
     /// Whether it has been slow repeatedly.
@@ -114,9 +114,9 @@ impl Lane {
     }
 }
 
-// === impl Held ===
+// === impl LanePermit ===
 
-impl Drop for Held {
+impl Drop for LanePermit {
     fn drop(&mut self) {
         self.lane.took(self.since.elapsed());
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use net::backoff::Backoff;
 use tokio::time::Instant;
 
 /// How long changes are gathered.
@@ -44,10 +45,10 @@ impl Pace {
     }
 }
 
-/// Interval of the first passes in a series over a work.
-const COOL: Duration = Duration::from_millis(100);
-/// Interval of passes over a work whose objects change continuously.
-const HOT: Duration = Duration::from_secs(10);
+/// Intervals of passes: of the first ones in a series over a work, up to those over a work whose
+/// objects change continuously.
+const RESTS: Backoff =
+    Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_millis(100), Duration::from_secs(10)) };
 
 /// How long a work rests between two passes, because its objects may change each second.
 #[derive(Debug, Default)]
@@ -74,14 +75,14 @@ impl Heat {
         self.level = if is_hot { self.level.saturating_add(1) } else { self.level / 2 };
         // A higher level would not make the rest longer.
         self.level = self.level.min(7);
-        if generation != self.generation || since > HOT * 2 {
+        if generation != self.generation || since > RESTS.longest * 2 {
             self.level = 0;
         }
         (self.last, self.generation) = (Some(now), generation);
     }
 
     fn rest(&self) -> Duration {
-        (COOL * 2_u32.pow(self.level)).min(HOT)
+        RESTS.window(self.level)
     }
 }
 
@@ -130,8 +131,8 @@ mod tests {
         }
         assert!((10..=20).contains(&passes), "{passes}");
         assert!(heat.wait(Instant::now(), 2).is_none());
-        tokio::time::advance(HOT * 3).await;
+        tokio::time::advance(RESTS.longest * 3).await;
         heat.passed(Instant::now(), 1);
-        assert_eq!(heat.wait(Instant::now(), 1), Some(COOL), "after peace it begins anew");
+        assert_eq!(heat.wait(Instant::now(), 1), Some(RESTS.first), "after peace it begins anew");
     }
 }

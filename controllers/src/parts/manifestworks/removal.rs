@@ -2,7 +2,7 @@
 
 use delivery::deletion::{Guard, Removal, release, removal};
 use delivery::executor::Executor;
-use delivery::identity::{Identity, Tracked};
+use delivery::identity::{DEFINITIONS, Identity, Tracked};
 use delivery::ownership::Owner;
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
@@ -314,8 +314,7 @@ impl Target {
 fn takes_others_along(identity: &Identity) -> bool {
     matches!(
         (identity.group.as_str(), identity.resource.as_str()),
-        ("", "namespaces" | "persistentvolumeclaims" | "persistentvolumes")
-            | ("apiextensions.k8s.io", "customresourcedefinitions")
+        ("", "namespaces" | "persistentvolumeclaims" | "persistentvolumes") | DEFINITIONS
     )
 }
 

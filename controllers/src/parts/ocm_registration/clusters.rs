@@ -159,7 +159,7 @@ impl Clusters {
         let Some(taints) = taints else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-        unless_full(self.hub.merge(&self.api, name, &change).await, "taints")
+        Ok(unless_full(self.hub.merge(&self.api, name, &change).await, "taints")?.err())
     }
 
     /// Chooses how the cluster is delivered to, at its first acceptance. Runs before the condition
@@ -169,11 +169,10 @@ impl Clusters {
         let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok((cluster, None)) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
-        match self.hub.merge(&self.api, name, &change).await {
-            Ok(changed) => Ok((value(&changed), None)),
-            Err(error) if error.is_too_large() => Ok((cluster, Some(unwritten("annotations", &error)))),
-            Err(error) => Err(error),
-        }
+        Ok(match unless_full(self.hub.merge(&self.api, name, &change).await, "annotations")? {
+            Ok(changed) => (value(&changed), None),
+            Err(full) => (cluster, Some(full)),
+        })
     }
 
     /// Maintains the Lease, and reports a silent agent or a wrong clock.
@@ -218,7 +217,7 @@ impl Clusters {
         let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(None) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
-        unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")
+        Ok(unless_full(self.hub.merge_status(&self.api, name, &change).await, "conditions")?.err())
     }
 
     /// Deletes works and add-ons first, then the rights, and removes our finalizer last.
@@ -239,11 +238,11 @@ impl Clusters {
     }
 }
 
-/// Why `what` was not written, if the hub takes no larger object.
-fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Option<String>, CallError> {
+/// What was written; or why `what` was not, if the hub takes no larger object.
+fn unless_full<T>(written: Result<T, CallError>, what: &str) -> Result<Result<T, String>, CallError> {
     match written {
-        Ok(_) => Ok(None),
-        Err(error) if error.is_too_large() => Ok(Some(unwritten(what, &error))),
+        Ok(written) => Ok(Ok(written)),
+        Err(error) if error.is_too_large() => Ok(Err(unwritten(what, &error))),
         Err(error) => Err(error),
     }
 }
@@ -262,41 +261,29 @@ pub fn reference(object: &DynamicObject) -> ObjectReference {
 
 #[cfg(test)]
 mod tests {
-    use http::{Request, Response};
-    use http_body_util::BodyExt as _;
-    use kube::Client;
-    use kube::client::Body;
     use prometheus_client::metrics::counter::Counter;
     use tokio::sync::mpsc;
 
     use super::super::mirror::Mirror;
     use super::*;
     use crate::parts::hub::managed_clusters;
+    use crate::scripted;
     use crate::term::Term;
 
     /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
     fn full_hub(notes: mpsc::Sender<String>) -> Hub {
-        let answer = move |request: Request<Body>| {
-            let notes = notes.clone();
-            async move {
-                let path = request.uri().path().to_owned();
-                let mut body: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
-                let mut code = 200_u16;
-                if path.ends_with("/status") {
-                    code = 500;
-                    body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                        "message": "etcdserver: request is too large"});
-                } else if path.ends_with("/events") {
-                    notes.send(body["note"].as_str().unwrap_or_default().to_owned()).await?;
-                } else {
-                    body["metadata"]["name"] = "c1".into();
-                }
-                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-                Ok::<_, tower::BoxError>(response?)
+        scripted::hub(move |head, mut body| {
+            let path = head.uri.path();
+            if path.ends_with("/status") {
+                return Some(scripted::status(500, "", "etcdserver: request is too large"));
             }
-        };
-        let client = Client::new(tower::service_fn(answer), "default");
-        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+            if path.ends_with("/events") {
+                notes.try_send(body["note"].as_str().unwrap_or_default().to_owned()).expect("room for it");
+            } else {
+                body["metadata"]["name"] = "c1".into();
+            }
+            Some((200, body))
+        })
     }
 
     #[tokio::test]

@@ -3,9 +3,8 @@
 use kube::Api;
 use kube::api::DynamicObject;
 use register::ocm::leaving::FINALIZER;
-use register::ocm::sets;
 use register::ocm::standing::Standing;
-use register::ocm::taints;
+use register::ocm::{DEFAULT_SET, SET_LABEL, taints};
 use serde_json::{Map, Value, json};
 
 use super::hub::{CallError, Hub, now_text, value};
@@ -80,41 +79,28 @@ fn missing(cluster: &Value, standing: Standing) -> Map<String, Value> {
         let all: Vec<Value> = finalizers.into_iter().chain([FINALIZER.into()]).collect();
         metadata.insert("finalizers".to_owned(), all.into());
     }
-    let set = cluster["metadata"]["labels"].get(sets::LABEL).and_then(Value::as_str).unwrap_or_default();
+    let set = cluster["metadata"]["labels"].get(SET_LABEL).and_then(Value::as_str).unwrap_or_default();
     if set.is_empty() {
-        metadata.insert("labels".to_owned(), json!({sets::LABEL: sets::DEFAULT}));
+        metadata.insert("labels".to_owned(), json!({SET_LABEL: DEFAULT_SET}));
     }
     metadata
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use http::{Request, Response};
-    use http_body_util::BodyExt as _;
-    use kube::Client;
-    use kube::client::Body;
-
     use super::*;
     use crate::parts::hub::managed_clusters;
+    use crate::scripted;
 
     /// A hub that answers changes of the `guarded` field with `code`, and takes others.
     fn hub(guarded: &'static str, code: u16) -> Hub {
-        let answer = move |request: Request<Body>| async move {
-            let change: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                "message": "not here", "reason": "Invalid"});
-            let (code, mut body) = if change.pointer(guarded).is_none() { (200, change) } else { (code, status) };
-            if code == 200 {
-                body["metadata"]["name"] = "c1".into();
+        scripted::hub(move |_, mut change| {
+            if change.pointer(guarded).is_some() {
+                return Some(scripted::status(code, "Invalid", "not here"));
             }
-            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-            Ok::<_, tower::BoxError>(response?)
-        };
-        let client = Client::new(tower::service_fn(answer), "default");
-        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+            change["metadata"]["name"] = "c1".into();
+            Some((200, change))
+        })
     }
 
     async fn written(guarded: &'static str, code: u16) -> Result<(Value, Option<String>), CallError> {
@@ -128,7 +114,7 @@ mod tests {
     async fn what_the_hub_refuses_of_taints_keeps_nothing_else_from_being_written() {
         let (cluster, refused) = written("/spec/taints", 422).await.unwrap();
         assert_eq!(cluster["metadata"]["finalizers"], json!([FINALIZER]));
-        assert_eq!(cluster["metadata"]["labels"][sets::LABEL], sets::DEFAULT);
+        assert_eq!(cluster["metadata"]["labels"][SET_LABEL], DEFAULT_SET);
         let refused = refused.unwrap();
         assert!(refused.contains("its taints") && refused.contains("not here"), "{refused}");
         // What says nothing of the cluster is tried again before anything else.

@@ -93,16 +93,13 @@ impl AgentLease<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
-    use http::{Method, Request, Response};
-    use http_body_util::BodyExt as _;
-    use kube::Client;
-    use kube::client::Body;
+    use http::Method;
     use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
+    use crate::scripted;
 
     /// Its time is one that a hub takes and this program cannot read.
     const UNREADABLE: &str = "9999-12-31T23:59:59.000000Z";
@@ -112,33 +109,18 @@ mod tests {
     /// A hub with one place for a Lease.
     fn hub(stored: &Stored) -> Hub {
         let stored = Arc::clone(stored);
-        let answer = move |request: Request<Body>| {
-            let stored = Arc::clone(&stored);
-            async move {
-                let method = request.method().clone();
-                let sent = request.into_body().collect().await?.to_bytes();
-                let mut lease = stored.lock();
-                let refused = |code: u16, reason: &str| {
-                    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                        "message": reason, "reason": reason});
-                    (code, status)
-                };
-                let (code, body) = match (method, lease.clone()) {
-                    (Method::GET, Some(lease)) => (200, lease),
-                    (Method::POST, Some(_)) => refused(409, "AlreadyExists"),
-                    (Method::POST, None) | (Method::PUT, Some(_)) => {
-                        let sent: Value = serde_json::from_slice(&sent)?;
-                        *lease = Some(sent.clone());
-                        (200, sent)
-                    }
-                    _ => refused(404, "NotFound"),
-                };
-                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-                Ok::<_, tower::BoxError>(response?)
-            }
-        };
-        let client = Client::new(tower::service_fn(answer), "default");
-        Hub { client, may_write: Arc::new(|| Duration::from_secs(10)) }
+        scripted::hub(move |head, sent| {
+            let mut lease = stored.lock();
+            Some(match (&head.method, lease.clone()) {
+                (&Method::GET, Some(lease)) => (200, lease),
+                (&Method::POST, Some(_)) => scripted::status(409, "AlreadyExists", "there is one"),
+                (&Method::POST, None) | (&Method::PUT, Some(_)) => {
+                    *lease = Some(sent.clone());
+                    (200, sent)
+                }
+                _ => scripted::status(404, "NotFound", "there is none"),
+            })
+        })
     }
 
     fn unreadable() -> Value {

@@ -1,6 +1,7 @@
 //! Maintains `ManagedClusterSets` and their bindings: the sets that every hub has, the conditions
 //! of each set, and those of each binding.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -10,9 +11,10 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
-use register::ocm::GROUP;
+use placement::labels::Labels;
+use placement::objects::ManagedClusterSet;
 use register::ocm::condition::{self, Condition};
-use register::ocm::sets;
+use register::ocm::{DEFAULT_SET, GROUP};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -103,11 +105,11 @@ impl Sets {
 
     async fn correct(&self) -> Result<(), CallError> {
         let sets: Vec<Value> = self.known.state().iter().map(|set| value(set)).collect();
-        try_join_all(sets::of_every_hub().map(|(name, selector)| self.correct_own(&sets, name, selector))).await?;
-        let clusters = self.clusters.state();
+        try_join_all(of_every_hub().map(|(name, selector)| self.correct_own(&sets, name, selector))).await?;
+        let labels = |cluster: &Arc<DynamicObject>| cluster.labels().clone().into_iter().collect::<Labels>();
+        let clusters: Vec<Labels> = self.clusters.state().iter().map(labels).collect();
         for set in &sets {
-            let count = clusters.iter().filter(|cluster| sets::has(set, cluster.labels())).count();
-            self.put_condition(&self.set_resource, set, &Condition::empty(count)).await?;
+            self.put_condition(&self.set_resource, set, &Condition::empty(count(set, &clusters))).await?;
         }
         for binding in self.bindings.state().iter().map(|binding| value(binding)) {
             let is_there = sets.iter().any(|set| set["metadata"]["name"] == binding["spec"]["clusterSet"]);
@@ -159,6 +161,21 @@ impl Sets {
     }
 }
 
+/// The sets that every hub has, and their selectors.
+fn of_every_hub() -> [(&'static str, Value); 2] {
+    [
+        (DEFAULT_SET, json!({"selectorType": "ExclusiveClusterSetLabel"})),
+        ("global", json!({"selectorType": "LabelSelector", "labelSelector": {}})),
+    ]
+}
+
+/// Number of the clusters in `set`, by the rules of the scheduler. A selector that the API would
+/// refuse selects none.
+fn count(set: &Value, clusters: &[Labels]) -> usize {
+    let set = ManagedClusterSet::read(set);
+    clusters.iter().filter(|labels| set.selects(labels)).count()
+}
+
 /// Leaves out what is not read. Every user that may bind sets in a namespace writes these objects.
 fn prune(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
@@ -166,4 +183,41 @@ fn prune(object: &mut DynamicObject) {
     object.labels_mut().clear();
     object.annotations_mut().retain(|key, _| key == AUTO_UPDATE);
     large::bound(object, &[], &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use register::ocm::SET_LABEL;
+
+    use super::*;
+
+    #[test]
+    fn a_set_counts_the_clusters_that_the_scheduler_chooses_among() {
+        let clusters = [Labels::from_iter([(SET_LABEL, "gold")]), Labels::from_iter([("env", "prod")])];
+        let set = |selector: Value| json!({"metadata": {"name": "gold"}, "spec": {"clusterSelector": selector}});
+        let by_labels = |selector: Value| set(json!({"selectorType": "LabelSelector", "labelSelector": selector}));
+        let expression = |operator: &str, values: &[&str]| {
+            by_labels(json!({"matchExpressions": [{"key": "env", "operator": operator, "values": values}]}))
+        };
+        for (set, expected) in [
+            (set(json!({})), 1),
+            (set(json!({"selectorType": "ExclusiveClusterSetLabel"})), 1),
+            (set(json!({"selectorType": "Other"})), 0),
+            (set(json!({"selectorType": "LabelSelector"})), 0),
+            (by_labels(json!({})), 2),
+            (by_labels(json!({"matchLabels": {"env": "prod"}})), 1),
+            (by_labels(json!({"matchLabels": {"env": "test"}})), 0),
+            (expression("In", &["prod"]), 1),
+            (expression("NotIn", &["prod"]), 1),
+            (expression("Exists", &[]), 1),
+            (expression("DoesNotExist", &[]), 1),
+            // The API refuses these, and so does the scheduler.
+            (expression("NotIn", &[]), 0),
+            (expression("DoesNotExist", &["prod"]), 0),
+            (expression("Gt", &["1"]), 0),
+            (json!({"metadata": {"name": null}}), 0),
+        ] {
+            assert_eq!(count(&set, &clusters), expected, "{set}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
 use register::ocm::condition::{self, HUB_ACCEPTED};
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
-use register::ocm::{self, delivery, sets};
+use register::ocm::{self, delivery};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -156,7 +156,7 @@ fn prune(cluster: &mut DynamicObject) {
         status.retain(|key, _| key == "conditions");
     }
     // Of one that is too large, enough to carry out a no, or its end.
-    large::bound(cluster, &[sets::LABEL], &["hubAcceptsClient", "leaseDurationSeconds"]);
+    large::bound(cluster, &[ocm::SET_LABEL], &["hubAcceptsClient", "leaseDurationSeconds"]);
 }
 
 /// Removes the rights of clusters that are gone although the hub's finalizer should have kept them,

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::NAME;
 use super::kinds::Of;
 use super::plan::{Plan, Step, step, step_aside};
-use super::slots::{AT_THE_LATEST, Lanes, Slot};
+use super::slots::{AT_THE_LATEST, Lanes, RunPermit};
 use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
@@ -165,7 +165,7 @@ impl Scheduler {
     }
 
     /// Runs on a thread of its own, because the current thread also renews this leader's Lease.
-    async fn aside(&self, key: &Key, slot: Option<Slot>) -> Result<Step, Failure> {
+    async fn aside(&self, key: &Key, slot: Option<RunPermit>) -> Result<Step, Failure> {
         let (world, own) = (Arc::clone(&self.world), key.clone());
         let run = move || {
             // Held until the run ends, even if its result is no longer needed.

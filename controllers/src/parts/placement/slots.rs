@@ -48,8 +48,8 @@ struct WaitingPlacements {
     names: HashMap<String, VecDeque<String>>,
 }
 
-/// The slot of one run, released when dropped.
-pub struct Slot(Arc<Slots>);
+/// The permit of one run, released when dropped.
+pub struct RunPermit(Arc<Slots>);
 
 // === impl Lanes ===
 
@@ -60,7 +60,7 @@ impl Lanes {
 
     /// None if another Placement has the slot or the reservation: then this one waits and is woken
     /// later.
-    pub fn take(&self, key: &Key, is_quick: bool) -> Option<Slot> {
+    pub fn take(&self, key: &Key, is_quick: bool) -> Option<RunPermit> {
         let (own, other) = if is_quick { (&self.quick, &self.costly) } else { (&self.costly, &self.quick) };
         other.forget(key);
         own.take(key)
@@ -80,7 +80,7 @@ impl Slots {
         Arc::new(Self { wakes, state: Mutex::default() })
     }
 
-    fn take(self: &Arc<Self>, key: &Key) -> Option<Slot> {
+    fn take(self: &Arc<Self>, key: &Key) -> Option<RunPermit> {
         let mut state = self.state.lock();
         if let Some((_, late)) = state.reserved.take_if(|(end, _)| *end <= Instant::now()) {
             state.waiting.had_its_turn(&late);
@@ -92,7 +92,7 @@ impl Slots {
         }
         state.waiting.had_its_turn(key);
         (state.is_taken, state.reserved) = (true, None);
-        Some(Slot(Arc::clone(self)))
+        Some(RunPermit(Arc::clone(self)))
     }
 
     fn forget(&self, key: &Key) {
@@ -112,7 +112,7 @@ impl Slots {
     }
 }
 
-impl Drop for Slot {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_taken = false;

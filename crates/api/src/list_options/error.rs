@@ -1,7 +1,5 @@
 //! Why a list or a watch is refused.
 
-use std::borrow::Cow;
-
 use http::StatusCode;
 
 use crate::selector::field::InvalidFieldSelector;
@@ -37,22 +35,34 @@ pub enum InvalidListOptions {
 
 // === impl InvalidListOptions ===
 
+impl InvalidListOptions {
+    pub fn kind(&self) -> (StatusCode, Reason) {
+        match self {
+            Self::Exact | Self::TooOld(_) => (StatusCode::GONE, Reason::Expired),
+            Self::Forbidden(..) | Self::NotSupported(..) => (StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid),
+            Self::LabelSelector(_)
+            | Self::FieldSelector(_)
+            | Self::UnknownField(_)
+            | Self::Continue
+            | Self::ResourceVersion
+            | Self::Number(_) => (StatusCode::BAD_REQUEST, Reason::BadRequest),
+        }
+    }
+}
+
 impl From<InvalidListOptions> for Status {
     fn from(error: InvalidListOptions) -> Self {
-        let message = error.to_string();
+        let (code, reason) = error.kind();
+        let status = Self::new(code, reason, error.to_string());
         let cause = match error {
-            InvalidListOptions::Exact | InvalidListOptions::TooOld(_) => {
-                return Self::new(StatusCode::GONE, Reason::Expired, message);
-            }
             InvalidListOptions::Forbidden(field, text) => cause("FieldValueForbidden", field, "Forbidden: ", text),
             InvalidListOptions::NotSupported(field, text) => {
                 cause("FieldValueNotSupported", field, "Unsupported value: ", text)
             }
-            _ => return Self::bad_request(Cow::Owned(message)),
+            _ => return status,
         };
         let details = Details { group: "meta.k8s.io".into(), kind: "ListOptions".into(), ..Details::default() };
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
-            .with_details(Details { causes: vec![cause], ..details })
+        status.with_details(Details { causes: vec![cause], ..details })
     }
 }
 

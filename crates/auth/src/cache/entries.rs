@@ -153,14 +153,18 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         }
     }
 
-    pub(super) fn add_ready(
+    /// Keeps an answer for its lifetime, if that is not zero. Returns whether a task must be
+    /// started that drops expired answers.
+    pub(super) fn keep(
         &mut self,
         key: Arc<K>,
         owner: Option<Arc<str>>,
-        value: V,
-        lifetime: Duration,
+        (value, lifetime): (V, Duration),
         began: Instant,
-    ) {
+    ) -> bool {
+        if lifetime.is_zero() {
+            return false;
+        }
         let now = Instant::now();
         let (id, weight) = (self.new_id(), (self.weigh)(&key, &value));
         self.weight += weight;
@@ -174,19 +178,13 @@ impl<K: Hash + Eq, V> Entries<K, V> {
                 self.remove(oldest);
             }
         }
-        self.make_room(now);
-    }
-
-    fn make_room(&mut self, now: Instant) {
-        let mut expired = 0;
-        while let Some((oldest, expires)) = self.oldest() {
-            let is_over = expires.is_none_or(|expires| expires <= now);
-            if self.weight <= self.limits.kept && (!is_over || expired == EXPIRED_PER_INSERT) {
-                break;
-            }
-            expired += usize::from(is_over);
+        while self.weight > self.limits.kept
+            && let Some((oldest, _)) = self.oldest()
+        {
             self.remove(oldest);
         }
+        self.drop_expired(EXPIRED_PER_INSERT, now);
+        !std::mem::replace(&mut self.is_swept, true)
     }
 
     /// The id of the oldest entry and the time when it expires; without a time if a newer one has

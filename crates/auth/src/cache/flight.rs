@@ -76,12 +76,12 @@ where
 
     fn land(self, loaded: Loaded<V>) {
         let outcome = Arc::clone(&self.outcome);
-        if let (Ok((value, lifetime)), Some((key, _))) = (&loaded, &self.own)
-            && !lifetime.is_zero()
-        {
+        if let (Ok(answer), Some((key, _))) = (&loaded, &self.own) {
             let (key, owner) = (Arc::clone(key), self.owner.clone());
-            self.entries.lock().add_ready(key, owner, value.clone(), *lifetime, self.began);
-            sweep::start(&self.entries, &Handle::current());
+            let is_unswept = self.entries.lock().keep(key, owner, answer.clone(), self.began);
+            if is_unswept {
+                sweep::start(&self.entries, &Handle::current());
+            }
         }
         // Before the callers are notified, so that their next requests do not find a finished call.
         drop(self);

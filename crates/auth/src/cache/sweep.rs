@@ -19,16 +19,13 @@ pub(super) const PAUSE: Duration = Duration::from_secs(15);
 /// Most answers dropped under one lock, because lookups wait for it.
 const AT_ONCE: usize = 256;
 
-/// Starts the task, unless there is one.
+/// Starts the task.
 pub(super) fn start<K, V>(entries: &Arc<Mutex<Entries<K, V>>>, runtime: &Handle)
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    let is_swept = std::mem::replace(&mut entries.lock().is_swept, true);
-    if !is_swept {
-        runtime.spawn(sweep(Arc::downgrade(entries)));
-    }
+    runtime.spawn(sweep(Arc::downgrade(entries)));
 }
 
 async fn sweep<K: Hash + Eq, V>(entries: Weak<Mutex<Entries<K, V>>>) {

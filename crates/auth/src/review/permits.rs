@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use net::shares::{Place, Queues};
+use net::shares::{QueuePermit, Queues};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Most reviews of users and tokens in flight at the hub. Enough for thousands of new identities
@@ -56,7 +56,7 @@ pub(crate) struct ReviewPermits {
 #[derive(Debug)]
 pub(crate) struct ReviewPermit<'a> {
     _all: SemaphorePermit<'a>,
-    _of_owner: Option<Place<'a, Arc<str>>>,
+    _of_owner: Option<QueuePermit<'a, Arc<str>>>,
     _of_new_tokens: Option<SemaphorePermit<'a>>,
 }
 

@@ -91,7 +91,7 @@ pub fn page(bytes: &[u8], take: &mut impl FnMut(&str, &str)) -> serde_json::Resu
 
 /// Cuts `text` to the bytes that are kept of a name or a version.
 pub fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST.min(text.len()))]
+    &text[..text.floor_char_boundary(LONGEST)]
 }
 
 // === impl Event ===

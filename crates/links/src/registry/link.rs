@@ -6,7 +6,7 @@ use tunnel::register::Registration;
 use tunnel::{ClusterName, Link};
 
 use super::named::{Credential, Named};
-use super::permits::Permit;
+use super::permits::LinkPermit;
 use super::registered::{Cluster, Counts, RegisteredLink};
 use super::{Core, Registry};
 
@@ -23,7 +23,7 @@ impl Registry {
     /// Keeps `link` in the registry as long as the returned value exists. Asks an older link with
     /// the same agent, number and credential to leave: the newest one wins, because the agent has
     /// given up the other.
-    pub fn add(&self, permit: Permit, named: Named, link: Link) -> Linked {
+    pub fn add(&self, permit: LinkPermit, named: Named, link: Link) -> Linked {
         let id = self.0.next_id();
         let (held, older) = {
             let mut clusters = self.0.clusters.write();

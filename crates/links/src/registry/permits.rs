@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use net::permit;
+use net::permit::Permit;
 use net::shares::{Share, Shares};
 use tunnel::ClusterName;
 use tunnel::register::Registration;
@@ -21,8 +21,8 @@ pub(super) struct Permits {
 
 /// Permit of one link, released when dropped.
 #[derive(Debug)]
-pub struct Permit {
-    _all: permit::Permit<AtomicUsize>,
+pub struct LinkPermit {
+    _all: Permit<AtomicUsize>,
     _of_cluster: Share<ClusterName>,
     _of_agent: Share<(ClusterName, Arc<str>)>,
 }
@@ -44,7 +44,7 @@ pub enum Full {
 
 impl Registry {
     /// Takes a permit for the link that registers, if one is free.
-    pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Permit, Full> {
+    pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<LinkPermit, Full> {
         // A link that replaces another one is admitted while the old one still finishes its
         // streams.
         let spare = usize::from(self.replaces(registration, credential));
@@ -54,7 +54,7 @@ impl Registry {
         let of_agent = of_agent.ok_or(Full::Agent(limits.links_per_agent))?;
         let of_cluster = permits.clusters.enter(cluster.clone(), limits.links_per_cluster + spare);
         let of_cluster = of_cluster.ok_or(Full::Cluster(limits.links_per_cluster))?;
-        let all = permit::Permit::of(&permits.all, limits.links + spare).ok_or(Full::All(limits.links))?;
-        Ok(Permit { _all: all, _of_cluster: of_cluster, _of_agent: of_agent })
+        let all = Permit::of(&permits.all, limits.links + spare).ok_or(Full::All(limits.links))?;
+        Ok(LinkPermit { _all: all, _of_cluster: of_cluster, _of_agent: of_agent })
     }
 }

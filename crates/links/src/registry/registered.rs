@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tunnel::{Destination, Gauge, Link, OpenError, Stream};
 
 use super::named::Named;
-use super::permits::Permit;
+use super::permits::LinkPermit;
 
 /// The links of one cluster, which has at least one. Cheap to clone, so that links are read without
 /// the registry's lock: a link's state is behind HTTP/2's own lock, and a list of all streams takes
@@ -30,7 +30,7 @@ pub(super) struct RegisteredLink {
     pub(super) streams: AtomicUsize,
     pub(super) open: Mutex<BTreeMap<u64, Open>>,
     pub(super) counts: Arc<Counts>,
-    _permit: Permit,
+    _permit: LinkPermit,
 }
 
 /// An open stream, for listings.
@@ -64,7 +64,7 @@ impl Cluster {
 
 impl RegisteredLink {
     /// A new link without streams.
-    pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, permit: Permit) -> Self {
+    pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, permit: LinkPermit) -> Self {
         Self {
             id,
             named,

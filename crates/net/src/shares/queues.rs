@@ -7,17 +7,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Places by key, for which later ones wait, first come first served.
+/// Permits by key, for which later ones wait, first come first served.
 #[derive(Debug)]
 pub struct Queues<K: Hash + Eq> {
-    /// With the number of those that have a place or wait for one.
+    /// With the number of those that have a permit or wait for one.
     pub(super) of: Mutex<HashMap<K, (Arc<Semaphore>, usize)>>,
     most: usize,
 }
 
-/// One of a key's places, free again when dropped.
+/// One of a key's permits, released when dropped.
 #[derive(Debug)]
-pub struct Place<'a, K: Hash + Eq> {
+pub struct QueuePermit<'a, K: Hash + Eq> {
     _permit: OwnedSemaphorePermit,
     _known: Known<'a, K>,
 }
@@ -32,27 +32,27 @@ struct Known<'a, K: Hash + Eq> {
 // === impl Queues ===
 
 impl<K: Hash + Eq + Clone> Queues<K> {
-    /// With `most` places for each key.
+    /// With `most` permits for each key.
     pub fn new(most: usize) -> Self {
         Self { of: Mutex::default(), most }
     }
 
-    /// Waits for a place of `key`.
-    pub async fn enter(&self, key: K) -> Place<'_, K> {
-        let (known, places) = self.known(key);
-        Place { _permit: places.acquire_owned().await.expect("never closed"), _known: known }
+    /// Waits for a permit of `key`.
+    pub async fn enter(&self, key: K) -> QueuePermit<'_, K> {
+        let (known, permits) = self.known(key);
+        QueuePermit { _permit: permits.acquire_owned().await.expect("never closed"), _known: known }
     }
 
     fn known(&self, key: K) -> (Known<'_, K>, Arc<Semaphore>) {
         let mut of = self.of.lock();
-        let (places, count) = of.entry(key.clone()).or_insert_with(|| (Arc::new(Semaphore::new(self.most)), 0));
+        let (permits, count) = of.entry(key.clone()).or_insert_with(|| (Arc::new(Semaphore::new(self.most)), 0));
         *count += 1;
-        (Known { queues: self, key }, Arc::clone(places))
+        (Known { queues: self, key }, Arc::clone(permits))
     }
 }
 
 impl<K: Hash + Eq> Queues<K> {
-    /// How many keys have a place, or wait for one.
+    /// How many keys have a permit, or wait for one.
     pub fn keys(&self) -> usize {
         self.of.lock().len()
     }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{ManagedCluster, text};
+use crate::labels::Labels;
 use crate::selector::{LabelSelector, Selector};
 
 /// Label of a cluster: the one exclusive set that it is in.
@@ -38,10 +39,25 @@ pub struct ManagedClusterSetBinding {
 // === impl ManagedClusterSet ===
 
 impl ManagedClusterSet {
+    pub fn read(object: &Json) -> Self {
+        let kind = text(object, "/spec/clusterSelector/selectorType");
+        let members = match kind.as_str() {
+            "" | "ExclusiveClusterSetLabel" => Members::Labelled,
+            "LabelSelector" => selected(object.pointer("/spec/clusterSelector/labelSelector")),
+            other => Members::Unreadable(format!("selectorType is not right: {other}")),
+        };
+        Self { name: text(object, "/metadata/name"), members }
+    }
+
     pub fn has(&self, cluster: &ManagedCluster) -> bool {
+        self.selects(&cluster.labels)
+    }
+
+    /// Whether a cluster with these labels is in the set.
+    pub fn selects(&self, labels: &Labels) -> bool {
         match &self.members {
-            Members::Labelled => cluster.labels.get(SET_LABEL) == Some(self.name.as_str()),
-            Members::Selected(selector) => selector.matches(&cluster.labels),
+            Members::Labelled => labels.get(SET_LABEL) == Some(self.name.as_str()),
+            Members::Selected(selector) => selector.matches(labels),
             Members::Unreadable(_) => false,
         }
     }
@@ -49,13 +65,7 @@ impl ManagedClusterSet {
 
 impl From<Json> for ManagedClusterSet {
     fn from(object: Json) -> Self {
-        let kind = text(&object, "/spec/clusterSelector/selectorType");
-        let members = match kind.as_str() {
-            "" | "ExclusiveClusterSetLabel" => Members::Labelled,
-            "LabelSelector" => selected(object.pointer("/spec/clusterSelector/labelSelector")),
-            other => Members::Unreadable(format!("selectorType is not right: {other}")),
-        };
-        Self { name: text(&object, "/metadata/name"), members }
+        Self::read(&object)
     }
 }
 

@@ -61,7 +61,9 @@ fn a_set_says_who_is_in_it() {
     assert!(has(selecting(json!({})), json!({})) && !has(selecting(json!(null)), json!({})));
     assert!(has(selecting(json!({"matchLabels": {"a": "b"}})), json!({"a": "b"})));
     assert!(!has(json!({"selectorType": "Other"}), labelled.clone()));
-    assert!(!has(selecting(json!({"matchExpressions": [{"key": "a", "operator": "Near"}]})), labelled));
+    for wrong in [json!({"key": "a", "operator": "Near"}), json!({"key": "a", "operator": "NotIn", "values": []})] {
+        assert!(!has(selecting(json!({"matchExpressions": [wrong]})), labelled.clone()));
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use net::rate::Window;
+
 /// Certificates of one cluster within [`WINDOW`]. An agent has at most ten open requests.
 const MOST: u32 = 10;
 const WINDOW: Duration = Duration::from_mins(10);
@@ -13,13 +15,7 @@ const MANY: usize = 10_000;
 /// The clusters for which certificates were approved. Renewals and first joins count separately:
 /// joining clusters must not use up the limit of renewals.
 #[derive(Debug, Default)]
-pub struct Pace(HashMap<(String, bool), Spent>);
-
-#[derive(Debug)]
-struct Spent {
-    since: Duration,
-    count: u32,
-}
+pub struct Pace(HashMap<(String, bool), Window<Duration>>);
 
 // === impl Pace ===
 
@@ -28,17 +24,9 @@ impl Pace {
     /// wait until the next.
     pub fn take(&mut self, cluster: &str, is_renewal: bool, now: Duration) -> Result<(), Duration> {
         if self.0.len() >= MANY {
-            self.0.retain(|_, spent| now < spent.since + WINDOW);
+            self.0.retain(|_, spent| !spent.is_over(now, WINDOW));
         }
-        let spent = self.0.entry((cluster.to_owned(), is_renewal)).or_insert(Spent { since: now, count: 0 });
-        if now >= spent.since + WINDOW {
-            *spent = Spent { since: now, count: 0 };
-        }
-        if spent.count >= MOST {
-            return Err((spent.since + WINDOW).saturating_sub(now));
-        }
-        spent.count += 1;
-        Ok(())
+        self.0.entry((cluster.to_owned(), is_renewal)).or_default().take(now, MOST, WINDOW)
     }
 }
 

@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::hub_object::{self, HubMeta};
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use auth::ReviewProgress;
+use net::rate::Window;
 use net::throttle::LogThrottle;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -44,16 +45,10 @@ pub(super) enum Answer {
 pub(super) struct Questions {
     hub: Hub,
     permits: Semaphore,
-    begun: Mutex<RateWindow>,
+    /// In the current second.
+    begun: Mutex<Window<Instant>>,
     metrics: SecondLooks,
     throttle: LogThrottle,
-}
-
-/// Counts the questions of the current second.
-#[derive(Default)]
-struct RateWindow {
-    since: Option<Instant>,
-    count: u32,
 }
 
 /// The metadata of a Secret. Its data are not parsed.
@@ -97,7 +92,7 @@ impl Questions {
     /// Returns the answer, and how long it may be cached. `progress` shows when the hub has the
     /// question.
     pub(super) async fn ask(&self, name: &ClusterName, progress: ReviewProgress) -> (Answer, Duration) {
-        if !self.begun.lock().one_more() {
+        if self.begun.lock().take(Instant::now(), PER_SECOND, Duration::from_secs(1)).is_err() {
             return (self.refused(), Duration::ZERO);
         }
         let answer = timeout(WITHIN, self.get(name, &progress)).await.unwrap_or_else(|_| {
@@ -157,18 +152,4 @@ impl Questions {
 
 fn unreadable() -> HubFailure {
     HubFailure { verb: Verb::Get, collection: Collection::Secrets, cause: Cause::Unreadable }
-}
-
-// === impl RateWindow ===
-
-impl RateWindow {
-    /// Counts a question. Returns whether it may begin now.
-    fn one_more(&mut self) -> bool {
-        let now = Instant::now();
-        if self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1)) {
-            *self = Self { since: Some(now), count: 0 };
-        }
-        self.count = self.count.saturating_add(1);
-        self.count <= PER_SECOND
-    }
 }

@@ -1,10 +1,11 @@
 //! The configuration as it is written: YAML with rules.
 
 use api::{GROUP, VERSION};
+use net::words::cut;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::{BRIEF, LONGEST, shortened};
+use super::{BRIEF, LONGEST};
 
 /// Most rules of one configuration.
 const MOST_RULES: usize = 1000;
@@ -108,7 +109,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Written>, String> {
 fn syntax(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line: Vec<_> = text.split_whitespace().collect();
-    format!("not the expected YAML: {}", shortened(&line.join(" "), BRIEF / 2))
+    format!("not the expected YAML: {}", cut(&line.join(" "), BRIEF / 2))
 }
 
 /// Makes a key without a value a mistake, and not an absent condition.

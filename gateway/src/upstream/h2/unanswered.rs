@@ -81,9 +81,7 @@ impl<'a> Unanswered<'a> {
         match exchange.poll(cx) {
             Poll::Pending => Poll::Pending,
             // The member may still be working on the request.
-            Poll::Ready(Err(error @ (Failure::Client(_) | Failure::Unfit(_) | Failure::Interim(_)))) => {
-                Poll::Ready(Err(error))
-            }
+            Poll::Ready(Err(error @ (Failure::Upload(_) | Failure::Interim(_)))) => Poll::Ready(Err(error)),
             Poll::Ready(Err(error)) => {
                 // The member ended the stream, so there is nothing to cancel.
                 self.exchange = None;

@@ -10,10 +10,9 @@ use http::HeaderMap;
 use hyper::body::Body;
 
 use crate::headers;
-use crate::headers::size::{self, Unfit};
+use crate::headers::size;
 use crate::holding::{self, Account, Uploading};
 use crate::request_body::{Interrupted, RequestBody};
-use crate::upstream::Lost;
 
 /// A request body in transit. Holds at most the one chunk that does not fit into the member's
 /// window yet; the client's own window stops the client meanwhile.
@@ -32,9 +31,8 @@ pub enum UploadEnd {
     Sent,
     /// The member does not want the rest; its response has the reason.
     Stopped,
-    ClientGone(Lost),
-    /// The trailers cannot be sent, so the member saw no end of the request.
-    Unfit(Unfit),
+    /// The member saw no end of the request.
+    Interrupted(Interrupted),
 }
 
 // === impl Upload ===
@@ -73,11 +71,7 @@ impl Upload {
                 }
                 Some(Err(error)) => {
                     self.stream.send_reset(Reason::CANCEL);
-                    return Poll::Ready(match error {
-                        Interrupted::Trailers(unfit) => UploadEnd::Unfit(unfit),
-                        Interrupted::Http1(gone) => UploadEnd::ClientGone(gone.into()),
-                        Interrupted::Http2(gone) => UploadEnd::ClientGone(gone.into()),
-                    });
+                    return Poll::Ready(UploadEnd::Interrupted(error));
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
@@ -104,7 +98,7 @@ impl Upload {
         headers::trailers_to_member(&mut trailers);
         if let Err(unfit) = size::of_trailers(&trailers) {
             self.stream.send_reset(Reason::CANCEL);
-            return UploadEnd::Unfit(unfit);
+            return UploadEnd::Interrupted(Interrupted::Trailers(unfit));
         }
         if let Some(account) = self.body.account() {
             holding::hold_trailers(account, &mut trailers);

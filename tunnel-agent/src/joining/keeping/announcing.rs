@@ -29,7 +29,7 @@ impl Announcing {
             Err(_) => return,
         }
         let now = Instant::now();
-        if now - *self.since.get_or_insert(now) < joining.pace.unannounced {
+        if now - *self.since.get_or_insert(now) < joining.timing.unannounced {
             return;
         }
         self.since = Some(now);

@@ -144,7 +144,7 @@ impl Stub {
         let credentials = Arc::new(Credentials::new(ClientFiles::default(), None, metrics.clone()));
         let outbound = Arc::new(Outbound::direct());
         let mut joining = Joining::new(CLUSTER, config, &outbound, credentials, metrics.clone()).unwrap();
-        joining.pace = Pace {
+        joining.timing = Timing {
             unbelieved: Duration::from_millis(500),
             look: Duration::from_millis(200),
             unannounced: Duration::from_secs(1),

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tower::service_fn;
 
 use super::*;
 use crate::args::Argocd;
 use crate::parts::argocd::keeper::of_account;
 use crate::parts::argocd::secret::CLUSTER_KEY;
 use crate::parts::argocd::strays;
+use crate::scripted;
 use crate::term::Term;
 use crate::wakes::Wakes;
 
@@ -56,17 +54,7 @@ impl Taken {
 
 fn client(taken: &Arc<Mutex<Taken>>) -> Client {
     let taken = Arc::clone(taken);
-    let answer = move |request: Request<Body>| {
-        let taken = Arc::clone(&taken);
-        async move {
-            let (head, body) = request.into_parts();
-            let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
-            let (code, answer) = taken.lock().answer(&head.method, body);
-            let body = Body::from(answer.to_string().into_bytes());
-            Ok::<_, kube::Error>(Response::builder().status(code).body(body).expect("an answer"))
-        }
-    };
-    Client::new(service_fn(answer), "default")
+    scripted::client(move |head, body| Some(taken.lock().answer(&head.method, body)))
 }
 
 fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {

@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use tower::service_fn;
 
 use crate::calls::MANAGER;
+use crate::scripted;
 
 const PROFILES: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/fleet/clusterprofiles";
 const MEMBERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/";
@@ -46,24 +44,10 @@ impl Hub {
 
     pub fn client(&self) -> Client {
         let hub = self.clone();
-        let answer = move |request: Request<Body>| {
-            let hub = hub.clone();
-            async move {
-                let (head, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let body = serde_json::from_slice(&body).unwrap_or_default();
-                let uri = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-                let answered = hub.0.lock().answer(&head.method, &uri, &body);
-                match answered {
-                    Some((code, body)) => {
-                        let body = Body::from(body.to_string().into_bytes());
-                        Ok::<_, kube::Error>(Response::builder().status(code).body(body).expect("an answer"))
-                    }
-                    None => std::future::pending().await,
-                }
-            }
-        };
-        Client::new(service_fn(answer), "default")
+        scripted::client(move |head, body| {
+            let uri = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+            hub.0.lock().answer(&head.method, &uri, &body)
+        })
     }
 
     /// Makes members with such names hang.

@@ -2,24 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use delivery::identity::Identity;
+use delivery::identity::{DEFINITIONS, Identity};
 
 use super::{Scope, Sights};
-
-const GROUP: &str = "apiextensions.k8s.io";
-const RESOURCE: &str = "customresourcedefinitions";
 
 // === impl Scope ===
 
 impl Scope {
     /// The definitions of a member's kinds.
     pub fn definitions() -> Self {
-        let [group, version, resource] = [GROUP, "v1", RESOURCE].map(str::to_owned);
+        let [group, version, resource] = [DEFINITIONS.0, "v1", DEFINITIONS.1].map(str::to_owned);
         Self { group, version, resource, namespace: String::new() }
     }
 
     pub(super) fn is_of_definitions(&self) -> bool {
-        self.group == GROUP && self.resource == RESOURCE
+        (&*self.group, &*self.resource) == DEFINITIONS
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fleet::Room;
 
-use crate::parts::manifestworks::lanes::{Held, Lane, Lanes};
+use crate::parts::manifestworks::lanes::{Lane, LanePermit, Lanes};
 use crate::parts::manifestworks::rest::Rest;
 
 /// Concurrent responses of all members.
@@ -63,7 +63,7 @@ impl Default for Lists {
 }
 
 impl Room for ListsOfOne {
-    type Held = Held;
+    type Held = LanePermit;
     const SMALL: usize = 1 << 20;
     /// With twice as much in its buffer, the watches of a member hold at most 4 MiB without room.
     const SHORT: usize = 32 << 10;
@@ -72,7 +72,7 @@ impl Room for ListsOfOne {
 
     /// Waits until its member need not be left alone. If a rest begins while it waits for room, it
     /// gives the room back until the rest ends: other members need not rest.
-    async fn small(&self) -> Held {
+    async fn small(&self) -> LanePermit {
         loop {
             self.rest.over().await;
             let held = self.small.enter().await;
@@ -82,11 +82,11 @@ impl Room for ListsOfOne {
         }
     }
 
-    async fn large(&self) -> Held {
+    async fn large(&self) -> LanePermit {
         self.large.enter().await
     }
 
-    async fn line(&self) -> Held {
+    async fn line(&self) -> LanePermit {
         self.lines.enter().await
     }
 }

@@ -27,6 +27,7 @@ use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::Leaving;
 use crate::parts::manifestworks::rest::LONGEST;
 use crate::parts::manifestworks::work::Work;
+use crate::scripted;
 
 const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);
@@ -198,8 +199,7 @@ async fn what_waits_for_a_cluster_that_is_left_waits_no_longer() {
 
 /// A target whose member never answers, and is known for that.
 async fn hanging(shared: &Shared) -> Arc<Target> {
-    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let target = Arc::new(Target::new(member(Client::new(service_fn(never), "default")), shared));
+    let target = Arc::new(Target::new(member(scripted::client(|_, _| None)), shared));
     for _ in 0..2 {
         let answer = target.member.read("/version").await;
         assert!(matches!(answer, Err(MemberError::Late(_))), "{answer:?}");
@@ -374,8 +374,7 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     let (mut slots, mut slow) = (Vec::new(), Vec::new());
     for number in 0..=SLOW_WORKS {
         let name = ClusterName::parse(&format!("c{number}")).unwrap();
-        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-        let target = targets.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+        let target = targets.of(&name, || named(&name, scripted::client(|_, _| None)));
         for _ in 0..2 {
             target.member.read("/version").await.unwrap_err();
         }
@@ -397,8 +396,7 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     assert_eq!(taken, 1);
     // Another cluster takes the free place.
     let name = ClusterName::parse("another").unwrap();
-    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let another = targets.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+    let another = targets.of(&name, || named(&name, scripted::client(|_, _| None)));
     for _ in 0..2 {
         another.member.read("/version").await.unwrap_err();
     }
@@ -413,10 +411,9 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
 #[tokio::test]
 async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
     let targets = Targets::new(shared());
-    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
     let all: Vec<_> = (0..=HEAVY_WORKS)
         .map(|number| ClusterName::parse(&format!("c{number}")).unwrap())
-        .map(|name| targets.of(&name, || named(&name, Client::new(service_fn(never), "default"))))
+        .map(|name| targets.of(&name, || named(&name, scripted::client(|_, _| None))))
         .collect();
     let mut held: Vec<_> = all.iter().map_while(|target| target.room(LIGHT + 1)).collect();
     assert_eq!(held.len(), HEAVY_WORKS);
@@ -430,8 +427,7 @@ async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
 async fn a_cluster_that_is_delivered_to_again_keeps_its_place() {
     let targets = Targets::new(shared());
     let name = ClusterName::parse("c1").unwrap();
-    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let target = targets.of(&name, || member(Client::new(service_fn(never), "default")));
+    let target = targets.of(&name, || member(scripted::client(|_, _| None)));
     targets.forget("c1", || true);
     assert!(targets.known("c1").is_some_and(|known| Arc::ptr_eq(&known, &target)));
     targets.forget("c1", || false);

@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::Method;
 use http::header::ACCEPT;
 use http::request::Parts;
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tower::service_fn;
 
 use crate::parts::manifestworks::work::FINALIZER;
+use crate::scripted;
 
 /// The group that the member lacks at first.
 const LATE: &str = "late.io";
@@ -56,18 +54,7 @@ struct State {
 impl Hub {
     pub fn client(&self) -> Client {
         let hub = self.clone();
-        let answer = move |request: Request<Body>| {
-            let hub = hub.clone();
-            async move {
-                let (head, body) = request.into_parts();
-                let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
-                let answered = hub.0.lock().answer(&head, body);
-                let Some((code, body)) = answered else { return std::future::pending().await };
-                let body = Body::from(body.to_string().into_bytes());
-                Ok::<_, tower::BoxError>(Response::builder().status(code).body(body)?)
-            }
-        };
-        Client::new(service_fn(answer), "default")
+        scripted::client(move |head, body| hub.0.lock().answer(head, body))
     }
 
     /// Deletes its work, without a watch event.

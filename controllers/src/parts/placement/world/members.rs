@@ -80,7 +80,7 @@ impl World {
     }
 
     pub(super) fn put_set(&mut self, object: &Value) -> Woken {
-        let set = Arc::new(ManagedClusterSet::from(object.clone()));
+        let set = Arc::new(ManagedClusterSet::read(object));
         let selector = object["spec"]["clusterSelector"].clone();
         let name = set.name.clone();
         self.hold.came_back(Of::Set, "", &name);

@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry;
-use tower::service_fn;
 
 use super::*;
 use crate::events::Events;
@@ -18,6 +15,7 @@ use crate::metrics::Metrics;
 use crate::parts::hub::Hub;
 use crate::parts::replica_sets::world::World;
 use crate::parts::worker::Tries;
+use crate::scripted;
 use crate::term::Term;
 
 /// The works of a namespace.
@@ -79,22 +77,7 @@ impl Works {
 
 fn client(works: &Arc<Mutex<Works>>) -> Client {
     let works = Arc::clone(works);
-    let answer = move |request: Request<Body>| {
-        let works = Arc::clone(&works);
-        async move {
-            let (head, body) = request.into_parts();
-            let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
-            let answered = works.lock().answer(&head.method, body);
-            match answered {
-                Some((code, answer)) => {
-                    let body = Body::from(answer.to_string().into_bytes());
-                    Ok::<_, kube::Error>(Response::builder().status(code).body(body).expect("an answer"))
-                }
-                None => std::future::pending().await,
-            }
-        }
-    };
-    Client::new(service_fn(answer), "default")
+    scripted::client(move |head, body| works.lock().answer(&head.method, body))
 }
 
 fn deployer(works: &Arc<Mutex<Works>>) -> Deployer {

@@ -127,6 +127,20 @@ impl<'de> Visitor<'de> for Sequence<'_, '_> {
     }
 }
 
+// === impl Level ===
+
+impl Level {
+    /// The level of a member's value, if the mark is below it.
+    fn below(self, name: &str) -> Option<Self> {
+        match (self, name) {
+            (Self::Row, "object") => Some(Self::Object),
+            (Self::Object, "metadata") => Some(Self::Metadata),
+            (Self::Metadata, "annotations") => Some(Self::Annotations),
+            _ => None,
+        }
+    }
+}
+
 // === impl Copy ===
 
 impl Copy<'_> {
@@ -134,32 +148,21 @@ impl Copy<'_> {
         self.deserialize(&mut serde_json::Deserializer::from_str(object.get()))
     }
 
-    fn value(&mut self, level: Level, value: &RawValue) -> Result<(), serde_json::Error> {
-        Copy { level, cluster: self.cluster, out: self.out }.text(value)
-    }
-
     /// Writes the member's key and value, with the mark below it if it belongs there. Returns
     /// whether it does.
     fn member(&mut self, name: &str, value: &RawValue) -> Result<bool, serde_json::Error> {
         let is_null = value.get() == "null";
-        match (self.level, name) {
-            (Level::Row, "object") if !is_null => self.value(Level::Object, value)?,
-            (Level::Object, "metadata") => self.value(Level::Metadata, value)?,
-            (Level::Metadata, "annotations") if is_null => self.mark(true),
-            (Level::Metadata, "annotations") => self.value(Level::Annotations, value)?,
-            _ => {
+        match self.level.below(name) {
+            Some(Level::Annotations) if is_null => self.mark(true),
+            Some(level) if level != Level::Object || !is_null => {
+                Copy { level, cluster: self.cluster, out: self.out }.text(value)?;
+            }
+            Some(_) | None => {
                 self.out.extend_from_slice(value.get().as_bytes());
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    fn leads_to_mark(&self, name: &str) -> bool {
-        matches!(
-            (self.level, name),
-            (Level::Row, "object") | (Level::Object, "metadata") | (Level::Metadata, "annotations")
-        )
     }
 
     /// Writes the annotation, or an object with only the annotation.
@@ -197,7 +200,7 @@ impl<'de> Visitor<'de> for Copy<'_> {
                 continue;
             }
             // No API server repeats it, and each would get a mark that is longer than itself.
-            if is_marked && self.leads_to_mark(&name) {
+            if is_marked && self.level.below(&name).is_some() {
                 continue;
             }
             if !std::mem::take(&mut is_first) {

@@ -8,10 +8,9 @@ use http::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::{ANSWERED_WITHIN, MOST_INTERIM, ended};
-use crate::headers::size::Unfit;
 use crate::holding::Account;
 use crate::limits::LoadPermits;
-use crate::upstream::Lost;
+use crate::request_body::Interrupted;
 use crate::upstream::h2::upload::UploadEnd;
 use crate::upstream::h2::{Lease, Upload};
 
@@ -30,8 +29,7 @@ pub enum Failure {
     Shed,
     /// The member sent something other than a response.
     Interim(&'static str),
-    Client(Lost),
-    Unfit(Unfit),
+    Upload(Interrupted),
 }
 
 // === impl Exchange ===
@@ -46,8 +44,7 @@ impl Exchange {
             return Poll::Ready(answer.map_err(shed));
         }
         match self.upload.as_mut().map(|upload| upload.poll(cx)) {
-            Some(Poll::Ready(UploadEnd::ClientGone(error))) => Poll::Ready(Err(Failure::Client(error))),
-            Some(Poll::Ready(UploadEnd::Unfit(unfit))) => Poll::Ready(Err(Failure::Unfit(unfit))),
+            Some(Poll::Ready(UploadEnd::Interrupted(why))) => Poll::Ready(Err(Failure::Upload(why))),
             Some(Poll::Ready(UploadEnd::Sent | UploadEnd::Stopped)) => {
                 self.upload = None;
                 Poll::Pending
