@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use net::pending::network;
-use net::shares::{Place, Queues};
+use net::shares::{QueuePermit, Queues};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The permits of one listener.
@@ -26,8 +26,8 @@ enum Owner {
 /// Permit to judge one registration, released when dropped.
 pub struct JudgingPermit<'a> {
     _all: OwnedSemaphorePermit,
-    _of_network: Place<'a, Owner>,
-    _of_credential: Option<Place<'a, Owner>>,
+    _of_network: QueuePermit<'a, Owner>,
+    _of_credential: Option<QueuePermit<'a, Owner>>,
 }
 
 // === impl Judging ===
