@@ -10,6 +10,8 @@ use crate::control_plane::ApiServer;
 /// Lifetime of a requested token, a day: longer than any run.
 const TOKEN_SECONDS: u64 = 24 * 60 * 60;
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 // === impl ApiServer ===
 
@@ -38,6 +40,27 @@ impl ApiServer {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
         })])
+    }
+
+    /// Grants `subjects` what `rules` say, by a role and a binding named `name`: in `namespace`, or
+    /// everywhere.
+    pub fn grant(&self, name: &str, namespace: Option<&str>, rules: &Value, subjects: &Value) -> Result<()> {
+        let (scope, version) = (if namespace.is_some() { "" } else { "Cluster" }, format!("{RBAC}/v1"));
+        let metadata = json!({"name": name, "namespace": namespace});
+        let kind = format!("{scope}Role");
+        let role = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
+        let binding = json!({"apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}, "subjects": subjects});
+        self.create(&[role, binding])
+    }
+
+    /// The name of the user whose token this is; `None` if it is nobody's.
+    pub fn user_of(&self, token: &str) -> Result<Option<String>> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+        let answer = Objects::of(self).send(&Method::POST, TOKEN_REVIEWS, JSON, &review)?;
+        let answer = answer.expect(StatusCode::CREATED)?.json()?;
+        let is_known = answer["status"]["authenticated"] == true;
+        Ok(answer["status"]["user"]["username"].as_str().filter(|_| is_known).map(str::to_owned))
     }
 
     /// Whether the ServiceAccount `namespace/account` may do what `attributes` (a review's
