@@ -26,6 +26,11 @@ impl ApiServer {
         self.answer(path, TABLE)
     }
 
+    /// An error unless the server's discovery has the resource, `RESOURCE.GROUP`.
+    pub fn serves(&self, resource: &str) -> Result<()> {
+        Objects::of(self).called(resource).map(drop)
+    }
+
     /// A field, by its JSON pointer, of an object that must exist; null if it has no such field.
     pub fn field(&self, line: &str, pointer: &str) -> Result<Value> {
         let object = self.read(line)?;
@@ -47,6 +52,16 @@ impl ApiServer {
         let data = self.field(&format!("secret {line}"), "/data")?;
         let text = data[key].as_str().with_context(|| format!("the Secret {line} has no {key}"))?;
         Ok(String::from_utf8(BASE64.decode(text)?)?)
+    }
+
+    /// What the server has of a manifest's object, which is in `namespace` unless it names another;
+    /// null if there is no such object.
+    pub fn known(&self, manifest: &Value, namespace: &str) -> Result<Value> {
+        let objects = Objects::of(self);
+        let metadata = &manifest["metadata"];
+        let name = metadata["name"].as_str().with_context(|| format!("no name: {manifest}"))?;
+        let namespace = metadata["namespace"].as_str().unwrap_or(namespace);
+        objects.get(&objects.resource_of(manifest)?.path(Some(namespace), Some(name)))
     }
 
     /// An error unless all objects that the line names exist.
