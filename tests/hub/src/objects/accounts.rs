@@ -42,15 +42,16 @@ impl ApiServer {
         })])
     }
 
-    /// Grants `subjects` what `rules` say, by a role and a binding named `name`: in `namespace`, or
-    /// everywhere.
-    pub fn grant(&self, name: &str, namespace: Option<&str>, rules: &Value, subjects: &Value) -> Result<()> {
+    /// Grants a ServiceAccount what `rules` say, by a role and a binding named `name`: in
+    /// `namespace`, or everywhere.
+    pub fn grant(&self, name: &str, namespace: Option<&str>, rules: &Value, (of, account): (&str, &str)) -> Result<()> {
         let (scope, version) = (if namespace.is_some() { "" } else { "Cluster" }, format!("{RBAC}/v1"));
         let metadata = json!({"name": name, "namespace": namespace});
         let kind = format!("{scope}Role");
         let role = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
         let binding = json!({"apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
-            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}, "subjects": subjects});
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": of, "name": account}]});
         self.create(&[role, binding])
     }
 

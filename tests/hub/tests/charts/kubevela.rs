@@ -86,12 +86,12 @@ fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, to
 /// A kubeconfig of a user with exactly the rights that `patch` needs.
 fn patcher(hub: &ApiServer) -> Result<String> {
     let token = hub.service_account_token(NAMESPACE, "patcher")?;
-    let subjects = json!([{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": "patcher"}]);
+    let patcher = (NAMESPACE, "patcher");
     let secret =
         json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [TLS_SECRET], "verbs": ["get"]}]);
-    hub.grant("patcher", Some(NAMESPACE), &secret, &subjects)?;
+    hub.grant("patcher", Some(NAMESPACE), &secret, patcher)?;
     let service = json!([{"apiGroups": ["apiregistration.k8s.io"], "resources": ["apiservices"],
         "resourceNames": [API_SERVICE], "verbs": ["get", "patch"]}]);
-    hub.grant("patcher", None, &service, &subjects)?;
+    hub.grant("patcher", None, &service, patcher)?;
     Ok(hub.kubeconfig("patcher", Credential::Token(token))?.to_string_lossy().into_owned())
 }

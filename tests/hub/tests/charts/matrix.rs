@@ -90,8 +90,8 @@ pub(crate) fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// All cases, rendered once for the namespace `vela-system`, with the files of their values below the
-/// `directory` of the caller that comes first.
+/// All cases, rendered once for the namespace `vela-system`, with the files of their values below
+/// the `directory` of the caller that comes first.
 pub(crate) fn rendered(helm: &Helm, directory: &Path) -> Result<&'static [(Case, Vec<Value>)]> {
     let render = |case: Case| -> Result<(Case, Vec<Value>), String> {
         let objects = case.objects(helm, directory, "vela-system");

@@ -202,7 +202,7 @@ fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Resul
 // === impl User ===
 
 impl User {
-    /// A user, created if need be, with the rights of RBAC, but none of those that admission checks.
+    /// A user, created if need be, with the rights of RBAC, but none that admission checks.
     fn of(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
         let verbs = json!(["get", "create", "update", "patch", "delete"]);
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
