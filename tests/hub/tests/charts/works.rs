@@ -210,6 +210,8 @@ impl User {
                 "resources": ["manifestworks", "manifestworkreplicasets"], "verbs": verbs}]});
         planes.hub.apply(&[role, binding("ClusterRole", "guarded-writers", namespace, name)])?;
         let token = planes.hub.server.service_account_token(namespace, name)?;
+        let write = json!({"verb": "create", "group": GROUP, "resource": "manifestworks", "namespace": CLUSTER});
+        wait::until_true("who may write", SOON, || planes.may(namespace, name, &write))?;
         let bearer = format!("Bearer {token}");
         let kubeconfig = planes.hub.server.kubeconfig(&format!("guarded-{name}"), Credential::Token(token))?;
         let kubectl = Kubectl { kubeconfig, ..planes.hub.server.kubectl() };
