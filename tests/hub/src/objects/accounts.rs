@@ -48,8 +48,8 @@ impl ApiServer {
     }
 
     /// Grants a ServiceAccount what `rules` say, by a role and a binding named `name`: in
-    /// `namespace`, or everywhere. Returns once the server, whose authorizer follows what is stored,
-    /// grants the first of them.
+    /// `namespace`, or everywhere. Returns once the server, whose authorizer follows what is
+    /// stored, grants the first of them.
     pub fn grant(&self, name: &str, namespace: Option<&str>, rules: &Value, (of, account): (&str, &str)) -> Result<()> {
         let (scope, version) = (if namespace.is_some() { "" } else { "Cluster" }, format!("{RBAC}/v1"));
         let metadata = json!({"name": name, "namespace": namespace});
