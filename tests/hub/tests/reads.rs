@@ -76,7 +76,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
 
 fn prepare(testbed: &Testbed) -> Result<()> {
     let (server, kubectl) = (&testbed.member.server, testbed.member.server.kubectl());
-    let map = |number| {
+    let map = |number: usize| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"number": format!("{number}")},
             "metadata": {"name": format!("settings-{number}"), "namespace": "reads", "labels": {"suite": "reads"}}})
     };
