@@ -69,7 +69,7 @@ const EVENTS: usize = 20;
 
 /// A hub with a gateway. Not a testbed: no real member takes part, whose control plane would take
 /// as much of the machine as the hub's.
-struct Place {
+struct OwnHub {
     /// First, so that it is dropped first.
     _gateway: Product,
     hub: Hub,
@@ -80,12 +80,12 @@ struct Place {
 
 #[test]
 fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
-    let place = Place::start()?;
+    let own = OwnHub::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let load = Arc::<Load>::default();
     let members: Vec<_> = (0..MEMBERS).map(|_| runtime.block_on(member(&load))).collect();
-    register(&place, &members)?;
-    let kubeconfig = place.hub.server.kubectl().kubeconfig;
+    register(&own, &members)?;
+    let kubeconfig = own.hub.server.kubectl().kubeconfig;
     let line = ["get", "pods", "--all"];
     let before = Moment::now()?;
     // The first run makes a connection to each cluster.
@@ -100,7 +100,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
         let of: BTreeSet<_> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
         ensure!(of.len() == CLUSTERS, "rows of {} clusters", of.len());
     }
-    let page = dashboard(&place)?;
+    let page = dashboard(&own)?;
     let told = format!(
         "cold {:?}, warm {:?}, {spent:?} of CPU time, {} KiB, {at_once} at a time, {:.0} % of the machine for others; \
          {page}",
@@ -109,7 +109,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
         cold.memory.max(warm.memory),
         100.0 * others
     );
-    std::fs::write(place.scratch.path().parent().context("a directory")?.join("cli-scale.txt"), &told)?;
+    std::fs::write(own.scratch.path().parent().context("a directory")?.join("cli-scale.txt"), &told)?;
     let within = beside(others, PROMISED);
     ensure!(cold.took <= within && warm.took <= within, "{told}");
     ensure!(spent <= CPU && AT_ONCE.contains(&at_once), "{told}");
@@ -122,11 +122,11 @@ fn beside(others: f64, limit: Duration) -> Duration {
 }
 
 /// Measures the page of all clusters. Fails if it takes too much.
-fn dashboard(place: &Place) -> Result<String> {
+fn dashboard(own: &OwnHub) -> Result<String> {
     let program = Kubectl {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_kubectl-clusters")),
-        kubeconfig: place.hub.server.kubectl().kubeconfig,
-        cache: place.launcher.file("kubectl-cache"),
+        kubeconfig: own.hub.server.kubectl().kubeconfig,
+        cache: own.launcher.file("kubectl-cache"),
     };
     let mut running = program.args(["dashboard", "--no-open", "--interval", "1s"]).start()?;
     let address = Address::parse(&running.next_line(LIMIT)?)?;
@@ -157,7 +157,7 @@ fn dashboard(place: &Place) -> Result<String> {
         page.body.len()
     );
     ensure!(page.first_byte <= within && page.body.len() <= PAGE && largest <= EVENT, "{told}");
-    let browsed = browsed::times(place, &address.url())?;
+    let browsed = browsed::times(own, &address.url())?;
     Ok(browsed.map_or(told.clone(), |times| format!("{told}; {times}")))
 }
 
@@ -251,28 +251,28 @@ fn answer(path: &str) -> Value {
     }
 }
 
-fn register(place: &Place, members: &[FakeMember]) -> Result<()> {
+fn register(own: &OwnHub, members: &[FakeMember]) -> Result<()> {
     let numbers: Vec<usize> = (0..CLUSTERS).collect();
     for batch in numbers.chunks(BATCH) {
         let documents = batch.iter().map(|number| {
             let member = &members[number % MEMBERS];
             let secret =
-                MemberSecret::with_token(&place.hub.server, "token").at(&member.url()).trusting(member.authority());
+                MemberSecret::with_token(&own.hub.server, "token").at(&member.url()).trusting(member.authority());
             let mut document = secret.document(&format!("c-{number:04}"));
             document["metadata"]["labels"]["scale"] = json!("yes");
             document
         });
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents.collect::<Vec<_>>()});
-        place.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
+        own.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
     }
     wait::until_true("the clusters", LIMIT, || {
-        Ok(place.hub.server.names("clustergateways -l scale=yes")?.len() == CLUSTERS)
+        Ok(own.hub.server.names("clustergateways -l scale=yes")?.len() == CLUSTERS)
     })
 }
 
-// === impl Place ===
+// === impl OwnHub ===
 
-impl Place {
+impl OwnHub {
     fn start() -> Result<Self> {
         let scratch = Scratch::create()?;
         let tools = Tools::only(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl])?;

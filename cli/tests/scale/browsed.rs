@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::chromium::{self, Chromium, Window};
-use crate::{CLUSTERS, Place, beside};
+use crate::{CLUSTERS, OwnHub, beside};
 
 /// Time limit for the page to respond to a key or a click, layout included. On two free cores, it
 /// takes some 50 ms.
@@ -19,9 +19,9 @@ const FORGOTTEN: &str = "c-0500";
 const SHOWN: &str = "[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden)";
 
 /// The times that a person waits for. `None`: there is no browser here.
-pub fn times(place: &Place, url: &str) -> Result<Option<String>> {
+pub fn times(own: &OwnHub, url: &str) -> Result<Option<String>> {
     let Some(program) = chromium::find() else { return Ok(None) };
-    let mut browser = Chromium::start(program, &place.directory("chromium")?)?;
+    let mut browser = Chromium::start(program, &own.directory("chromium")?)?;
     browser.resize(WINDOW)?;
     let opening = Instant::now();
     browser.open(url, &are(CLUSTERS))?;
@@ -31,7 +31,7 @@ pub fn times(place: &Place, url: &str) -> Result<Option<String>> {
     let filtered = filter(&mut browser, "c-0999", 1)?.max(filter(&mut browser, "c-", CLUSTERS)?);
     let sorted = sort(&mut browser, "status", None)?.max(sort(&mut browser, "name", Some("c-0000"))?);
     let backwards = sort(&mut browser, "name", Some("c-0999"))?;
-    place.hub.forget_member(FORGOTTEN)?;
+    own.hub.forget_member(FORGOTTEN)?;
     browser.until(&format!("document.getElementById('c-{FORGOTTEN}') === null && window.kept"))?;
     browser.open(&format!("{url}?view=tiles"), &are(CLUSTERS - 1))?;
     let tiles = filter(&mut browser, "c-00", 100)?;

@@ -225,12 +225,12 @@ impl User {
         let plural = format!("{}s", object["kind"].as_str().context("a kind")?.to_lowercase());
         let version = object["apiVersion"].as_str().context("a version")?;
         let path = format!("/apis/{version}/namespaces/{namespace}/{plural}?fieldValidation=Strict");
-        self.told(&Method::POST, &path, "application/json", object, (StatusCode::CREATED, "created"))
+        self.sent(&Method::POST, &path, "application/json", object, (StatusCode::CREATED, "created"))
     }
 
     /// What became of a request: the word for the expected status, or reason and message of the
     /// refusal.
-    fn told(
+    fn sent(
         &self,
         method: &Method,
         path: &str,
@@ -255,7 +255,7 @@ impl User {
     fn patch_of(&self, kind: &str, name: &str, change: &Value) -> Result<String> {
         let version = if kind == "manifestwork" { "v1" } else { "v1alpha1" };
         let path = format!("/apis/{GROUP}/{version}/namespaces/{CLUSTER}/{kind}s/{name}");
-        self.told(&Method::PATCH, &path, "application/merge-patch+json", change, (StatusCode::OK, "patched"))
+        self.sent(&Method::PATCH, &path, "application/merge-patch+json", change, (StatusCode::OK, "patched"))
     }
 
     /// Grants the right to an account's name: in its namespace by a Role, in all by a
