@@ -210,7 +210,8 @@ fn brought(planes: &Planes) -> Result<()> {
     hub.wait_for("crd", "Established", SOON)?;
     let kept = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
         "metadata": {"name": "kept", "namespace": release.namespace}, "spec": {}});
-    planes.hub.apply(&[kept])?;
+    // Discovery lists a kind a moment after it is established.
+    wait::until("the kind to be listed", SOON, || planes.hub.apply(std::slice::from_ref(&kept)))?;
     let uid = || hub.text(&format!("placement kept -n {}", release.namespace), "/metadata/uid");
     let placement = uid()?;
 
