@@ -19,9 +19,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::hub::MemberSecret;
+use hub_tests::control_plane::{Etcd, Launcher};
+use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::kubectl::Kubectl;
-use hub_tests::testbed::Testbed;
+use hub_tests::product::Product;
+use hub_tests::scratch::Scratch;
+use hub_tests::tools::{Tool, Tools};
 use hub_tests::wait;
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use kit::others::Moment;
@@ -64,14 +67,25 @@ const EVENT: usize = 64 << 10;
 /// Events that are measured.
 const EVENTS: usize = 20;
 
+/// A hub with a gateway. Not a testbed: no real member takes part, whose control plane would take
+/// as much of the machine as the hub's.
+struct OwnHub {
+    /// First, so that it is dropped first.
+    _gateway: Product,
+    hub: Hub,
+    _etcd: Etcd,
+    launcher: Launcher,
+    scratch: Scratch,
+}
+
 #[test]
 fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
-    let testbed = Testbed::start()?;
+    let own = OwnHub::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let load = Arc::<Load>::default();
     let members: Vec<_> = (0..MEMBERS).map(|_| runtime.block_on(member(&load))).collect();
-    register(&testbed, &members)?;
-    let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
+    register(&own, &members)?;
+    let kubeconfig = own.hub.server.kubectl().kubeconfig;
     let line = ["get", "pods", "--all"];
     let before = Moment::now()?;
     // The first run makes a connection to each cluster.
@@ -86,7 +100,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
         let of: BTreeSet<_> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
         ensure!(of.len() == CLUSTERS, "rows of {} clusters", of.len());
     }
-    let page = dashboard(&testbed)?;
+    let page = dashboard(&own)?;
     let told = format!(
         "cold {:?}, warm {:?}, {spent:?} of CPU time, {} KiB, {at_once} at a time, {:.0} % of the machine for others; \
          {page}",
@@ -95,7 +109,7 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
         cold.memory.max(warm.memory),
         100.0 * others
     );
-    std::fs::write(testbed.launcher().directory.parent().context("a directory")?.join("cli-scale.txt"), &told)?;
+    std::fs::write(own.scratch.path().parent().context("a directory")?.join("cli-scale.txt"), &told)?;
     let within = beside(others, PROMISED);
     ensure!(cold.took <= within && warm.took <= within, "{told}");
     ensure!(spent <= CPU && AT_ONCE.contains(&at_once), "{told}");
@@ -108,11 +122,11 @@ fn beside(others: f64, limit: Duration) -> Duration {
 }
 
 /// Measures the page of all clusters. Fails if it takes too much.
-fn dashboard(testbed: &Testbed) -> Result<String> {
+fn dashboard(own: &OwnHub) -> Result<String> {
     let program = Kubectl {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_kubectl-clusters")),
-        kubeconfig: testbed.hub.server.kubectl().kubeconfig,
-        cache: testbed.launcher().file("kubectl-cache"),
+        kubeconfig: own.hub.server.kubectl().kubeconfig,
+        cache: own.launcher.file("kubectl-cache"),
     };
     let mut running = program.args(["dashboard", "--no-open", "--interval", "1s"]).start()?;
     let address = Address::parse(&running.next_line(LIMIT)?)?;
@@ -143,7 +157,7 @@ fn dashboard(testbed: &Testbed) -> Result<String> {
         page.body.len()
     );
     ensure!(page.first_byte <= within && page.body.len() <= PAGE && largest <= EVENT, "{told}");
-    let browsed = browsed::times(testbed, &address.url())?;
+    let browsed = browsed::times(own, &address.url())?;
     Ok(browsed.map_or(told.clone(), |times| format!("{told}; {times}")))
 }
 
@@ -237,23 +251,44 @@ fn answer(path: &str) -> Value {
     }
 }
 
-fn register(testbed: &Testbed, members: &[FakeMember]) -> Result<()> {
+fn register(own: &OwnHub, members: &[FakeMember]) -> Result<()> {
     let numbers: Vec<usize> = (0..CLUSTERS).collect();
     for batch in numbers.chunks(BATCH) {
         let documents = batch.iter().map(|number| {
             let member = &members[number % MEMBERS];
-            let secret = MemberSecret::with_token(&testbed.member.server, "token")
-                .at(&member.url())
-                .trusting(member.authority());
+            let secret =
+                MemberSecret::with_token(&own.hub.server, "token").at(&member.url()).trusting(member.authority());
             let mut document = secret.document(&format!("c-{number:04}"));
             document["metadata"]["labels"]["scale"] = json!("yes");
             document
         });
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents.collect::<Vec<_>>()});
-        testbed.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
+        own.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
     }
     wait::until_true("the clusters", LIMIT, || {
-        let names = testbed.hub.server.kubectl().ok("get clustergateways -l scale=yes -o name")?;
-        Ok(names.lines().count() == CLUSTERS)
+        Ok(own.hub.server.names("clustergateways -l scale=yes")?.len() == CLUSTERS)
     })
+}
+
+// === impl OwnHub ===
+
+impl OwnHub {
+    fn start() -> Result<Self> {
+        let scratch = Scratch::create()?;
+        let tools = Tools::only(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl])?;
+        let launcher = Launcher { tools, directory: scratch.path().to_path_buf() };
+        let etcd = Etcd::start(&launcher)?;
+        let mut hub = Hub::start(&launcher, &etcd)?;
+        hub.wait_ready()?;
+        let audited = format!("--audit-log-path={}", launcher.file("gateway-audit.log").display());
+        let gateway = Product::start(&launcher, &hub, &[audited])?;
+        Ok(Self { _gateway: gateway, hub, _etcd: etcd, launcher, scratch })
+    }
+
+    /// A directory for a program's files.
+    fn directory(&self, name: &str) -> Result<PathBuf> {
+        let path = self.launcher.file(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
+    }
 }

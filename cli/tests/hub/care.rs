@@ -1,20 +1,20 @@
 //! `probe`, `check` and `rotate`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tunnel::CLUSTER_TUNNEL;
-use hub_tests::{ports, wait};
+use hub_tests::{load, ports, wait};
 use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    Fixture, alone_with_agents, beside, clusters, clusters_as, ended, is_void, joining, member, test,
+    Fixture, account, alone_with_agents, beside, clusters, clusters_as, ended, is_void, joining, member, registered,
+    test, tokens,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -141,24 +141,21 @@ const OF_ITS_RUIN: [&str; 13] = [
 /// Checks what a chart installs: Deployments behind the Service, and for the tunnel.
 fn deployed(testbed: &Testbed) -> Result<()> {
     let _alone = alone_with_agents();
-    let (program, hub) = (clusters(testbed), testbed.hub.server.kubectl());
-    hub.ok(&format!(
-        r#"patch service gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"selector":{{"app":"gateway"}}}}}}"#
-    ))?;
+    let (program, hub) = (clusters(testbed), &testbed.hub.server);
+    let selector = json!({"spec": {"selector": {"app": "gateway"}}});
+    hub.patch(&format!("service gateway -n {SECRET_NAMESPACE}"), &selector)?;
     let serving = |leaf: &Leaf| -> Result<()> {
-        let pair = Authority::new("cli-serving").issue(leaf).write_to(&testbed.launcher().directory, "cli-serving")?;
-        let (certificate, key) = (pair.certificate.display(), pair.key.display());
-        testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE} --ignore-not-found"))?;
-        hub.ok(&format!("create secret tls cli-serving -n {SECRET_NAMESPACE} --cert={certificate} --key={key}"))
-            .map(drop)
+        let pair = Authority::new("cli-serving").issue(leaf);
+        let metadata = json!({"name": "cli-serving", "namespace": SECRET_NAMESPACE});
+        hub.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE} --ignore-not-found"))?;
+        hub.create(&[json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata,
+            "stringData": {"tls.crt": pair.chain_pem, "tls.key": pair.key_pem}})])
     };
     let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
-        let mut deployment = deployment(name, container, version);
-        hub.apply(&deployment.to_string())?;
+        hub.put(&deployment(name, container, version))?;
         // No controller of this hub changes the status back.
-        deployment["status"] = json!({"replicas": 2, "readyReplicas": ready});
-        let words = ["replace", "--subresource=status", "-f", "-"];
-        hub.args(words).stdin(deployment.to_string()).run()?.success().map(drop)
+        let status = json!({"status": {"replicas": 2, "readyReplicas": ready}});
+        hub.patch(&format!("deployment {name} -n {SECRET_NAMESPACE} --subresource=status"), &status).map(drop)
     };
     serving(&Leaf::server("gateway"))?;
     told("gateway", "cluster-gateway", 2, env!("CARGO_PKG_VERSION"))?;
@@ -174,20 +171,18 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     told("gateway", "cluster-gateway", 0, "0.0.1")?;
     told("controllers", "cluster-gateway-controllers", 0, "0.0.1")?;
     serving(&Leaf::server("gateway").expired())?;
-    hub.ok(&format!("create serviceaccount cli-powerless -n {SECRET_NAMESPACE}"))?;
+    hub.create(&[account(SECRET_NAMESPACE, "cli-powerless")])?;
+    let powerless = json!({"spec": {"template": {"spec": {"serviceAccountName": "cli-powerless"}}}});
     for name in ["gateway", "tunnel-server"] {
-        hub.ok(&format!(
-            r#"patch deployment {name} -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
-        ))?;
+        hub.patch(&format!("deployment {name} -n {SECRET_NAMESPACE}"), &powerless)?;
     }
     let bad = ended(&program, &format!("check {CLUSTER}"), 1)?.stdout;
     for part in OF_ITS_RUIN {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
     aged(testbed)?;
-    testbed.hub.server.delete(&format!("deployment gateway tunnel-server controllers -n {SECRET_NAMESPACE}"))?;
-    testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE}"))?;
-    Ok(())
+    hub.delete(&format!("deployment gateway tunnel-server controllers -n {SECRET_NAMESPACE}"))?;
+    hub.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE}"))
 }
 
 /// A Deployment like the chart's, with one Secret for all its files.
@@ -255,43 +250,26 @@ fn by_context(testbed: &Testbed) -> Result<()> {
 
 fn rotated(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
-    let admin = testbed.member.server.kubectl();
+    let server = &testbed.member.server;
     let joining = joining(testbed);
     ended(&program, &format!("join bern {joining} --rights cluster-admin --account-namespace cli-bern"), 0)?;
-    let tokens =
-        || admin.ok("get secrets -n cli-bern --field-selector type=kubernetes.io/service-account-token -o name");
-    let token =
-        |secret: &str| admin.ok(&format!("get {secret} -n cli-bern -o go-template={{{{.data.token|base64decode}}}}"));
-    let before = tokens()?;
-    let old = token(before.trim())?;
-    let stop = AtomicBool::new(false);
-    let hub = testbed.hub.server.kubectl();
+    let token = |secrets: &[String]| -> Result<String> {
+        let [secret] = secrets else { bail!("{secrets:?}") };
+        server.secret(&format!("{secret} -n cli-bern"), "token")
+    };
+    let before = tokens(server, "cli-bern")?;
+    let old = token(&before)?;
     let path = format!("{}/api/v1/namespaces", Testbed::proxy_path("bern"));
-    std::thread::scope(|scope| -> Result<()> {
-        let load = scope.spawn(|| -> Result<usize> {
-            let mut count = 0;
-            while !stop.load(Ordering::Relaxed) {
-                hub.ok(&format!("get --raw {path}")).context("a request while the token is rotated")?;
-                count += 1;
-            }
-            Ok(count)
-        });
-        let rotated = ended(&program, "rotate bern --grace 2s", 0).and_then(|rotated| {
-            // API servers remember for seconds that a token was valid.
-            wait::until_true("the old token to be void", LIMIT, || is_void(&admin, &old))?;
-            Ok(rotated)
-        });
-        stop.store(true, Ordering::Relaxed);
-        ensure!(load.join().expect("no panic")? > 3, "no load");
-        let rotated = rotated?;
-        ensure!(rotated.stdout.contains("rotated, 1 old token ended"), "{rotated:?}");
-        Ok(())
+    let rotated = load::beside(&testbed.hub.server, &path, || {
+        let rotated = ended(&program, "rotate bern --grace 2s", 0)?;
+        // API servers remember for seconds that a token was valid.
+        wait::until_true("the old token to be void", LIMIT, || is_void(server, &old))?;
+        Ok(rotated)
     })?;
-    let after = tokens()?;
-    ensure!(after.lines().count() == 1 && after != before, "{before} {after}");
-    let registered =
-        hub.ok(&format!("get secret bern -n {SECRET_NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"))?;
-    ensure!(registered == token(after.trim())?, "the new token is not the registered one");
+    ensure!(rotated.stdout.contains("rotated, 1 old token ended"), "{rotated:?}");
+    let after = tokens(server, "cli-bern")?;
+    ensure!(after != before, "{before:?} {after:?}");
+    ensure!(registered(&testbed.hub.server, "bern")? == token(&after)?, "the new token is not the registered one");
     ended(&program, "get namespaces bern", 0)?;
     let foreign = ended(&program, &format!("rotate {CLUSTER}"), 2)?.stderr;
     ensure!(foreign.contains("`join` did not register"), "{foreign}");
@@ -305,22 +283,20 @@ fn rotated(testbed: &Testbed) -> Result<()> {
 
 /// The new token is revoked on the member before the gateway was seen to use it.
 fn put_back(testbed: &Testbed) -> Result<()> {
-    let (program, admin, hub) = (clusters(testbed), testbed.member.server.kubectl(), testbed.hub.server.kubectl());
+    let (program, server) = (clusters(testbed), &testbed.member.server);
     let (member, joining) = (member(testbed), joining(testbed));
     ended(&program, &format!("join brest {joining} --rights view --account-namespace cli-brest"), 0)?;
-    let tokens =
-        || admin.ok("get secrets -n cli-brest --field-selector type=kubernetes.io/service-account-token -o name");
-    let registered =
-        || hub.ok(&format!("get secret brest -n {SECRET_NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"));
+    let tokens = || tokens(server, "cli-brest");
+    let registered = || registered(&testbed.hub.server, "brest");
     let (before, old) = (tokens()?, registered()?);
     let told = std::thread::scope(|scope| -> Result<String> {
         let rotated = scope.spawn(|| ended(&program, &format!("rotate brest {member} --grace 15s"), 1));
         wait::until_true("the new token to be registered", LIMIT, || Ok(registered()? != old))?;
         let new = registered()?;
-        for secret in tokens()?.lines().filter(|secret| *secret != before.trim()) {
-            admin.ok(&format!("delete {secret} -n cli-brest"))?;
+        for secret in tokens()?.iter().filter(|secret| !before.contains(secret)) {
+            server.delete(&format!("secret {secret} -n cli-brest"))?;
         }
-        wait::until_true("the new token to be void", LIMIT, || is_void(&admin, &new))?;
+        wait::until_true("the new token to be void", LIMIT, || is_void(server, &new))?;
         Ok(rotated.join().expect("no panic")?.stderr)
     })?;
     ensure!(
@@ -329,7 +305,7 @@ fn put_back(testbed: &Testbed) -> Result<()> {
             && told.contains("remedy: "),
         "{told}"
     );
-    ensure!(registered()? == old && tokens()? == before, "{before}{}", tokens()?);
+    ensure!(registered()? == old && tokens()? == before, "{before:?} {:?}", tokens()?);
     wait::until("the cluster to answer with the old token", LIMIT, || ended(&program, "get pods brest", 0))?;
     let again = ended(&program, &format!("rotate brest {member} --grace 1s"), 0)?.stdout;
     ensure!(again.contains("brest: rotated, 1 old token ended") && registered()? != old, "{again}");

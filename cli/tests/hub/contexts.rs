@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, rule, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -65,9 +65,8 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     ensure!(many.contains("2 clusters would all get the credential of \"member\""), "{many}");
     let blind = ended(&program, &line, 1)?.stderr;
     ensure!(blind.contains("is forbidden") && blind.contains("for the verb get on clustergateways"), "{blind}");
-    let (name, hub) = ("cli-contexts-sees", testbed.hub.server.kubectl());
-    hub.ok(&format!("create clusterrole {name} --verb=get --resource=clustergateways.cluster.core.oam.dev"))?;
-    hub.ok(&format!("create clusterrolebinding {name} --clusterrole={name} --serviceaccount=default:cli-contexts"))?;
+    let sees = json!([rule("cluster.core.oam.dev", &["clustergateways"], &["get"])]);
+    testbed.hub.server.grant("cli-contexts-sees", None, &sees, ("default", "cli-contexts"))?;
     wait::until("the right to see it", LIMIT, || ended(&program, &line, 0))?;
     let direct = format!("--context direct/{CLUSTER}");
     ensure!(merged.ok(&format!("{direct} get namespaces -o name"))?.contains("kube-system"), "directly");

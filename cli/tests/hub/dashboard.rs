@@ -11,14 +11,15 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::{Kubectl, Running};
+use hub_tests::prelude::StatusCode;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, Route, Testbed};
 use hub_tests::{ports, wait};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::http::Address;
 use self::http::Events;
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, rule, test};
 
 pub const LIMIT: Duration = Duration::from_secs(30);
 
@@ -187,12 +188,8 @@ fn unprivileged(testbed: &Testbed) -> Result<()> {
     let notice = refused["parts"]["notices"].as_str().unwrap_or_default();
     ensure!(notice.contains("does not list its clusters") && notice.contains("clustergateways"), "{notice}");
     ensure!(notice.contains("for that verb on that resource"), "not the right that is lacking: {notice}");
-    let hub = testbed.hub.server.kubectl();
-    let group = "cluster.core.oam.dev";
-    hub.ok(&format!("create clusterrole page-user-lists --verb=list,get --resource=clustergateways.{group}"))?;
-    hub.ok(
-        "create clusterrolebinding page-user-lists --clusterrole=page-user-lists --serviceaccount=default:page-user",
-    )?;
+    let (hub, group, user) = (&testbed.hub.server, "cluster.core.oam.dev", ("default", "page-user"));
+    hub.grant("page-user-lists", None, &json!([rule(group, &["clustergateways"], &["list", "get"])]), user)?;
     let own = events.until(LIMIT, |patch| patch["clusters"][CLUSTER]["status"] == "Ready")?;
     ensure!(own["clusters"][CLUSTER]["expires"].as_str().unwrap_or_default().is_empty(), "{own}");
     let page = address.get("", &[])?.body;
@@ -204,23 +201,20 @@ fn unprivileged(testbed: &Testbed) -> Result<()> {
     ensure!(parts.of("notices").contains("verb get on clustergateways/traffic"), "{}", parts.of("notices"));
     parts.until(&mut events, "way", |way| way.contains("accepted, as"))?;
     let path = format!("/apis/{group}/v1alpha1/clustergateways/{CLUSTER}/traffic");
-    let raw = |program: &Kubectl| program.args(["get", "--raw", &path]).run();
-    let user = Kubectl { kubeconfig: program.kubeconfig.clone(), ..testbed.hub.server.kubectl() };
-    let refused = raw(&user)?;
-    ensure!(refused.status != 0 && refused.stderr.contains("forbidden"), "{refused:?}");
-    hub.ok(&format!(
-        "create clusterrole page-user-reads --verb=get --resource=clustergateways.{group}/traffic --resource-name={CLUSTER}"
-    ))?;
-    hub.ok(
-        "create clusterrolebinding page-user-reads --clusterrole=page-user-reads --serviceaccount=default:page-user",
-    )?;
-    wait::until_true("the right to read it", LIMIT, || Ok(raw(&user)?.status == 0))?;
-    let told: Value = serde_json::from_str(&raw(&user)?.success()?)?;
+    let bearer = format!("Bearer {token}");
+    let raw = |path: &str| hub.client(None).get(path, &[("authorization", &*bearer)]);
+    let refused = raw(&path)?;
+    ensure!(refused.status == StatusCode::FORBIDDEN, "{}", refused.text());
+    let mut reads = rule(group, &["clustergateways/traffic"], &["get"]);
+    reads["resourceNames"] = json!([CLUSTER]);
+    hub.grant("page-user-reads", None, &json!([reads]), user)?;
+    wait::until_true("the right to read it", LIMIT, || Ok(raw(&path)?.status == StatusCode::OK))?;
+    let told = raw(&path)?.expect(StatusCode::OK)?.json()?;
     ensure!(told["kind"] == "ClusterTraffic" && told["metadata"]["name"] == CLUSTER, "{told}");
     ensure!(!told.to_string().contains("eyJ"), "a credential: {told}");
     let path = path.replace(CLUSTER, OTHER);
-    let other = user.args(["get", "--raw", &path]).run()?;
-    ensure!(other.status != 0 && other.stderr.contains("forbidden"), "the traffic of another cluster: {other:?}");
+    let other = raw(&path)?;
+    ensure!(other.status == StatusCode::FORBIDDEN, "the traffic of another cluster: {}", other.text());
     parts.until(&mut events, "answers", |answers| answers.contains("<b>200</b>"))?;
     Ok(())
 }

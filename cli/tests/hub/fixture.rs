@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
+use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::ports;
@@ -121,8 +122,36 @@ pub fn alone_with_agents() -> MutexGuard<'static, ()> {
 }
 
 /// Whether an API server rejects the token.
-pub fn is_void(admin: &Kubectl, token: &str) -> Result<bool> {
-    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
-    let words = ["create", "-f", "-", "-o", "jsonpath={.status.authenticated}"];
-    Ok(admin.args(words).stdin(review.to_string()).run()?.success()? != "true")
+pub fn is_void(server: &ApiServer, token: &str) -> Result<bool> {
+    Ok(server.user_of(token)?.is_none())
+}
+
+/// The token that a cluster's Secret has.
+pub fn registered(hub: &ApiServer, cluster: &str) -> Result<String> {
+    hub.secret(&format!("{cluster} -n {SECRET_NAMESPACE}"), "token")
+}
+
+/// The names of the Secrets with tokens in a namespace of a member.
+pub fn tokens(member: &ApiServer, namespace: &str) -> Result<Vec<String>> {
+    member.names(&format!("secrets -n {namespace} --field-selector type=kubernetes.io/service-account-token"))
+}
+
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A ServiceAccount.
+pub fn account(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
+}
+
+/// The rule that allows `verbs` on resources of a group.
+pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+/// Whether a Deployment of two replicas has both.
+pub fn has_both(server: &ApiServer, deployment: &str) -> Result<bool> {
+    let deployment = server.field(&format!("deployment {deployment}"), "")?;
+    Ok(deployment["status"]["readyReplicas"] == 2 && deployment["spec"]["replicas"] == 2)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::control_plane::ApiServer;
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
@@ -12,8 +13,9 @@ use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, clusters, ended, member, test};
+use crate::fixture::{Fixture, account, clusters, ended, member, namespace, registered, test, tokens};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const JOINED_BY: &str = "cluster.core.oam.dev/joined-by";
@@ -35,7 +37,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 struct Joined<'a> {
     testbed: &'a Testbed,
     program: Kubectl,
-    admin: Kubectl,
+    /// The member's.
+    server: &'a ApiServer,
     cluster: &'static str,
 }
 
@@ -43,7 +46,7 @@ struct Joined<'a> {
 
 impl<'a> Joined<'a> {
     fn of(testbed: &'a Testbed, cluster: &'static str) -> Self {
-        Self { testbed, program: clusters(testbed), admin: testbed.member.server.kubectl(), cluster }
+        Self { testbed, program: clusters(testbed), server: &testbed.member.server, cluster }
     }
 
     fn new(testbed: &'a Testbed, cluster: &'static str) -> Result<Self> {
@@ -96,16 +99,14 @@ impl<'a> Joined<'a> {
 /// the hub.
 fn agents_of_another(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "turku")?;
-    let hub = testbed.hub.server.kubectl();
+    let hub = &testbed.hub.server;
     // The agents of another cluster, and an account that belongs to no cluster.
-    for (account, binding) in [("tunnel-agent-raisio", "tunnel-agent-raisio"), ("other", "auth-delegator")] {
-        hub.ok(&format!("create serviceaccount {account} -n {SECRET_NAMESPACE}"))?;
-        let subject = format!("--clusterrole=view --serviceaccount={SECRET_NAMESPACE}:{account}");
-        hub.ok(&format!("create clusterrolebinding cluster-gateway:{binding} {subject}"))?;
+    for (name, binding) in [("tunnel-agent-raisio", "tunnel-agent-raisio"), ("other", "auth-delegator")] {
+        hub.create(&[account(SECRET_NAMESPACE, name)])?;
+        hub.bind(&format!("cluster-gateway:{binding}"), "view", (SECRET_NAMESPACE, name))?;
     }
     // The objects that a rotation would write to.
-    joined.admin.ok("create secret generic tunnel-agent -n cli-turku --from-literal=token=old")?;
-    joined.admin.ok("create deployment tunnel-agent -n cli-turku --image=none --replicas=0")?;
+    joined.server.create(&[agents_secret("cli-turku", "old"), agents_deployment("cli-turku")])?;
     let key = "cluster.core.oam.dev/agent-account";
     for told in [format!("{SECRET_NAMESPACE}/tunnel-agent-raisio"), "x/auth-delegator".to_owned()] {
         joined.annotate(key, &told)?;
@@ -113,39 +114,53 @@ fn agents_of_another(testbed: &Testbed) -> Result<()> {
             joined.refused(&format!("{line} {}", joined.member()), 2, &[&told, "tunnel-agent-turku", key])?;
         }
     }
-    let token = joined.admin.ok("get secret tunnel-agent -n cli-turku -o go-template={{.data.token|base64decode}}")?;
+    let token = joined.server.secret("tunnel-agent -n cli-turku", "token")?;
     ensure!(token == "old", "a token was written");
-    let secrets = hub.ok(&format!("get secrets -n {SECRET_NAMESPACE} -o name"))?;
-    ensure!(!secrets.contains("raisio"), "a token was made: {secrets}");
-    hub.ok("get clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio")?;
+    let secrets = hub.names(&format!("secrets -n {SECRET_NAMESPACE}"))?;
+    ensure!(!secrets.iter().any(|name| name.contains("raisio")), "a token was made: {secrets:?}");
+    let bindings = "clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio";
+    hub.present(bindings)?;
     joined.works()?;
-    testbed
-        .hub
-        .server
-        .delete("clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio")?;
-    testbed.hub.server.delete(&format!("serviceaccount tunnel-agent-raisio other -n {SECRET_NAMESPACE}"))?;
-    testbed.hub.server.annotate(&format!("secret turku -n {SECRET_NAMESPACE} {key}-"))?;
-    joined.admin.ok("delete secret/tunnel-agent deployment/tunnel-agent -n cli-turku")?;
+    hub.delete(bindings)?;
+    hub.delete(&format!("serviceaccount tunnel-agent-raisio other -n {SECRET_NAMESPACE}"))?;
+    hub.annotate(&format!("secret turku -n {SECRET_NAMESPACE} {key}-"))?;
+    joined.server.delete("secret,deployment tunnel-agent -n cli-turku")?;
     joined.detached()
+}
+
+/// The Secret of agents with this token, as somebody else may have made it.
+fn agents_secret(namespace: &str, token: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tunnel-agent", "namespace": namespace},
+        "stringData": {"token": token}})
+}
+
+/// A Deployment of their name that runs nothing.
+fn agents_deployment(namespace: &str) -> Value {
+    let labels = json!({"app": "tunnel-agent"});
+    let containers = json!([{"name": "own", "image": "own"}]);
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "tunnel-agent", "namespace": namespace},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}})
 }
 
 fn another_hub(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "kerava")?;
     let binding = "clusterrolebinding cluster-gateway:kerava";
-    let uid = testbed.hub.server.kubectl().ok("get namespace kube-system -o jsonpath={.metadata.uid}")?;
-    let own = joined.admin.ok(&format!("get {binding} -o jsonpath={{.metadata.annotations}}"))?;
+    let uid = testbed.hub.server.text("namespace kube-system", "/metadata/uid")?;
+    let own = joined.server.text(binding, "/metadata/annotations")?;
     ensure!(own.contains(&format!("{uid}/kerava")), "whose it is: {own}");
     // As another hub would have created it.
-    joined.admin.ok(&format!("annotate {binding} --overwrite {JOINED_BY}=another-hub/kerava"))?;
+    joined.server.annotate(&format!("{binding} {JOINED_BY}=another-hub/kerava"))?;
     let higher = joined.line().replace("view", "cluster-admin");
     let foreign = "created for another hub";
     joined.refused(&higher, 2, &["ClusterRoleBinding cluster-gateway:kerava", foreign, "another name"])?;
     joined.refused(&format!("rotate kerava {}", joined.member()), 2, &[foreign])?;
     joined.refused(&format!("detach kerava {} --yes", joined.member()), 2, &[foreign, "--hub-only"])?;
-    let role = joined.admin.ok(&format!("get {binding} -o jsonpath={{.roleRef.name}}"))?;
+    let role = joined.server.text(binding, "/roleRef/name")?;
     ensure!(role == "view", "the other hub's rights are {role}");
     joined.works()?;
-    joined.admin.ok(&format!("annotate {binding} --overwrite {JOINED_BY}={uid}/kerava"))?;
+    joined.server.annotate(&format!("{binding} {JOINED_BY}={uid}/kerava"))?;
     joined.detached()
 }
 
@@ -155,7 +170,7 @@ fn one_account_one_cluster(testbed: &Testbed) -> Result<()> {
     // Under the old name, with the account that the cluster under the new name uses.
     let parts = ["cluster lohja-1 uses the ServiceAccount cli-lohja/lohja", "another name"];
     joined.refused(&joined.line().replace("view", "cluster-admin"), 2, &parts)?;
-    let role = joined.admin.ok("get clusterrolebinding cluster-gateway:lohja -o jsonpath={.roleRef.name}")?;
+    let role = joined.server.text("clusterrolebinding cluster-gateway:lohja", "/roleRef/name")?;
     ensure!(role == "view", "{role}");
     // A user that may change one Secret writes the account of another cluster into it.
     let other = Joined::new(testbed, "salo")?;
@@ -171,26 +186,23 @@ fn one_account_one_cluster(testbed: &Testbed) -> Result<()> {
 
 fn another_member(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "vantaa")?;
-    let hub = testbed.hub.server.kubectl();
+    let hub = &testbed.hub.server;
     // By mistake, the person's context leads to another cluster, which has an account of the same
     // name.
-    hub.ok("create clusterrolebinding cluster-gateway:vantaa --clusterrole=view --serviceaccount=cli-vantaa:vantaa")?;
-    hub.ok(&format!(
-        "label clusterrolebinding cluster-gateway:vantaa {}",
-        "app.kubernetes.io/managed-by=kubectl-clusters"
-    ))?;
-    let elsewhere = format!("--member-kubeconfig {}", hub.kubeconfig.display());
+    hub.bind("cluster-gateway:vantaa", "view", ("cli-vantaa", "vantaa"))?;
+    hub.label("clusterrolebinding cluster-gateway:vantaa app.kubernetes.io/managed-by=kubectl-clusters")?;
+    let elsewhere = format!("--member-kubeconfig {}", hub.kubectl().kubeconfig.display());
     for line in ["rotate vantaa", "detach vantaa --yes"] {
         joined.refused(&format!("{line} {elsewhere}"), 2, &["another member", "--member-context"])?;
     }
-    testbed.hub.server.delete("clusterrolebinding cluster-gateway:vantaa")?;
+    hub.delete("clusterrolebinding cluster-gateway:vantaa")?;
     joined.works()?;
     joined.detached()
 }
 
 fn not_overwritten(testbed: &Testbed) -> Result<()> {
     let joined = Joined::of(testbed, "forssa");
-    let (admin, authority) = (&joined.admin, testbed.tunnel.serving_authority_file());
+    let (server, authority) = (joined.server, testbed.tunnel.serving_authority_file());
     let (helm, chart) = (provide(Tool::Helm)?, Chart::Agent.directory());
     let tunnel = format!(
         "{} --tunnel --server 127.0.0.1:1 --server-ca {} --agent-chart {} --helm {} --wait 1s",
@@ -200,61 +212,64 @@ fn not_overwritten(testbed: &Testbed) -> Result<()> {
         helm.display()
     );
     let nothing_made = || -> Result<()> {
-        let made = admin.ok("get clusterrolebindings -o name")?;
-        ensure!(!made.contains("forssa"), "something was made: {made}");
+        let made = server.names("clusterrolebindings")?;
+        ensure!(!made.iter().any(|name| name.contains("forssa")), "something was made: {made:?}");
         Ok(())
     };
-    admin.ok("create namespace cli-forssa")?;
-    for (create, kind) in [
-        ("create secret generic tunnel-agent --from-literal=token=own", "Secret"),
-        ("create deployment tunnel-agent --image=own --replicas=0", "Deployment"),
-    ] {
-        admin.ok(&format!("{create} -n cli-forssa"))?;
+    server.create(&[namespace("cli-forssa")])?;
+    for (own, kind) in [(agents_secret("cli-forssa", "own"), "Secret"), (agents_deployment("cli-forssa"), "Deployment")]
+    {
+        server.create(&[own])?;
         let what = format!("the {kind} cli-forssa/tunnel-agent exists");
         joined.refused(&tunnel, 2, &[&what, "--account-namespace"])?;
         nothing_made()?;
-        admin.ok(&format!("delete {kind} tunnel-agent -n cli-forssa"))?;
+        server.delete(&format!("{kind} tunnel-agent -n cli-forssa"))?;
     }
     // A custom role is written by force, but not over another's.
-    admin.ok("create clusterrole cluster-gateway:forssa --verb=get --resource=pods")?;
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    server.create(&[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "cluster-gateway:forssa"}, "rules": [rule]})])?;
     let rules = testbed.launcher().file("cli-forssa.yaml");
     std::fs::write(&rules, "kind: ClusterRole\nrules:\n- {apiGroups: [''], resources: [secrets], verbs: [list]}\n")?;
     let line = joined.line().replace("view", &rules.to_string_lossy());
     joined.refused(&line, 2, &["ClusterRole cluster-gateway:forssa exists"])?;
     nothing_made()?;
-    let role = admin.ok("get clusterrole cluster-gateway:forssa -o jsonpath={.rules[0].resources[0]}")?;
+    let role = server.text("clusterrole cluster-gateway:forssa", "/rules/0/resources/0")?;
     ensure!(role == "pods", "{role}");
-    admin.ok("delete clusterrole cluster-gateway:forssa")?;
-    admin.ok("delete namespace cli-forssa").map(drop)
+    server.delete("clusterrole cluster-gateway:forssa")?;
+    server.delete("namespace cli-forssa")
 }
 
 fn namespace_stays(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "nokia")?;
-    joined.admin.ok("create configmap settings -n cli-nokia --from-literal=a=b")?;
+    let metadata = json!({"name": "settings", "namespace": "cli-nokia"});
+    joined.server.create(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})])?;
     let told = ended(&joined.program, &format!("detach nokia {} --yes", joined.member()), 0)?.stderr;
     ensure!(told.contains("Namespace cli-nokia on the member: stays, it holds ConfigMap settings"), "{told}");
-    let gone = || joined.admin.ok("get serviceaccounts -n cli-nokia -o name").map(|left| !left.contains("nokia"));
+    let left = || joined.server.names("serviceaccounts -n cli-nokia");
+    let gone = || left().map(|names| !names.iter().any(|name| name.contains("nokia")));
     wait::until_true("the account to be gone", LIMIT, gone)?;
-    joined.admin.ok("get configmap settings -n cli-nokia").context("what somebody put there")?;
-    let phase = joined.admin.ok("get namespace cli-nokia -o jsonpath={.status.phase}{.metadata.ownerReferences}")?;
-    ensure!(phase == "Active", "{phase}");
+    joined.server.present("configmap settings -n cli-nokia").context("what somebody put there")?;
+    let stays = joined.server.field("namespace cli-nokia", "")?;
+    ensure!(stays["status"]["phase"] == "Active" && stays["metadata"]["ownerReferences"].is_null(), "{stays}");
     // Without it, the next detach also deletes the namespace.
     ended(&joined.program, &joined.line(), 0)?;
-    joined.admin.ok("delete configmap settings -n cli-nokia")?;
+    joined.server.delete("configmap settings -n cli-nokia")?;
     joined.detached()
 }
 
 fn insecure(testbed: &Testbed) -> Result<()> {
     let joined = Joined::of(testbed, "imatra");
-    let own = testbed.launcher().file("cli-imatra.kubeconfig");
-    std::fs::copy(&joined.admin.kubeconfig, &own)?;
-    let kubectl = testbed.launcher().kubectl(&own);
-    let cluster = kubectl.ok("config view -o jsonpath={.clusters[0].name}")?;
-    kubectl.ok(&format!("config unset clusters.{cluster}.certificate-authority"))?;
-    kubectl.ok(&format!("config set clusters.{cluster}.insecure-skip-tls-verify true"))?;
-    let line = joined.line().replace(&*joined.admin.kubeconfig.to_string_lossy(), &own.to_string_lossy());
+    let (own, admin) = (testbed.launcher().file("cli-imatra.kubeconfig"), joined.server.kubectl().kubeconfig);
+    let mut kubeconfig: Value = serde_json::from_slice(&std::fs::read(&admin)?)?;
+    let cluster = kubeconfig["clusters"][0]["cluster"].as_object_mut().context("a cluster")?;
+    cluster.remove("certificate-authority").context("a CA")?;
+    cluster.insert("insecure-skip-tls-verify".to_owned(), true.into());
+    std::fs::write(&own, kubeconfig.to_string())?;
+    let line = joined.line().replace(&*admin.to_string_lossy(), &own.to_string_lossy());
     joined.refused(&line, 2, &["skips verification of the member's certificate", "--insecure-skip-tls-verify"])?;
-    ensure!(!joined.admin.ok("get clusterrolebindings -o name")?.contains("imatra"), "something was made");
+    let made = joined.server.names("clusterrolebindings")?;
+    ensure!(!made.iter().any(|name| name.contains("imatra")), "something was made: {made:?}");
     ended(&joined.program, &format!("{line} --insecure-skip-tls-verify"), 0)?;
     let checked = ended(&joined.program, "check imatra", 1)?.stdout;
     ensure!(checked.contains("✗ imatra: its certificate is not verified"), "{checked}");
@@ -264,17 +279,16 @@ fn insecure(testbed: &Testbed) -> Result<()> {
 /// While one rotate waits, another one registers its token.
 fn rotated_at_once(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "ylivieska")?;
-    let hub = testbed.hub.server.kubectl();
-    let list = "get secrets -n cli-ylivieska --field-selector type=kubernetes.io/service-account-token -o name";
-    let token = format!("get secret ylivieska -n {SECRET_NAMESPACE} -o jsonpath={{.data.token}}");
-    let first = hub.ok(&token)?;
+    let count = || tokens(joined.server, "cli-ylivieska").map(|names| names.len());
+    let token = || registered(&testbed.hub.server, "ylivieska");
+    let first = token()?;
     let slow = format!("rotate ylivieska {} --grace 20s", joined.member());
     let quick = format!("rotate ylivieska {} --grace 1s", joined.member());
     std::thread::scope(|scope| -> Result<()> {
         let waiting = scope.spawn(|| ended(&joined.program, &slow, 1));
-        wait::until_true("its token", LIMIT, || Ok(joined.admin.ok(list)?.lines().count() == 2))?;
+        wait::until_true("its token", LIMIT, || Ok(count()? == 2))?;
         // Registered, not only created: otherwise, the quick rotate would win.
-        wait::until_true("its token on the hub", LIMIT, || Ok(hub.ok(&token)? != first))?;
+        wait::until_true("its token on the hub", LIMIT, || Ok(token()? != first))?;
         ended(&joined.program, &quick, 0)?;
         let told = waiting.join().expect("no panic")?.stderr;
         ensure!(told.contains("nothing was revoked") && told.contains("remedy: "), "{told}");
@@ -282,6 +296,6 @@ fn rotated_at_once(testbed: &Testbed) -> Result<()> {
     })?;
     joined.works()?;
     ended(&joined.program, &quick, 0)?;
-    ensure!(joined.admin.ok(list)?.lines().count() == 1, "a token is left over");
+    ensure!(count()? == 1, "a token is left over");
     joined.detached()
 }

@@ -115,7 +115,8 @@ fn lying(testbed: &Testbed) -> Result<()> {
     let secret = MemberSecret::with_token(&testbed.member.server, "t").at(&liar.url()).trusting(liar.authority());
     testbed.hub.register_member("get-liar", &secret)?;
     let program = clusters(testbed);
-    testbed.member.server.kubectl().ok("create secret generic cli-get-lied -n default")?;
+    let metadata = json!({"name": "cli-get-lied", "namespace": "default"});
+    testbed.member.server.create(&[json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})])?;
     let told = ended(&program, &format!("get widgets get-liar,{CLUSTER} -A"), 1)?;
     ensure!(told.stdout.contains("get-liar") && !told.stdout.contains("cli-get-lied"), "{told:?}");
     ensure!(told.stderr.contains(&format!("error: cluster {CLUSTER}: it has no resource \"widgets\"")), "{told:?}");

@@ -5,7 +5,6 @@ mod failing;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,15 +15,16 @@ use hub_tests::process::Process;
 use hub_tests::scratch::Scratch;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
-use hub_tests::{ports, wait};
+use hub_tests::{load, ports, wait};
 use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::fixture::{Fixture, clusters_as, ended, is_void, member, test};
+use crate::fixture::{Fixture, clusters_as, ended, is_void, member, registered, test, tokens};
 
 const LIMIT: Duration = Duration::from_secs(30);
-const AVAILABLE: &str = "wait apiservice v1alpha1.cluster.core.oam.dev --for=condition=Available --timeout=60s";
+/// Time for the hub to find a gateway available.
+const AVAILABLE: Duration = Duration::from_mins(1);
 const JOIN: &str = "--rights view --account-namespace cli-lund";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -55,7 +55,7 @@ impl<'a> GoHub<'a> {
         let mut hub = Hub::start(&launcher, &etcd)?;
         hub.wait_ready()?;
         let gateway = start_gateway(&launcher, &hub)?;
-        hub.server.kubectl().ok(AVAILABLE).with_context(|| gateway.log_tail())?;
+        available(&hub).with_context(|| gateway.log_tail())?;
         Ok(Self { testbed, gateway, hub, _etcd: etcd, launcher, _scratch: scratch })
     }
 
@@ -82,18 +82,21 @@ impl<'a> GoHub<'a> {
     }
 
     fn registered(&self) -> Result<String> {
-        let token = "-o go-template={{.data.token|base64decode}}";
-        self.hub.server.kubectl().ok(&format!("get secret lund -n {SECRET_NAMESPACE} {token}"))
+        registered(&self.hub.server, "lund")
     }
 
     /// The objects on hub and member that have the cluster's name.
     fn objects(&self) -> Result<Vec<String>> {
         let kinds = "secrets,serviceaccounts,clusterroles,clusterrolebindings";
-        let hub = self.hub.server.kubectl().ok(&format!("get {kinds} -n {SECRET_NAMESPACE} -o name"))?;
-        let member =
-            self.testbed.member.server.kubectl().ok("get clusterroles,clusterrolebindings,namespaces -o name")?;
-        Ok(format!("{hub}\n{member}").lines().filter(|name| name.contains("lund")).map(str::to_owned).collect())
+        let hub = self.hub.server.names(&format!("{kinds} -n {SECRET_NAMESPACE}"))?;
+        let member = self.testbed.member.server.names("clusterroles,clusterrolebindings,namespaces")?;
+        Ok(hub.into_iter().chain(member).filter(|name| name.contains("lund")).collect())
     }
+}
+
+/// Waits until the hub finds its gateway available.
+fn available(hub: &Hub) -> Result<()> {
+    hub.server.wait_for("apiservice v1alpha1.cluster.core.oam.dev", "Available", AVAILABLE)
 }
 
 /// Starts the Go gateway, with the rights that its chart gives it.
@@ -163,7 +166,7 @@ fn joined(go: &GoHub<'_>) -> Result<()> {
     let joined = ["cluster lund joined", "as system:serviceaccount:cli-lund:lund"];
     go.says(&go.join(&go.testbed.member.server.url()), 0, &joined)?;
     ensure!(go.registered()? == first, "the second try made another token");
-    ensure!(!is_void(&go.testbed.member.server.kubectl(), &first)?, "the registered token is nobody's");
+    ensure!(!is_void(&go.testbed.member.server, &first)?, "the registered token is nobody's");
     let hub = go.hub.server.kubectl().kubeconfig;
     let another = format!("join lund --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display());
     go.says(&another, 2, &["is taken", "remedy: "])
@@ -186,32 +189,18 @@ fn used(go: &GoHub<'_>) -> Result<()> {
 
 /// Rotates without a failed request.
 fn rotated(go: &GoHub<'_>) -> Result<()> {
-    let (admin, hub) = (go.testbed.member.server.kubectl(), go.hub.server.kubectl());
+    let server = &go.testbed.member.server;
     let old = go.registered()?;
     let path = format!("{}/api/v1/namespaces", Testbed::proxy_path("lund"));
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| -> Result<()> {
-        let load = scope.spawn(|| -> Result<usize> {
-            let mut count = 0;
-            while !stop.load(Ordering::Relaxed) {
-                hub.ok(&format!("get --raw {path}")).context("a request while the token is rotated")?;
-                count += 1;
-            }
-            Ok(count)
-        });
+    load::beside(&go.hub.server, &path, || {
         let line = format!("rotate lund {} --grace 2s", member(go.testbed));
-        let rotated = go.says(&line, 0, &["lund: rotated, 1 old token ended"]).and_then(|()| {
-            // API servers remember for seconds that a token was valid.
-            wait::until_true("the old token to be void", LIMIT, || is_void(&admin, &old))
-        });
-        stop.store(true, Ordering::Relaxed);
-        ensure!(load.join().expect("no panic")? > 3, "no load");
-        rotated
+        go.says(&line, 0, &["lund: rotated, 1 old token ended"])?;
+        // API servers remember for seconds that a token was valid.
+        wait::until_true("the old token to be void", LIMIT, || is_void(server, &old))
     })?;
     let new = go.registered()?;
-    ensure!(new != old && !is_void(&admin, &new)?, "no new token");
-    let list = "get secrets -n cli-lund --field-selector type=kubernetes.io/service-account-token -o name";
-    ensure!(admin.ok(list)?.lines().count() == 1, "a token is left over");
+    ensure!(new != old && !is_void(server, &new)?, "no new token");
+    ensure!(tokens(server, "cli-lund")?.len() == 1, "a token is left over");
     go.says("get namespaces lund", 0, &["kube-system"])
 }
 

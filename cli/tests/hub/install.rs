@@ -88,11 +88,10 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
         format!("install --release slow -n slow --chart {} --helm {} {more}", chart.display(), helm.display())
     };
     let status = || -> Result<String> {
-        let hub = testbed.hub.server.kubectl();
-        let jsonpath = "jsonpath={.items[*].metadata.labels.status}";
-        hub.args(["get", "secret", "-n", "slow", "-l", "owner=helm,name=slow", "-o", jsonpath])
-            .run()
-            .map(|told| told.stdout)
+        let releases = testbed.hub.server.read("secrets -n slow -l owner=helm,name=slow")?;
+        let releases = releases["items"].as_array().into_iter().flatten();
+        let status = releases.filter_map(|release| release["metadata"]["labels"]["status"].as_str());
+        Ok(status.collect::<Vec<_>>().join(" "))
     };
     let mut running = started(&program, &line("--set number=1 --wait 5m"));
     wait::until_true("helm's release", LIMIT, || Ok(status()?.contains("pending-install")))?;
@@ -104,8 +103,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     // The second run has the first run's value, and finds no lock.
     let again = ended(&program, &line("--wait 2s"), 1)?.stderr;
     ensure!(again.contains("remedy: see the pods and events") && !again.contains("another operation"), "{again}");
-    testbed.hub.server.kubectl().args(["get", "pod", "-n", "slow", "slow-1"]).run()?.success()?;
-    Ok(())
+    testbed.hub.server.present("pod slow-1 -n slow")
 }
 
 fn by_helm(testbed: &Testbed) -> Result<()> {

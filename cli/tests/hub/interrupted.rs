@@ -15,7 +15,9 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, interrupt, joining, member, script, started, test};
+use crate::fixture::{
+    Fixture, clusters, clusters_as, ended, interrupt, joining, member, script, started, test, tokens,
+};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -52,9 +54,7 @@ impl<'a> Joined<'a> {
     }
 
     fn tokens(&self) -> Result<usize> {
-        let list = "--field-selector type=kubernetes.io/service-account-token -o name";
-        let listed = self.testbed.member.server.kubectl().ok(&format!("get secrets -n cli-{} {list}", self.cluster))?;
-        Ok(listed.lines().count())
+        Ok(tokens(&self.testbed.member.server, &format!("cli-{}", self.cluster))?.len())
     }
 
     fn detached(&self, name: &str) -> Result<()> {
@@ -90,18 +90,14 @@ fn rotate(testbed: &Testbed) -> Result<()> {
 /// Both names are registered then. The old one answers as before.
 fn rename(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "narvik")?;
-    let hub = testbed.hub.server.kubectl();
-    let lead = |url: &str| -> Result<()> {
-        let patch = json!({"stringData": {"endpoint": url}});
-        hub.args(["patch", "secret", "narvik", "-n", SECRET_NAMESPACE, "-p", &patch.to_string()]).run()?.success()?;
-        Ok(())
-    };
+    let (hub, secret) = (&testbed.hub.server, format!("secret narvik -n {SECRET_NAMESPACE}"));
+    let lead = |url: &str| hub.patch(&secret, &json!({"stringData": {"endpoint": url}}));
     lead(&format!("https://127.0.0.1:{}", ports::free()?))?;
     let running = started(&joined.program, "rename narvik narvik-1");
-    let there = || hub.ok(&format!("get secret narvik-1 -n {SECRET_NAMESPACE} -o name"));
+    let there = || hub.present(&format!("secret narvik-1 -n {SECRET_NAMESPACE}"));
     wait::until("the new name", LIMIT, there)?;
     interrupt(running)?;
-    hub.ok(&format!("get secret narvik -n {SECRET_NAMESPACE} -o name"))?;
+    hub.present(&secret)?;
     lead(&testbed.member.server.url())?;
     wait::until("the cluster to answer again", LIMIT, || joined.works())?;
     ended(&joined.program, "rename narvik narvik-1", 0)?;
@@ -125,7 +121,7 @@ fn detach(testbed: &Testbed) -> Result<()> {
         "clientConfig": {"url": format!("https://{}/", silent.local_addr()?)}});
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "cli-held"}, "webhooks": [hook]});
-    hub.apply(&configuration.to_string())?;
+    testbed.hub.server.create(&[configuration])?;
     let delete = format!("delete secret larvik -n {SECRET_NAMESPACE} --dry-run=server --request-timeout=1s");
     wait::until_true("deletions to be held up", LIMIT, || Ok(hub.args(delete.split(' ')).run()?.status != 0))?;
     let line = format!("detach larvik {} --yes", member(testbed));
@@ -133,7 +129,7 @@ fn detach(testbed: &Testbed) -> Result<()> {
     running.text_with("ClusterRoleBinding cluster-gateway:larvik on the member: removed");
     interrupt(running)?;
     testbed.hub.server.delete("validatingwebhookconfiguration cli-held")?;
-    hub.ok(&format!("get secret larvik -n {SECRET_NAMESPACE} -o name"))?;
+    testbed.hub.server.present(&format!("secret larvik -n {SECRET_NAMESPACE}"))?;
     wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;
     ended(&joined.program, &line, 0)?;
     joined.nothing_left()

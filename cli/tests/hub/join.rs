@@ -26,8 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 fn secret(testbed: &Testbed, name: &str) -> Result<Value> {
-    let text = testbed.hub.server.kubectl().ok(&format!("get secret {name} -n {SECRET_NAMESPACE} -o json"))?;
-    Ok(serde_json::from_str(&text)?)
+    testbed.hub.server.field(&format!("secret {name} -n {SECRET_NAMESPACE}"), "")
 }
 
 fn whole_life(testbed: &Testbed) -> Result<()> {

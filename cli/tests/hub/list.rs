@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::ports;
+use hub_tests::prelude::Method;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
 use hub_tests::tunnel::CLUSTER_TUNNEL;
 use hub_tests::wait;
@@ -13,7 +14,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, rule, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -110,14 +111,15 @@ fn installed(testbed: &Testbed) -> Result<()> {
 fn reported(testbed: &Testbed) -> Result<()> {
     let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member("list-reported", &member)?;
-    let (program, hub) = (clusters(testbed), testbed.hub.server.kubectl());
+    let (program, hub) = (clusters(testbed), &testbed.hub.server);
     let path = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/list-reported/health";
     for (healthy, status, reason) in
         [(false, "Unhealthy", "reported: disk full"), (true, "Ready", ""), (false, "Unhealthy", "reported: disk full")]
     {
         let report = json!({"apiVersion": "cluster.core.oam.dev/v1alpha1", "kind": "ClusterGateway",
             "metadata": {"name": "list-reported"}, "status": {"healthy": healthy, "healthyReason": "disk full"}});
-        hub.args(["replace", "--raw", path, "-f", "-"]).stdin(report.to_string()).run()?.success()?;
+        let answer = hub.ask(&Method::PUT, path, "application/json", &report)?;
+        ensure!(answer.status.is_success(), "{}", answer.text());
         let told = ended(&program, "list -o json", 0)?.stdout;
         let rows: Value = serde_json::from_str(&told)?;
         let row = rows["clusters"].as_array().into_iter().flatten().find(|row| row["name"] == "list-reported");
@@ -156,14 +158,8 @@ fn unprivileged(testbed: &Testbed) -> Result<()> {
     let program = clusters_as(testbed, &hub_user(testbed, "list-user", &token)?);
     let refused = ended(&program, "list", 3)?.stderr;
     ensure!(refused.contains("clustergateways") && refused.contains("remedy:"), "{refused}");
-    testbed
-        .hub
-        .server
-        .kubectl()
-        .ok("create clusterrole list-user-lists --verb=list --resource=clustergateways.cluster.core.oam.dev")?;
-    testbed.hub.server.kubectl().ok(
-        "create clusterrolebinding list-user-lists --clusterrole=list-user-lists --serviceaccount=default:list-user",
-    )?;
+    let lists = json!([rule("cluster.core.oam.dev", &["clustergateways"], &["list"])]);
+    testbed.hub.server.grant("list-user-lists", None, &lists, ("default", "list-user"))?;
     let table = ended(&program, "list -o wide", 0)?.stdout;
     let row =
         |name: &str| table.lines().find(|line| line.split(' ').next() == Some(name)).with_context(|| table.clone());

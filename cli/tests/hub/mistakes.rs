@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::Credential;
@@ -16,8 +16,9 @@ use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
 use hub_tests::{ports, wait};
 use libtest_mimic::Trial;
+use serde_json::json;
 
-use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, interrupt, started, test};
+use crate::fixture::{Fixture, account, clusters, clusters_as, dead, ended, hub_user, interrupt, rule, started, test};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -127,15 +128,15 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     joining.fails(program, &line.replace("view", "root"), 2, &["no such role", "cluster-admin"])?;
     joining.works()?;
     // An account of that name that somebody else created.
-    let member = testbed.member.server.kubectl();
-    member.ok("create serviceaccount vaasa -n default")?;
+    let member = &testbed.member.server;
+    member.create(&[account("default", "vaasa")])?;
     let foreign = line.replace("cli-vaasa", "default");
     let told = ["ServiceAccount default/vaasa exists", "--account-namespace"];
     joining.fails(program, &foreign, 2, &told)?;
-    testbed.member.server.delete("serviceaccount vaasa -n default")?;
+    member.delete("serviceaccount vaasa -n default")?;
     ended(program, &foreign, 0)?;
     joining.detached()?;
-    ensure!(member.ok("get namespace default -o name").is_ok(), "a namespace that was there before stays");
+    member.present("namespace default").context("a namespace that was there before stays")?;
     // With a name that another member has.
     let hub = testbed.hub.server.kubectl().kubeconfig;
     let taken =
@@ -153,27 +154,24 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
     joining.fails(&program, &line, 3, &["is forbidden", &remedy("get")])?;
     // The right to read does not suffice: nothing is created on the member for a Secret that cannot
     // be written.
-    let hub = testbed.hub.server.kubectl();
-    let grant = |name: &str, verbs: &str| -> Result<()> {
-        hub.ok(&format!("create role {name} -n {SECRET_NAMESPACE} --verb={verbs} --resource=secrets"))?;
-        let subject = format!("-n {SECRET_NAMESPACE} --role={name} --serviceaccount=default:cli-nobody-yet");
-        hub.ok(&format!("create rolebinding {name} {subject}")).map(drop)
+    let (hub, nobody) = (&testbed.hub.server, ("default", "cli-nobody-yet"));
+    let grant = |name: &str, verbs: &[&str]| {
+        hub.grant(name, Some(SECRET_NAMESPACE), &json!([rule("", &["secrets"], verbs)]), nobody)
     };
-    let to_see = "--verb=get --resource=namespaces --resource-name=kube-system";
-    grant("cli-reader", "get,list")?;
+    grant("cli-reader", &["get", "list"])?;
     wait::until("the right to read", LIMIT, || {
         joining.fails(&program, &line, 3, &["cannot identify this hub", "the namespace kube-system"])
     })?;
-    hub.ok(&format!("create clusterrole cli-identifies {to_see}"))?;
-    let subject = "--clusterrole=cli-identifies --serviceaccount=default:cli-nobody-yet";
-    hub.ok(&format!("create clusterrolebinding cli-identifies {subject}"))?;
+    let mut to_see = rule("", &["namespaces"], &["get"]);
+    to_see["resourceNames"] = json!(["kube-system"]);
+    hub.grant("cli-identifies", None, &json!([to_see]), nobody)?;
     wait::until("the right to know the hub", LIMIT, || {
         joining.fails(&program, &line, 3, &["you may not", &remedy("create")])
     })?;
     // With the rights that were missing.
-    grant("cli-writer", "create")?;
-    hub.ok("create clusterrole cli-proxies --verb=* --resource=clustergateways.cluster.core.oam.dev/proxy")?;
-    hub.ok("create clusterrolebinding cli-proxies --clusterrole=cli-proxies --serviceaccount=default:cli-nobody-yet")?;
+    grant("cli-writer", &["create"])?;
+    let proxies = rule("cluster.core.oam.dev", &["clustergateways/proxy"], &["*"]);
+    hub.grant("cli-proxies", None, &json!([proxies]), nobody)?;
     wait::until("the right to write", LIMIT, || ended(&program, &line, 0))?;
     joining.detached()
 }
@@ -182,7 +180,7 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
 fn void(testbed: &Testbed, cluster: &str) -> Result<PathBuf> {
     let (member, account) = (&testbed.member.server, format!("cli-{cluster}-void"));
     let token = member.service_account_token("default", &account)?;
-    member.kubectl().ok(&format!("delete serviceaccount {account} -n default"))?;
+    member.delete(&format!("serviceaccount {account} -n default"))?;
     member.kubeconfig(&account, Credential::Token(token))
 }
 
@@ -229,11 +227,10 @@ fn half_done(testbed: &Testbed) -> Result<()> {
     joining.fails(program, &line(Path::new("/no/chart"), &helm), 1, &["helm: ", "/no/chart", "--agent-chart"])?;
     joining.fails(program, &line(&good, &helm).replace(&*authority.to_string_lossy(), "/no.crt"), 2, &["/no.crt"])?;
     // An identity that the gateway's chart created.
-    let (hub, identity) = (testbed.hub.server.kubectl(), format!("tunnel-agent-porvoo -n {SECRET_NAMESPACE}"));
-    hub.ok(&format!("create serviceaccount {identity}"))?;
+    testbed.hub.server.create(&[account(SECRET_NAMESPACE, "tunnel-agent-porvoo")])?;
     let foreign = ended(program, &line(&good, &helm), 2)?.stderr;
     ensure!(foreign.contains("hub: the ServiceAccount") && foreign.contains("tunnel.agents"), "{foreign}");
-    testbed.hub.server.delete(&format!("serviceaccount {identity}"))?;
+    testbed.hub.server.delete(&format!("serviceaccount tunnel-agent-porvoo -n {SECRET_NAMESPACE}"))?;
     ensure!(!joining.is_there()?, "something was made beside another's");
     let told = ended(program, &line(&chart, &helm), 1)?.stderr;
     ensure!(told.contains("no.such/v1") && told.contains("remedy: "), "{told}");

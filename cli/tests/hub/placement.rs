@@ -11,7 +11,7 @@ use hub_tests::{tools, wait};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, namespace, rule, test};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SOON: Duration = Duration::from_secs(20);
@@ -23,23 +23,21 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 fn explained(testbed: &Testbed) -> Result<()> {
-    let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());
+    let (program, hub) = (clusters(testbed), &testbed.hub.server);
     let told = ended(&program, "placement explain team/web", 1)?.stderr;
     ensure!(told.contains("this hub has no Placements") && told.contains("controllers.parts.placement"), "{told}");
-    let kinds = tools::kinds("open-cluster-management.io/api", &FILES)?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
-    kubectl.ok("wait --for=condition=Established crd --all --timeout=30s")?;
+    hub.apply_text(&tools::kinds("open-cluster-management.io/api", &FILES)?)?;
     // For a moment after that, a new kind cannot be listed.
     let all = ["managedclusters", "managedclustersets", "managedclustersetbindings", "placements"];
     let all = all.into_iter().chain(["placementdecisions", "addonplacementscores"]);
     let all = all.map(|kind| format!("{kind}.{GROUP}")).collect::<Vec<_>>().join(",");
-    wait::until("the kinds", SOON, || kubectl.ok(&format!("get {all} -A")))?;
-    kubectl.ok("create namespace cli-placing")?;
+    wait::until("the kinds", SOON, || hub.names(&format!("{all} -A")))?;
+    hub.create(&[namespace("cli-placing")])?;
     testbed.hub.apply(&objects())?;
 
     mistakes(&program)?;
-    chosen(testbed, &program, &kubectl)?;
-    rights(testbed, &kubectl)
+    chosen(testbed, &program)?;
+    rights(testbed)
 }
 
 fn objects() -> Vec<Value> {
@@ -91,7 +89,7 @@ fn line(program: &Kubectl, cluster: &str) -> Result<String> {
     Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()> {
+fn chosen(testbed: &Testbed, program: &Kubectl) -> Result<()> {
     let told = ended(program, "placement explain cli-placing/web", 0)?.stdout;
     ensure!(told.starts_with("PlacementMisconfigured=False Succeedconfigured: "), "{told}");
     ensure!(
@@ -108,9 +106,8 @@ fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()>
     testbed.hub.apply(&[decision])?;
     let decide = |names: &[&str]| {
         let decided: Vec<_> = names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
-        let status = json!({"status": {"decisions": decided}}).to_string();
-        let words = ["patch", "placementdecision", "web-decision-1", "-n", "cli-placing", "--subresource=status"];
-        kubectl.args(words.into_iter().chain(["--type=merge", "-p", &status])).run()?.success()
+        let line = "placementdecision web-decision-1 -n cli-placing --subresource=status";
+        testbed.hub.server.patch(line, &json!({"status": {"decisions": decided}}))
     };
     decide(&["cli-munich"])?;
     let mut screens = Screens::default();
@@ -135,22 +132,20 @@ fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()>
     Ok(())
 }
 
-fn rights(testbed: &Testbed, kubectl: &Kubectl) -> Result<()> {
+fn rights(testbed: &Testbed) -> Result<()> {
     let token = testbed.hub.server.service_account_token("cli-placing", "reader")?;
     let program = clusters_as(testbed, &hub_user(testbed, "placement-reader", &token)?);
     let told = ended(&program, "placement explain cli-placing/web", 3)?.stderr;
     ensure!(told.contains("is forbidden") && told.contains("remedy: ask for the verb get on placements"), "{told}");
-    let grant = |name: &str, resources: &str, place: &str, of: &str| -> Result<()> {
-        kubectl.ok(&format!("create clusterrole {name} --verb=get,list --resource={resources}"))?;
-        let bind = format!("create {of} {name} --clusterrole={name} --serviceaccount=cli-placing:reader{place}");
-        kubectl.ok(&bind).map(drop)
+    let grant = |name: &str, resources: &[&str], place: Option<&str>| {
+        let rules = json!([rule(GROUP, resources, &["get", "list"])]);
+        testbed.hub.server.grant(name, place, &rules, ("cli-placing", "reader"))
     };
-    let own = format!("placements.{GROUP},placementdecisions.{GROUP},managedclustersetbindings.{GROUP}");
-    grant("cli-placing-own", &own, " -n cli-placing", "rolebinding")?;
+    let own = ["placements", "placementdecisions", "managedclustersetbindings"];
+    grant("cli-placing-own", &own, Some("cli-placing"))?;
     let told = ended(&program, "placement explain cli-placing/web", 3)?.stderr;
     ensure!(told.contains("cannot list ") && told.contains("remedy: ask for the verb list on "), "{told}");
-    let wide = format!("managedclusters.{GROUP},managedclustersets.{GROUP}");
-    grant("cli-placing-wide", &wide, "", "clusterrolebinding")?;
+    grant("cli-placing-wide", &["managedclusters", "managedclustersets"], None)?;
     let output = ended(&program, "placement explain cli-placing/web", 0)?;
     ensure!(output.stdout.contains("cli-munich") && output.stderr.contains("Balance counts those of this one only"));
     Ok(())

@@ -75,11 +75,10 @@ impl<'a> Joined<'a> {
 
     /// The state of the cluster's Secret, and of its account.
     fn state(&self) -> Result<String> {
-        let shown = "-o jsonpath={.metadata.labels}{.metadata.annotations}{.data}";
-        let hub = self.testbed.hub.server.kubectl();
-        let secret = hub.ok(&format!("get secret {} -n {SECRET_NAMESPACE} {shown}", self.cluster))?;
-        let tokens = format!("get secrets -n cli-{} -o name", self.cluster);
-        Ok(format!("{secret}{}", self.testbed.member.server.kubectl().ok(&tokens)?))
+        let secret = self.testbed.hub.server.field(&format!("secret {} -n {SECRET_NAMESPACE}", self.cluster), "")?;
+        let (metadata, data) = (&secret["metadata"], &secret["data"]);
+        let tokens = self.testbed.member.server.names(&format!("secrets -n cli-{}", self.cluster))?;
+        Ok(format!("{}{}{data}{tokens:?}", metadata["labels"], metadata["annotations"]))
     }
 
     /// Checks that `step` fails with these words, and changes nothing.
@@ -132,14 +131,13 @@ fn hub_away(testbed: &Testbed) -> Result<()> {
 fn powerless_on_hub(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "moss")?;
     let token = testbed.hub.create_user("cli-moss", &["moss"], &["get", "create"])?;
-    let hub = testbed.hub.server.kubectl();
     let program = clusters_as(testbed, &hub_user(testbed, "moss", &token)?);
     for step in WRITES {
         let step = format!("{step} --clusters-namespace {SECRET_NAMESPACE}");
         joined.fails(&program, &step, 3, &["secrets", "forbidden"])?;
     }
     joined.fails(&program, &install()?, 3, &["helm: ", "secrets is forbidden", "an administrator of the hub"])?;
-    hub.ok("create clusterrolebinding cli-moss-all --clusterrole=cluster-admin --serviceaccount=default:cli-moss")?;
+    testbed.hub.server.bind("cli-moss-all", "cluster-admin", ("default", "cli-moss"))?;
     wait::until("the rights", LIMIT, || ended(&program, &joined.line("label CLUSTER a=b"), 0))?;
     joined.works(&program)?;
     testbed.hub.server.delete("clusterrolebinding cli-moss-all")

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::control_plane::ApiServer;
 use hub_tests::helm::Helm;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::{Kubectl, Output};
@@ -16,12 +16,12 @@ use hub_tests::screens::Screens;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
-use hub_tests::wait;
+use hub_tests::{load, wait};
 use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, joining, member, test};
+use crate::fixture::{Fixture, alone_with_agents, clusters, ended, has_both, is_void, joining, member, test};
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// Default namespace of agents and accounts on the member.
@@ -42,15 +42,16 @@ type Agent = Box<dyn Any + Send>;
 struct Walk<'a> {
     testbed: &'a Testbed,
     program: Kubectl,
-    admin: Kubectl,
+    /// The member's API.
+    api: &'a ApiServer,
     server: SocketAddr,
     screens: Screens,
 }
 
 fn tunnelled(testbed: &Testbed) -> Result<()> {
     let server = testbed.tunnelled()?.agent_address;
-    let (program, admin) = (clusters(testbed), testbed.member.server.kubectl());
-    let mut walk = Walk { testbed, program, admin, server, screens: Screens::default() };
+    let (program, api) = (clusters(testbed), &testbed.member.server);
+    let mut walk = Walk { testbed, program, api, server, screens: Screens::default() };
     walk.join_directly()?;
     walk.join_without_servers()?;
     let agent = walk.join_by_agent()?;
@@ -150,8 +151,8 @@ impl Walk<'_> {
     /// The servers that agents link to, and their CA, come from what the gateway's chart installed.
     fn join_by_chart(&self, line: &str) -> Result<()> {
         let _alone = alone_with_agents();
-        let (hub, service) = (self.testbed.hub.server.kubectl(), "cluster-gateway-tunnel-agents");
-        let helm = Helm::prepare(&self.testbed.launcher().directory, &hub.kubeconfig)?;
+        let (hub, service) = (&self.testbed.hub.server, "cluster-gateway-tunnel-agents");
+        let helm = Helm::prepare(&self.testbed.launcher().directory, &hub.kubectl().kubeconfig)?;
         let set = ["image.repository=x", "tunnel.server.enabled=true", "tunnel.server.image.repository=y"];
         let set = set.map(|value| format!("--set={value}"));
         let rendered = helm.template("cluster-gateway", SECRET_NAMESPACE, &set)?;
@@ -159,17 +160,15 @@ impl Walk<'_> {
             let name = document["metadata"]["name"].as_str().unwrap_or_default();
             [service, "cluster-gateway-tunnel-agents-tls"].contains(&name)
         };
-        let installed: Vec<_> = rendered.iter().filter(installed).collect();
+        let installed: Vec<_> = rendered.iter().filter(installed).cloned().collect();
         ensure!(installed.len() == 2, "{installed:?}");
-        for document in &installed {
-            hub.apply(&document.to_string())?;
-        }
+        hub.apply(&installed)?;
         let lost = ended(&self.program, line, 1)?.stderr;
         ensure!(lost.contains("has no address that a member could dial") && lost.contains("--server"), "{lost}");
         let checked = ended(&self.program, "check berlin", 0)?.stdout;
         ensure!(checked.contains("tunnel\n  ‼ the Service cluster-gateway-tunnel-agents has no address"), "{checked}");
-        let ingress = r#"{"status":{"loadBalancer":{"ingress":[{"hostname":"agents.example.com"}]}}}"#;
-        hub.ok(&format!("patch service {service} -n {SECRET_NAMESPACE} --subresource=status -p {ingress}"))?;
+        let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": "agents.example.com"}]}}});
+        hub.patch(&format!("service {service} -n {SECRET_NAMESPACE} --subresource=status"), &ingress)?;
         let unlinked = ended(&self.program, line, 1)?.stderr;
         ensure!(unlinked.contains("oslo is registered, but"), "{unlinked}");
         let checked = ended(&self.program, "check berlin", 0)?.stdout;
@@ -185,10 +184,9 @@ impl Walk<'_> {
         {
             ensure!(args.contains(flag), "{flag}: {args}");
         }
-        let authority = r"jsonpath={.data.server-ca\.crt}";
-        let given = self.admin.ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o {authority}"))?;
+        let given = self.api.text(&format!("secret tunnel-agent -n {NAMESPACE}"), "/data/server-ca.crt")?;
         let made = installed.iter().find_map(|document| document["data"]["ca.crt"].as_str());
-        ensure!(made == Some(&given), "another CA");
+        ensure!(made == Some(given.as_str()), "another CA");
         self.join_by_another_certificate(line, &format!("{service}-tls"))?;
         self.testbed.hub.server.delete(&format!("secret {service}-tls -n {SECRET_NAMESPACE}"))?;
         self.check_by_own_certificate()?;
@@ -197,11 +195,11 @@ impl Walk<'_> {
 
     /// As of an issuer that everybody knows: without its CA, and not for the name of a Service.
     fn join_by_another_certificate(&self, line: &str, secret: &str) -> Result<()> {
-        let hub = self.testbed.hub.server.kubectl();
+        let line_of_secret = format!("secret {secret} -n {SECRET_NAMESPACE}");
         let certify = |name: &str| {
             let issued = Authority::new("public").issue(&Leaf::new("agents").san(name));
-            let patch = json!({"data": {"ca.crt": null}, "stringData": {"tls.crt": issued.chain_pem}}).to_string();
-            hub.args(["patch", "secret", secret, "-n", SECRET_NAMESPACE, "--type=merge", "-p", &patch]).run()?.success()
+            let patch = json!({"data": {"ca.crt": null}, "stringData": {"tls.crt": issued.chain_pem}});
+            self.testbed.hub.server.patch(&line_of_secret, &patch)
         };
         certify("edge.example.com")?;
         let told = ended(&self.program, line, 1)?.stderr;
@@ -250,8 +248,7 @@ impl Walk<'_> {
 
     /// The arguments of the agents' pods.
     fn args(&self) -> Result<String> {
-        let path = "jsonpath={.spec.template.spec.containers[0].args}";
-        self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))
+        self.api.text(&format!("deployment tunnel-agent -n {NAMESPACE}"), "/spec/template/spec/containers/0/args")
     }
 
     fn server(&self) -> String {
@@ -261,10 +258,8 @@ impl Walk<'_> {
 
     /// The agent's token, as its pod would see it.
     fn token(&self) -> Result<String> {
-        wait::until("the agent's Secret", LIMIT, || {
-            self.admin
-                .ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"))
-        })
+        let secret = format!("tunnel-agent -n {NAMESPACE}");
+        wait::until("the agent's Secret", LIMIT, || self.api.secret(&secret, "token"))
     }
 
     /// Mounts the token, as a kubelet would.
@@ -301,10 +296,7 @@ impl Walk<'_> {
 
     fn look(&mut self) -> Result<()> {
         // The controllers count the agents that the Deployment has.
-        let path = "jsonpath={.status.readyReplicas}/{.spec.replicas}";
-        wait::until_true("both agents", LIMIT, || {
-            Ok(self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))? == "2/2")
-        })?;
+        wait::until_true("both agents", LIMIT, || has_both(self.api, &format!("tunnel-agent -n {NAMESPACE}")))?;
         let listed = self.shown("list -l env=prod", "", 0)?.stdout;
         let oslo = listed.lines().find(|row| row.starts_with("oslo ")).with_context(|| listed.clone())?;
         let cells: Vec<_> = oslo.split_whitespace().collect();
@@ -361,33 +353,19 @@ impl Walk<'_> {
             rotating.join().expect("no panic")
         })?;
         self.screens.compare("rotate oslo --member-context oslo-admin", &rotated)?;
-        let path = r"jsonpath={.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}";
-        let restarted = self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))?;
+        let restarted = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+        let restarted = self.api.text(&format!("deployment tunnel-agent -n {NAMESPACE}"), restarted)?;
         ensure!(!restarted.is_empty(), "the agents' pods are not replaced");
-        let hub = self.testbed.hub.server.kubectl();
-        wait::until_true("the old token to be void", LIMIT, || is_void(&hub, &old))?;
+        wait::until_true("the old token to be void", LIMIT, || is_void(&self.testbed.hub.server, &old))?;
         ended(&self.program, "probe oslo", 0).map(drop)
     }
 
     /// Rotates under load, without a failed request.
     fn rotate(&mut self) -> Result<()> {
-        let stop = AtomicBool::new(false);
-        let hub = self.testbed.hub.server.kubectl();
         let path = format!("{}/api/v1/namespaces", Testbed::proxy_path("berlin"));
         let member = self.member();
-        let rotated = std::thread::scope(|scope| -> Result<Output> {
-            let load = scope.spawn(|| -> Result<usize> {
-                let mut count = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    hub.ok(&format!("get --raw {path}")).context("a request while the token is rotated")?;
-                    count += 1;
-                }
-                Ok(count)
-            });
-            let rotated = ended(&self.program, &format!("rotate berlin {member}"), 0);
-            stop.store(true, Ordering::Relaxed);
-            ensure!(load.join().expect("no panic")? > 3, "no load");
-            rotated
+        let rotated = load::beside(&self.testbed.hub.server, &path, || {
+            ended(&self.program, &format!("rotate berlin {member}"), 0)
         })?;
         self.screens.compare("rotate berlin --member-context berlin-admin", &rotated)?;
         self.shown("rename berlin berlin-1", "", 0).map(drop)
@@ -414,18 +392,19 @@ impl Walk<'_> {
 
     /// Waits until nothing of the clusters is left.
     fn left(&self) -> Result<()> {
-        let hub = self.testbed.hub.server.kubectl();
+        let hub = &self.testbed.hub.server;
         wait::until_true("hub and member to be as they were", LIMIT, || {
-            let left = self.admin.ok("get namespaces,clusterrolebindings,deployments -A -o name")?;
+            let namespaces = self.api.names("namespaces")?;
+            let of_member = self.api.names("clusterrolebindings,deployments -A")?;
             let kinds = "poddisruptionbudgets,serviceaccounts,secrets";
-            let left = left + &self.admin.ok(&format!("get {kinds} -n {NAMESPACE} -o name"))?;
-            let hubs = hub.ok(&format!(
-                "get clusterrolebindings,clusterroles,serviceaccounts,secrets -n {SECRET_NAMESPACE} -o name"
-            ))?;
-            let clean = |name: &str| !left.contains(name) && !hubs.contains(name);
-            let namespace = format!("namespace/{NAMESPACE}");
-            let left = left.lines().any(|name| name == namespace || name.ends_with("/tunnel-agent"));
-            Ok(clean("oslo") && clean("berlin") && !left)
+            let in_namespace = self.api.names(&format!("{kinds} -n {NAMESPACE}"))?;
+            let kinds = "clusterrolebindings,clusterroles,serviceaccounts,secrets";
+            let of_hub = hub.names(&format!("{kinds} -n {SECRET_NAMESPACE}"))?;
+            let is_there = namespaces.iter().any(|name| name == NAMESPACE);
+            let is_left = |name: &String| name == "tunnel-agent" || name.contains("oslo") || name.contains("berlin");
+            let on_member = [namespaces, of_member, in_namespace].concat();
+            let is_named = of_hub.iter().any(|name| name.contains("oslo") || name.contains("berlin"));
+            Ok(!is_there && !is_named && !on_member.iter().any(is_left))
         })
     }
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::testbed::Testbed;
 use kit::others::Moment;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::chromium::{self, Chromium, Window};
-use crate::{CLUSTERS, beside};
+use crate::{CLUSTERS, OwnHub, beside};
 
 /// Time limit for the page to respond to a key or a click, layout included. On two free cores, it
 /// takes some 50 ms.
@@ -20,9 +19,9 @@ const FORGOTTEN: &str = "c-0500";
 const SHOWN: &str = "[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden)";
 
 /// The times that a person waits for. `None`: there is no browser here.
-pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
+pub fn times(own: &OwnHub, url: &str) -> Result<Option<String>> {
     let Some(program) = chromium::find() else { return Ok(None) };
-    let mut browser = Chromium::start(program, &testbed.directory("chromium")?)?;
+    let mut browser = Chromium::start(program, &own.directory("chromium")?)?;
     browser.resize(WINDOW)?;
     let opening = Instant::now();
     browser.open(url, &are(CLUSTERS))?;
@@ -32,7 +31,7 @@ pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
     let filtered = filter(&mut browser, "c-0999", 1)?.max(filter(&mut browser, "c-", CLUSTERS)?);
     let sorted = sort(&mut browser, "status", None)?.max(sort(&mut browser, "name", Some("c-0000"))?);
     let backwards = sort(&mut browser, "name", Some("c-0999"))?;
-    testbed.hub.forget_member(FORGOTTEN)?;
+    own.hub.forget_member(FORGOTTEN)?;
     browser.until(&format!("document.getElementById('c-{FORGOTTEN}') === null && window.kept"))?;
     browser.open(&format!("{url}?view=tiles"), &are(CLUSTERS - 1))?;
     let tiles = filter(&mut browser, "c-00", 100)?;
@@ -44,7 +43,7 @@ pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
     )))
 }
 
-/// A condition in the page: it has `count` of the clusters, besides those of the testbed.
+/// A condition in the page: it has `count` clusters.
 fn are(count: usize) -> String {
     format!("document.querySelectorAll('#clusters [id^=c-c-]').length === {count}")
 }

@@ -75,9 +75,9 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
     ensure!((1..=changes).contains(&of_busy), "{of_busy} writes of {changes} changes");
     ensure!((1..=EVENTS * seconds).contains(&of_events), "{of_events} Events within {seconds} s");
     ensure!(writes.iter().all(|write| !write.contains("/secrets/no-")), "a refused one was written");
-    let hub = testbed.hub.server.kubectl();
     let all = format!("/api/v1/namespaces/{FLEET}/secrets");
-    hub.args(["delete", "--raw", &all]).run()?.success().map(drop)
+    let answer = testbed.hub.server.ask(&Method::DELETE, &all, "application/json", &json!({}))?;
+    answer.expect(StatusCode::OK).map(drop)
 }
 
 /// A thousand Secrets are refused, and a valid one among them is registered.

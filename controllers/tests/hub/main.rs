@@ -23,6 +23,7 @@ mod releases;
 mod removal;
 mod replica_sets;
 mod rights;
+mod scale;
 mod stillness;
 mod works;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         works::trials(&fixture),
         placement::trials(&fixture),
         argocd::trials(&fixture),
+        scale::trials(&fixture),
         registration::trials(&fixture),
         replica_sets::trials(&fixture),
         rights::trials(&fixture),

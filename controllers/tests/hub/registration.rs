@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use http::{Method, StatusCode};
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
@@ -77,6 +78,9 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: each call of a hub in trouble fails once", troubled::joins),
     ]
 }
+
+/// The path of all clusters.
+const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 
 /// The part, as the chart installs it in `place`.
 struct Registration {
@@ -199,6 +203,17 @@ fn bootstrap(testbed: &Testbed, place: &str) -> Result<Kubectl> {
     let token = testbed.hub.server.service_account_token(place, BOOTSTRAP)?;
     let path = testbed.hub.server.kubeconfig(&format!("bootstrap-{place}"), Credential::Token(token))?;
     Ok(testbed.launcher().kubectl(&path))
+}
+
+/// Creates a `ManagedCluster` as this user.
+fn registers(user: &Kubectl, name: &str) -> Result<()> {
+    let path = format!("{CLUSTERS}?fieldValidation=Strict");
+    user.send(&Method::POST, &path, &[], &managed(name))?.expect(StatusCode::CREATED).map(drop)
+}
+
+/// Whether this user may read what is at `path`.
+fn reads(user: &Kubectl, path: &str) -> Result<bool> {
+    Ok(user.send(&Method::GET, path, &[], &Value::Null)?.status == StatusCode::OK)
 }
 
 /// From what `act` does, until `is_done`.

@@ -10,6 +10,7 @@ mod trust;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use hub_tests::control_plane::{Etcd, Launcher};
@@ -121,9 +122,7 @@ impl World {
         members.register(&hub)?;
         let token = hub.create_user("caller", &[], ALL_VERBS)?;
         product.wait_ready()?;
-        hub.server
-            .kubectl()
-            .ok("wait apiservice v1alpha1.cluster.core.oam.dev --for=condition=Available --timeout=120s")?;
+        hub.server.wait_for("apiservice v1alpha1.cluster.core.oam.dev", "Available", Duration::from_mins(2))?;
         Ok(Self { service, product, hub, hub_etcd, members, trust, token, restarts: 0, scratch, launcher })
     }
 
@@ -256,8 +255,6 @@ fn secret(members: &Members, name: &'static str) -> Result<MemberSecret> {
         return Ok(MemberSecret::with_certificate(server, server.admin()));
     }
     let token = server.service_account_token("default", "gateway")?;
-    server
-        .kubectl()
-        .ok("create clusterrolebinding gateway --clusterrole cluster-admin --serviceaccount default:gateway")?;
+    server.bind("gateway", "cluster-admin", ("default", "gateway"))?;
     Ok(MemberSecret::with_token(server, &token).behind_tunnel())
 }

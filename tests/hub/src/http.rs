@@ -80,7 +80,12 @@ impl Client {
     /// A client for the server at `address`, whose certificate must be issued by `authority`; it
     /// presents `identity`.
     pub fn new(address: SocketAddr, authority: &Authority, identity: Option<&Issued>) -> Self {
-        Self { address, tls: pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1) }
+        Self::with_tls(address, pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1))
+    }
+
+    /// A client for the server at `address` with these roots and this identity.
+    pub(crate) fn with_tls(address: SocketAddr, tls: Arc<ClientConfig>) -> Self {
+        Self { address, tls }
     }
 
     /// A client that accepts any certificate at `address` and presents none, like a kubelet's

@@ -1,6 +1,7 @@
 //! kubectl (or a client with a similar command line) as a child process: run to its end within a
 //! time limit, or started and read line by line.
 
+mod direct;
 mod running;
 
 use std::io::{Read, Write as _};

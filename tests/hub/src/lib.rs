@@ -19,6 +19,7 @@ pub mod informer;
 pub mod karmada;
 pub mod kubeconfig;
 pub mod kubectl;
+pub mod load;
 pub mod mask;
 pub mod member;
 mod objects;

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod changes;
+mod fields;
 mod line;
 
 use std::collections::HashMap;

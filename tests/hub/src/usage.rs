@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use k8s_openapi::jiff::Timestamp;
@@ -53,15 +53,9 @@ impl Usage {
         let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec});
         let registered = Registered { kubectl: hub.kubectl(), namespace: namespace.to_owned() };
-        for object in [service, api] {
-            registered.kubectl.apply(&object.to_string())?;
-        }
+        hub.apply(&[service, api])?;
         // helm asks what is served.
-        wait::until("the API of metrics", LIMIT, || {
-            let known = registered.kubectl.ok("api-versions")?;
-            ensure!(known.lines().any(|known| known == version), "{known}");
-            Ok(())
-        })?;
+        wait::until("the API of metrics", LIMIT, || hub.serves("pods.metrics.k8s.io"))?;
         Ok(Self { _registered: registered, server, namespace: namespace.to_owned(), _runtime: runtime })
     }
 

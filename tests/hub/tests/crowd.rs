@@ -28,7 +28,6 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     let namespace = &format!("crowd-{}", route.name());
     testbed.member.server.create_namespace(namespace)?;
-    let kubectl = testbed.member.server.kubectl();
     let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Testbed::proxy_path(CLUSTER));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut bodies = open(&runtime, testbed, route, &format!("{path}?fieldSelector=metadata.name=crowded&watch=true"))?;
@@ -36,7 +35,8 @@ fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     ensure!(watches()? == WATCHES, "the member has {} watches", watches()?);
 
     client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;
-    kubectl.ok(&format!("create configmap crowded -n {namespace}"))?;
+    let crowded = json!({"name": "crowded", "namespace": namespace});
+    testbed.member.server.create(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": crowded})])?;
     runtime.block_on(async {
         for (number, body) in bodies.iter_mut().enumerate() {
             let frame = timeout(LIMIT, body.frame()).await.with_context(|| format!("nothing on watch {number}"))?;

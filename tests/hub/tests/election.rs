@@ -110,9 +110,9 @@ fn replaced(testbed: &Testbed) -> Result<()> {
         let leader = others.iter().position(Contender::is_leading).context("a leader")?;
         steal(testbed)?;
         others[leader].becomes(false, PAUSE + SLACK).await?;
-        let holder = lease(testbed, "{.spec.holderIdentity}")?;
+        let holder = lease(testbed, "/spec/holderIdentity")?;
         ensure!(holder == "thief", "{holder} took it back");
-        let transitions = lease(testbed, "{.spec.leaseTransitions}")?;
+        let transitions = lease(testbed, "/spec/leaseTransitions")?;
         ensure!(transitions == "2", "{transitions}");
         Ok(())
     })
@@ -130,18 +130,18 @@ async fn one_leads(testbed: &Testbed, contenders: &mut [Contender], limit: Durat
     Ok(first)
 }
 
-fn lease(testbed: &Testbed, path: &str) -> Result<String> {
-    testbed.hub.server.kubectl().ok(&format!("get lease {NAME} -n default -o jsonpath={path}"))
+fn lease(testbed: &Testbed, pointer: &str) -> Result<String> {
+    testbed.hub.server.text(&format!("lease {NAME} -n default"), pointer)
 }
 
 /// Waits until the Lease is renewed once more.
 fn renewed(testbed: &Testbed) -> Result<()> {
-    let time = || lease(testbed, "{.spec.renewTime}");
+    let time = || lease(testbed, "/spec/renewTime");
     let before = time()?;
     wait::until_true("a renewal", PAUSE + SLACK, || Ok(time()? != before))
 }
 
 fn steal(testbed: &Testbed) -> Result<()> {
-    let patch = r#"{"spec":{"holderIdentity":"thief"}}"#;
-    testbed.hub.server.kubectl().ok(&format!("patch lease {NAME} -n default --type=merge -p {patch}")).map(drop)
+    let thief = json!({"spec": {"holderIdentity": "thief"}});
+    testbed.hub.server.patch(&format!("lease {NAME} -n default"), &thief).map(drop)
 }

@@ -140,10 +140,9 @@ impl Workload {
         });
         testbed.member.server.create_namespace(Self::NAMESPACE)?;
         testbed.member.run_pod(Self::NAMESPACE, "hinting", "")?;
-        let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
-        let patch =
-            ["patch", "pod", "hinting", "-n", Self::NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
-        testbed.member.server.kubectl().args(patch).run()?.success()?;
+        let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}});
+        let line = format!("pod hinting -n {} --subresource=status", Self::NAMESPACE);
+        testbed.member.server.patch(&line, &status)?;
         let pod = format!("/api/v1/namespaces/{}/pods/hinting:{port}/proxy/", Self::NAMESPACE);
         Ok(Self { path: format!("{}{pod}", Testbed::proxy_path(CLUSTER)), asked })
     }

@@ -64,9 +64,8 @@ fn registered(testbed: &Testbed, gateway: &Product) -> Result<()> {
         "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1000,
             "versionPriority": 10, "service": service, "caBundle": STANDARD.encode(gateway.authority().root_pem())},
     });
-    let kubectl = testbed.hub.server.kubectl();
-    kubectl.apply(&api_service.to_string())?;
-    kubectl.ok(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s")).map(drop)
+    testbed.hub.server.force(&[api_service])?;
+    testbed.hub.server.wait_for(API_SERVICE, "Available", Duration::from_mins(1))
 }
 
 /// The three cases of Karmada's own suite, and everything that kubectl does.
@@ -205,10 +204,8 @@ fn narrow(server: &ApiServer) -> Result<String> {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": NARROW},
         "rules": [rule("users", USER), rule("groups", "system:serviceaccounts:default"),
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": [NAME], "verbs": ["impersonate"]}]});
-    server.kubectl().apply(&role.to_string())?;
-    let binding =
-        format!("create clusterrolebinding {NARROW} --clusterrole={NARROW} --serviceaccount=default:{NARROW}");
-    server.kubectl().ok(&binding)?;
+    server.create(&[role])?;
+    server.bind(NARROW, NARROW, ("default", NARROW))?;
     Ok(token)
 }
 

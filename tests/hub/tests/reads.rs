@@ -1,10 +1,12 @@
 //! kubectl's reading commands: each prints through hub and gateway what it prints on the member.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use hub_tests::testbed::Testbed;
 use libtest_mimic::Trial;
+use serde_json::json;
 
 use crate::compare::{self, Ways};
 use crate::fixture::Fixture;
@@ -56,6 +58,8 @@ const MORE: &[(i32, &str)] = &[
 
 /// How many `ConfigMap`s there are, so that a list comes in several chunks.
 const CONFIG_MAPS: usize = 12;
+/// Time for the Deployment's pods.
+const AVAILABLE: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
@@ -72,17 +76,20 @@ pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
 
 fn prepare(testbed: &Testbed) -> Result<()> {
     let (server, kubectl) = (&testbed.member.server, testbed.member.server.kubectl());
+    let map = |number: usize| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"number": format!("{number}")},
+            "metadata": {"name": format!("settings-{number}"), "namespace": "reads", "labels": {"suite": "reads"}}})
+    };
     server.create_namespace("reads")?;
     server.create_namespace("empty")?;
     testbed.member.run_pod("reads", "web-0", "one\ntwo\nthree\n")?;
     testbed.member.run_pod("reads", "web-1", "eins\nzwei\n")?;
-    kubectl.ok("label pods web-0 web-1 -n reads suite=reads")?;
+    for pod in ["web-0", "web-1"] {
+        server.label(&format!("pod {pod} -n reads suite=reads"))?;
+    }
     kubectl.ok("create deployment web --image=none --replicas=2 -n reads")?;
     kubectl.ok("create service clusterip web --tcp=80:8080 -n reads")?;
-    for number in 0..CONFIG_MAPS {
-        kubectl.ok(&format!("create configmap settings-{number} --from-literal=number={number} -n reads"))?;
-    }
-    kubectl.ok("label configmaps,services,deployments --all -n reads suite=reads")?;
-    kubectl.ok("wait deployment web -n reads --for=condition=Available --timeout=60s")?;
-    Ok(())
+    server.create(&(0..CONFIG_MAPS).map(map).collect::<Vec<_>>())?;
+    kubectl.ok("label configmaps,services,deployments --all -n reads suite=reads --overwrite")?;
+    server.wait_for("deployment web -n reads", "Available", AVAILABLE)
 }

@@ -40,7 +40,7 @@ fn one_trace(testbed: &Testbed) -> Result<()> {
     // With a member of `system:masters`: the member trusts no other user's trace context.
     testbed.hub.register_member(CLUSTER, &MemberSecret::with_certificate(&member, member.admin()))?;
     let path = format!("{}{PATH}", Testbed::proxy_path(CLUSTER));
-    wait::until("an answer of the member", LIMIT, || hub.kubectl().ok(&format!("get --raw {path}")))?;
+    wait::until("an answer of the member", LIMIT, || hub.raw(&path))?;
 
     let spans = runtime.block_on(async {
         let asked = |span: &Span| span.name == "member" && span.get("http.response.status_code") == "200";

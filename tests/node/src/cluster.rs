@@ -103,9 +103,11 @@ impl Cluster {
     /// Waits until all nodes are ready.
     pub fn wait_ready(&self) -> Result<()> {
         let ready = || -> Result<()> {
-            let path = "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
-            let said = self.kubectl().ok(&format!("get nodes -o {path}"))?;
-            ensure!(said.split_whitespace().filter(|word| *word == "True").count() == self.nodes.len(), "{said:?}");
+            let nodes = self.get("nodes")?;
+            let all = nodes["items"].as_array().into_iter().flatten();
+            let conditions = all.flat_map(|node| node["status"]["conditions"].as_array().into_iter().flatten());
+            let ready = conditions.filter(|one| one["type"] == "Ready" && one["status"] == "True").count();
+            ensure!(ready == self.nodes.len(), "{ready} are");
             Ok(())
         };
         wait::until(&format!("the nodes of {}", self.plan.name), NODES_READY, ready).with_context(|| self.tails())
@@ -113,7 +115,7 @@ impl Cluster {
 
     /// Objects, parsed: `what` is, for example, `pods -n default`.
     pub fn get(&self, what: &str) -> Result<Value> {
-        Ok(serde_json::from_str(&self.kubectl().ok(&format!("get {what} -o json"))?)?)
+        self.server.field(what, "")
     }
 
     /// Starts a program on each node that enforces the cluster's `NetworkPolicies`, until dropped.

@@ -31,7 +31,7 @@ impl Caller {
             "metadata": {"namespace": namespace, "name": name, "labels": labels},
             "spec": {"nodeName": node, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
                 "containers": [{"name": "pause", "image": PAUSE}]}});
-        cluster.kubectl().apply(&pod.to_string())?;
+        cluster.server.apply(&[pod])?;
         wait::until(name, LIMIT, || Self::of(&cluster.get(&format!("pod -n {namespace} {name}"))?))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::arrow::Arrow;
 use crate::paths::{Read, read, taken_by_root};
@@ -15,8 +16,12 @@ pub const ROOT: &str = "the root";
 /// Most times that a name is re-exported from one module to another.
 const BROUGHT_AT_MOST: usize = 8;
 
+/// Packages that were read, by their directories: most of the rules read all of them, and no test
+/// changes one.
+static KNOWN: LazyLock<Mutex<BTreeMap<PathBuf, Vec<Tree>>>> = LazyLock::new(Mutex::default);
+
 /// A library or a program: the modules that one root file declares.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tree {
     /// Path of the root file, below the workspace's directory.
     pub root: PathBuf,
@@ -36,8 +41,13 @@ pub struct Tree {
 ///
 /// If a declared module has no file, or a file cannot be read.
 pub fn trees(workspace: &Path, package: &Path) -> Vec<Tree> {
-    let roots = ["src/lib.rs", "src/main.rs"].map(|root| package.join(root));
-    roots.into_iter().filter(|root| workspace.join(root).exists()).map(|root| tree(workspace, root)).collect()
+    // Held meanwhile: a rule that comes second waits for what the first one reads.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = || {
+        let roots = ["src/lib.rs", "src/main.rs"].map(|root| package.join(root));
+        roots.into_iter().filter(|root| workspace.join(root).exists()).map(|root| tree(workspace, root)).collect()
+    };
+    known.entry(workspace.join(package)).or_insert_with(made).clone()
 }
 
 fn tree(workspace: &Path, root: PathBuf) -> Tree {

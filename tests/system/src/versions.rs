@@ -86,8 +86,8 @@ macro_rules! across_versions {
     )+};
 }
 
-/// Makes one test of each named `async fn(Http)` for each version, be it the client's or the
-/// member's.
+/// Makes one test of each named `async fn(Http)` for each version, be it the client's, the member's
+/// or that of both: where what is tested depends on either side alone.
 #[macro_export]
 macro_rules! across_http {
     ($($scenario:ident),+ $(,)?) => {$(

@@ -6,7 +6,7 @@ use hub_tests::hub::MemberSecret;
 use hub_tests::ports;
 use hub_tests::product::Product;
 
-use super::{AVAILABLE, GoHub};
+use super::{GoHub, available};
 use crate::fixture::ended;
 
 pub fn probed(go: GoHub<'_>) -> Result<()> {
@@ -33,7 +33,7 @@ pub fn probed(go: GoHub<'_>) -> Result<()> {
     go.hub.register_gateway(gateway.address().port(), gateway.authority())?;
     let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).behind_tunnel();
     go.hub.register_member("lund", &member)?;
-    go.hub.server.kubectl().ok(AVAILABLE).context("the hub and the gateway in its place")?;
+    available(&go.hub).context("the hub and the gateway in its place")?;
     let before = ["hub", "gateway", "registration"];
     let why = "cannot reach any tunnel-server: dial tcp 127.0.0.1:";
     probe(1, &before, "tunnel-server", why, "the tunnel-server's pods run")?;

@@ -85,8 +85,9 @@ pub fn looks(testbed: &Testbed) -> Result<()> {
         Case { name: "void", kubeconfig: &void, parts: &["renew the credential in your kubeconfig"] },
         Case { name: "powerless", kubeconfig: &powerless, parts: &["system:serviceaccount:cli-matrix:powerless"] },
     ];
-    let state = format!("get secret {CLUSTER} -n {SECRET_NAMESPACE} -o jsonpath={{.metadata.resourceVersion}}");
-    let before = testbed.hub.server.kubectl().ok(&state)?;
+    let secret = format!("secret {CLUSTER} -n {SECRET_NAMESPACE}");
+    let state = || testbed.hub.server.text(&secret, "/metadata/resourceVersion");
+    let before = state()?;
     let mut wrong = Vec::new();
     for case in cases {
         let program = clusters_as(testbed, case.kubeconfig);
@@ -95,7 +96,7 @@ pub fn looks(testbed: &Testbed) -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{wrong:#?}");
-    ensure!(testbed.hub.server.kubectl().ok(&state)? == before, "the cluster's Secret was changed");
+    ensure!(state()? == before, "the cluster's Secret was changed");
     let made = testbed.member.server.names("namespaces,clusterrolebindings")?;
     ensure!(!made.iter().any(|name| name.contains("cli-matrix")), "{made:?}");
     // The dashboard tells what the hub says. Without a hub to ask, there is no dashboard.

@@ -5,7 +5,6 @@ use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
@@ -46,9 +45,7 @@ struct Tunnelled<'a>(Joining<'a>);
 impl Tunnelled<'_> {
     /// The token in the agent's Secret.
     fn token(&self) -> Result<String> {
-        let member: Kubectl = self.0.testbed.member.server.kubectl();
-        let shown = "-o go-template={{.data.token|base64decode}}";
-        member.ok(&format!("get secret tunnel-agent -n cli-{} {shown}", self.0.cluster))
+        self.0.testbed.member.server.secret(&format!("tunnel-agent -n cli-{}", self.0.cluster), "token")
     }
 
     /// Does what a kubelet does when the Secret changes.
@@ -70,29 +67,26 @@ pub fn printed(testbed: &Testbed) -> Result<()> {
     let unlinked = ended(&joining.program, &format!("{line} --wait 1s"), 1)?;
     ensure!(unlinked.stderr.contains("Apply these on the member"), "{unlinked:?}");
     ensure!(unlinked.stderr.contains("pori is registered, but"), "{unlinked:?}");
-    let member = testbed.member.server.kubectl();
-    let there = || member.ok("get deployments,poddisruptionbudgets,serviceaccounts -n cli-pori -o name");
-    let made = there()?;
-    ensure!(!made.contains("tunnel-agent") && made.contains("serviceaccount/pori"), "something was applied: {made}");
-    member.apply(&unlinked.stdout)?;
-    let made = there()?;
-    for part in ["deployment.apps/tunnel-agent", "serviceaccount/tunnel-agent", "poddisruptionbudget"] {
-        ensure!(made.contains(part), "{part}: {made}");
-    }
+    let (api, person) = (&testbed.member.server, testbed.member.server.kubectl());
+    let made = api.names("deployments,poddisruptionbudgets,serviceaccounts -n cli-pori")?;
+    ensure!(!made.iter().any(|name| name.contains("tunnel-agent")), "something was applied: {made:?}");
+    api.present("serviceaccount pori -n cli-pori")?;
+    person.apply(&unlinked.stdout)?;
+    api.present("deployment,serviceaccount tunnel-agent -n cli-pori")?;
+    ensure!(api.names("poddisruptionbudgets -n cli-pori")?.len() == 1, "no PodDisruptionBudget");
     // Starts the agent as its pod would: with the printed arguments and the Secret that they mount.
-    let args =
-        member.ok("get deployment tunnel-agent -n cli-pori -o jsonpath={.spec.template.spec.containers[0].args}")?;
+    let args = api.text("deployment tunnel-agent -n cli-pori", "/spec/template/spec/containers/0/args")?;
     ensure!(args.contains("--cluster=pori") && args.contains(&format!("--server={server}")), "{args}");
     let agent = AgentOptions::new("pori", server, authority, testbed.member.server.address(), tunnelled.mount()?);
     let agent = agent.start()?;
     agent.wait_ready(LIMIT).context("the agent")?;
     wait::until("it to be linked", LIMIT, || tunnelled.answers())?;
     // The same command again finds the agent linked, and what it prints replaces no pod.
-    let generation = || member.ok("get deployment tunnel-agent -n cli-pori -o jsonpath={.metadata.generation}");
+    let generation = || api.text("deployment tunnel-agent -n cli-pori", "/metadata/generation");
     let before = generation()?;
     let again = ended(&joining.program, &line, 0)?;
     ensure!(again.stderr.contains("cluster pori joined"), "{again:?}");
-    member.apply(&again.stdout)?;
+    person.apply(&again.stdout)?;
     ensure!(generation()? == before, "the Deployment is another one");
     drop(agent);
     joining.detached()
@@ -126,8 +120,7 @@ pub fn interrupted(testbed: &Testbed) -> Result<()> {
         wait::until_true("the second try", LIMIT, || tunnelled.mount().map(|_| again.is_finished()))?;
         again.join().expect("no panic").map(drop)
     })?;
-    let hub = testbed.hub.server.kubectl();
-    wait::until_true("the old token to be void", LIMIT, || is_void(&hub, &old))?;
+    wait::until_true("the old token to be void", LIMIT, || is_void(&testbed.hub.server, &old))?;
     tunnelled.answers()?;
     drop(agent);
     joining.detached()

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::LINKED;
 use crate::dashboard::LIMIT;
+use crate::fixture::has_both;
 
 const NAME: &str = "pictures-agents";
 /// A name as a Deployment gives it.
@@ -35,10 +36,7 @@ pub fn start(testbed: &Testbed) -> Result<Box<dyn Any>> {
     member.apply(&[json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": NAME, "namespace": "default", "labels": labels},
         "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}})])?;
-    let path = "jsonpath={.status.readyReplicas}/{.spec.replicas}";
-    wait::until_true("both agents", LIMIT, || {
-        Ok(member.kubectl().ok(&format!("get deployment {NAME} -n default -o {path}"))? == "2/2")
-    })?;
+    wait::until_true("both agents", LIMIT, || has_both(member, &format!("{NAME} -n default")))?;
     Ok(Box::new((agent, reached)))
 }
 

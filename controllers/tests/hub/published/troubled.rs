@@ -28,9 +28,7 @@ pub fn outlived(testbed: &Testbed) -> Result<()> {
     let server = &testbed.hub.server;
     // The gateway, which is asked without the hub, has to know who probes.
     let token = server.service_account_token("default", place)?;
-    let binding =
-        format!("create clusterrolebinding {place} --clusterrole=cluster-admin --serviceaccount=default:{place}");
-    server.kubectl().ok(&binding)?;
+    server.bind(place, "cluster-admin", ("default", place))?;
     let trouble = Trouble::start(server.client(None))?;
     let kubeconfig = trouble.kubeconfig(testbed.launcher(), place, Some(token))?;
     let mut flags = flags(testbed, place);

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, StatusCode};
-use hub_tests::http::Client;
-use hub_tests::kubectl::Output;
+use hub_tests::http::{Client, Response};
+use hub_tests::kubectl::Kubectl;
 use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -128,12 +128,15 @@ type Change<'a> = dyn Fn(&mut Vec<Value>) + 'a;
 /// An agent may write taints, but not the hub's own: neither since when its cluster is unreachable
 /// nor which tolerations fit is its to say.
 fn hubs_taints(testbed: &Testbed) -> Result<()> {
-    let replace = |change: &Change<'_>| -> Result<Output> {
+    let hub = testbed.hub.server.kubectl();
+    let replace = |change: &Change<'_>| -> Result<Response> {
         let mut cluster = super::get(testbed, "managedcluster guarded")?;
         change(cluster["spec"]["taints"].as_array_mut().context("its taints")?);
-        let own = "system:open-cluster-management:guarded";
-        let words = ["replace", "-f", "-", "--as=system:open-cluster-management:guarded:agent", "--as-group", own];
-        testbed.hub.server.kubectl().args(words).stdin(cluster.to_string()).run()
+        let agent = [
+            ("impersonate-user", "system:open-cluster-management:guarded:agent"),
+            ("impersonate-group", "system:open-cluster-management:guarded"),
+        ];
+        hub.send(&Method::PUT, &format!("/apis/{GROUP}/v1/managedclusters/guarded"), &agent, &cluster)
     };
     let hubs = |taint: &Value| taint["key"] == UNREACHABLE;
     let change = |taints: &mut Vec<Value>, change: fn(&mut Value)| {
@@ -141,7 +144,7 @@ fn hubs_taints(testbed: &Testbed) -> Result<()> {
     };
     // The controllers may write the object at any time.
     let own = json!({"key": "own", "effect": "NoSelect"});
-    wait::until("the agent's rights", SOON, || replace(&|taints| taints.push(own.clone()))?.success().map(drop))?;
+    wait::until("the agent's rights", SOON, || replace(&|taints| taints.push(own.clone()))?.expect(StatusCode::OK))?;
     let drop_time = |taint: &mut Value| drop(taint.as_object_mut().and_then(|fields| fields.remove("timeAdded")));
     let refused: [&Change<'_>; 4] = [
         &|taints| taints.retain(|taint| !hubs(taint)),
@@ -152,8 +155,9 @@ fn hubs_taints(testbed: &Testbed) -> Result<()> {
     let before = since(testbed)?;
     for (number, change) in refused.into_iter().enumerate() {
         wait::until("a refusal", SOON, || {
-            let output = replace(change)?;
-            ensure!(output.stderr.contains("the hub's own"), "{number}: {}{}", output.stdout, output.stderr);
+            let answer = replace(change)?;
+            let is_refused = answer.status.is_client_error() && answer.text().contains("the hub's own");
+            ensure!(is_refused, "{number}: {}: {}", answer.status, answer.text());
             Ok(())
         })?;
     }
@@ -212,11 +216,11 @@ fn stubborn(testbed: &Testbed) -> Result<()> {
         ],
     )?;
     apply(testbed, &[managed("stubborn-first")])?;
-    let kubectl = testbed.hub.server.kubectl();
+    let path = format!("/apis/{GROUP}/v1/managedclusters/stubborn-first?dryRun=All");
+    let change = json!({"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}});
     wait::until_true("the policy", SOON, || {
-        let change = r#"{"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}}"#;
-        let line = ["patch", "managedcluster", "stubborn-first", "--type=merge", "--dry-run=server", "-p", change];
-        Ok(kubectl.args(line).run()?.stderr.contains("no taints here"))
+        let answer = testbed.hub.server.ask(&Method::PATCH, &path, "application/merge-patch+json", &change)?;
+        Ok(answer.text().contains("no taints here"))
     })?;
     apply(testbed, &[managed("stubborn")])?;
     for (accepted, condition) in [(true, "True/HubClusterAdminAccepted"), (false, "False/HubClusterAdminDenied")] {
@@ -393,9 +397,10 @@ fn wait_in_force(registration: &Registration, is_in_force: impl Fn(&str) -> bool
 pub fn limits(testbed: &Testbed) -> Result<()> {
     let place = "limits-place";
     let _registration = Registration::start(testbed, place)?;
-    let kubectl = testbed.hub.server.kubectl();
-    let me = format!("--as=system:serviceaccount:{place}:door-cluster-gateway-controllers");
-    ask(&kubectl, "limited", "limited-first")?;
+    let hub = testbed.hub.server.kubectl();
+    let me = format!("system:serviceaccount:{place}:door-cluster-gateway-controllers");
+    let send = |method: &Method, path: &str, body: &Value| hub.send(method, path, &[("impersonate-user", &*me)], body);
+    ask(&hub, "limited", "limited-first")?;
     apply(
         testbed,
         &[
@@ -406,31 +411,47 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         ],
     )?;
     // The hub takes a moment to enforce the policy.
+    let rule = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]});
+    let own = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-own"}, "rules": [rule]});
+    let (roles, theirs) = ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "limits-theirs");
     wait::until_true("the policy", SOON, || {
-        let line = ["create", "clusterrole", "limits-own", "--verb=get", "--resource=leases", "--dry-run=server", &me];
-        Ok(kubectl.args(line).run()?.stderr.contains("of clusters only"))
+        Ok(send(&Method::POST, &format!("{roles}?dryRun=All"), &own)?.text().contains("of clusters only"))
     })?;
-    for (line, word) in [
-        ("certificate approve limited-first", "agents and of users in autoApproveUsers only"),
-        ("delete clusterrole limits-theirs", "of clusters only"),
-        ("create clusterrole limits-own --verb=get --resource=leases", "of clusters only"),
-    ] {
-        let words = line.split(' ').chain([me.as_str()]);
-        let output = kubectl.args(words).run()?;
-        ensure!(output.stderr.contains(word), "{line}: {}{}", output.stdout, output.stderr);
-    }
-    // By server-side apply, since the controllers may not read it first.
-    let labelled = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": "limits-theirs", "labels": {"open-cluster-management.io/cluster-name": "x"}}});
-    let output = kubectl.args(["apply", "--server-side", "-f", "-", me.as_str()]).stdin(labelled.to_string()).run()?;
-    ensure!(output.stderr.contains("of clusters only"), "{}{}", output.stdout, output.stderr);
+    let mut approved = super::get(testbed, "csr limited-first")?;
+    approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "Limits"}]);
+    let approval = "/apis/certificates.k8s.io/v1/certificatesigningrequests/limited-first/approval";
     // The right to update does not say which Leases are the controllers' own.
-    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "limits-theirs", "namespace": place}});
-    let output = kubectl.args(["replace", "-f", "-", me.as_str()]).stdin(lease.to_string()).run()?;
-    ensure!(output.stderr.contains("their own Lease"), "{}{}", output.stdout, output.stderr);
+    let lease = super::get(testbed, &format!("lease {theirs} -n {place}"))?;
+    for (method, path, body, word) in [
+        (Method::PUT, approval, &approved, "agents and of users in autoApproveUsers only"),
+        (Method::DELETE, &format!("{roles}/{theirs}"), &Value::Null, "of clusters only"),
+        (Method::POST, roles, &own, "of clusters only"),
+        (
+            Method::PUT,
+            &format!("/apis/coordination.k8s.io/v1/namespaces/{place}/leases/{theirs}"),
+            &lease,
+            "their own Lease",
+        ),
+    ] {
+        let answer = send(&method, path, body)?;
+        let is_refused = answer.status.is_client_error() && answer.text().contains(word);
+        ensure!(is_refused, "{method} {path}: {}: {}", answer.status, answer.text());
+    }
+    applied(&hub, &me, &format!("{roles}/{theirs}"))?;
     secrets(testbed, place, &me)?;
     testbed.hub.server.delete("clusterrole limits-theirs")
+}
+
+/// The same by server-side apply, as the controllers write.
+fn applied(hub: &Kubectl, me: &str, role: &str) -> Result<()> {
+    let labelled = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-theirs", "labels": {"open-cluster-management.io/cluster-name": "x"}}});
+    let headers = [("impersonate-user", me), ("content-type", "application/apply-patch+yaml")];
+    let path = format!("{role}?fieldManager=limits&force=false");
+    let answer = hub.send(&Method::PATCH, &path, &headers, &labelled)?;
+    ensure!(answer.text().contains("of clusters only"), "{}: {}", answer.status, answer.text());
+    Ok(())
 }
 
 /// RBAC may let the controllers write Secrets anywhere, for other parts; the policy limits all of
@@ -440,14 +461,15 @@ fn secrets(testbed: &Testbed, place: &str, me: &str) -> Result<()> {
     testbed.hub.server.apply(&[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "limits-secrets"}, "rules": rules})])?;
     testbed.hub.server.bind("limits-secrets", "limits-secrets", (place, crate::rights::NAME))?;
+    let (hub, secret) = (testbed.hub.server.kubectl(), json!({"metadata": {"name": "limits-secret"}}));
     let create = |namespace: &str| {
-        let line = ["create", "secret", "generic", "limits-secret", "--dry-run=server", "-n", namespace, me];
-        testbed.hub.server.kubectl().args(line).run()
+        let path = format!("/api/v1/namespaces/{namespace}/secrets?dryRun=All");
+        hub.send(&Method::POST, &path, &[("impersonate-user", me)], &secret)
     };
-    wait::until("that they may write where clusters are", SOON, || create(place)?.success().map(drop))?;
+    wait::until("that they may write where clusters are", SOON, || create(place)?.expect(StatusCode::CREATED))?;
     for namespace in ["default", "kube-system"] {
-        let output = create(namespace)?;
-        ensure!(output.stderr.contains("write Secrets of clusters only"), "{namespace}: {output:?}");
+        let told = create(namespace)?.text();
+        ensure!(told.contains("write Secrets of clusters only"), "{namespace}: {told}");
     }
     testbed.hub.server.delete("clusterrole,clusterrolebinding limits-secrets")
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{Method, StatusCode};
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::get;
 use crate::fixture::SOON;
+
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests?fieldValidation=Strict";
 
 /// A certificate request of an agent, and its key.
 pub struct Asked {
@@ -35,12 +38,11 @@ impl Subject<'_> {
         self.ask_with(who, &[], name)
     }
 
-    /// The same, with further flags of kubectl.
-    pub fn ask_with(&self, who: &Kubectl, flags: &[&str], name: &str) -> Result<Asked> {
+    /// The same, with further headers.
+    pub fn ask_with(&self, who: &Kubectl, headers: &[(&str, &str)], name: &str) -> Result<Asked> {
         let key = KeyPair::generate()?;
         let request = self.document(name, &key)?;
-        let words = ["create", "-f", "-"].into_iter().chain(flags.iter().copied());
-        who.args(words).stdin(request.to_string()).run()?.success()?;
+        who.send(&Method::POST, REQUESTS, headers, &request)?.expect(StatusCode::CREATED)?;
         Ok(Asked { name: name.to_owned(), key })
     }
 

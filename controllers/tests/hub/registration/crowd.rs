@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, StatusCode};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::{size, wait};
@@ -18,7 +19,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::agent::ask;
-use super::{Registration, bootstrap, get, managed};
+use super::{Registration, bootstrap, get, registers};
 use crate::fixture::{SOON, print};
 use crate::program::Program;
 
@@ -116,9 +117,9 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     ensure!(more < MEMORY, "{more} bytes more");
     // Before another replica leads, which would send the Events of all of them again.
     let these = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={LABEL}");
-    let hub = testbed.hub.server.kubectl();
-    hub.args(["delete", "--raw", &these]).limit(patience).run()?.success()?;
-    hub.ok("delete managedclusters alone beside").map(drop)
+    let hub = &testbed.hub.server;
+    hub.ask(&Method::DELETE, &these, "application/json", &json!({}))?.expect(StatusCode::OK)?;
+    hub.delete("managedclusters alone beside")
 }
 
 /// The hub itself refuses a request whose signature does not match its key.
@@ -126,15 +127,17 @@ fn hub_refuses_forged(user: &Kubectl) -> Result<()> {
     let forged = Asked { pem: Pem::Forged, ..good_one() };
     let mut document = forged.document(&KeyPair::generate()?)?;
     document.metadata.name = Some("crowd-forged".to_owned());
-    let document = serde_json::to_string(&document)?;
-    let told = user.args(["create", "-f", "-"]).stdin(document).run()?.stderr;
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let told = user.send(&Method::POST, path, &[], &serde_json::to_value(&document)?)?;
+    ensure!(told.status == StatusCode::UNPROCESSABLE_ENTITY, "{}", told.text());
+    let told = told.text();
     ensure!(told.contains("spec.request: Invalid value") && told.contains("verification"), "{told}");
     Ok(())
 }
 
 /// Makes a valid request for the new `cluster`; returns the time until its approval.
 fn good(testbed: &Testbed, user: &Kubectl, cluster: &str) -> Result<Duration> {
-    user.args(["create", "-f", "-"]).stdin(managed(cluster).to_string()).run()?.success()?;
+    registers(user, cluster)?;
     let good = ask(user, cluster, &format!("{cluster}-first"))?;
     let asked = Instant::now();
     good.wait_approved(testbed)?;

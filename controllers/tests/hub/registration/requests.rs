@@ -1,13 +1,16 @@
 //! Certificate requests on a hub that signs what is approved.
 
 use anyhow::{Context as _, Result, ensure};
+use http::{Method, StatusCode};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agent::{Asked, Subject, ask};
-use super::{Registration, accept, another, approved, bootstrap, exists, get, managed, may, wait_condition};
+use super::{
+    Registration, accept, another, approved, bootstrap, exists, get, managed, may, reads, registers, wait_condition,
+};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
 
@@ -16,32 +19,34 @@ pub const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 
 /// What an agent of r1 may not do: nothing to r10, and little to its own cluster.
-const OF_ANOTHER: [&str; 17] = [
-    "get managedcluster r10",
-    "get managedclusters",
-    "label managedcluster r10 a=b",
-    "delete managedcluster r10",
-    "delete managedcluster r1",
-    "get lease managed-cluster-lease -n r10",
-    "delete lease managed-cluster-lease -n r10",
-    "get secrets -n r1",
-    "get secrets -n r10",
-    "create secret generic stolen -n r1",
-    "create secret generic stolen -n r10",
-    "get manifestworks -n r10",
-    "delete manifestworks --all -n r10",
-    "create configmap stolen -n r10",
-    "get rolebindings -n r10",
-    "annotate namespace r10 a=b",
-    "certificate approve bad-other",
+const OF_ANOTHER: [(Method, &str); 17] = [
+    (Method::GET, "/apis/cluster.open-cluster-management.io/v1/managedclusters/r10"),
+    (Method::GET, "/apis/cluster.open-cluster-management.io/v1/managedclusters"),
+    (Method::PATCH, "/apis/cluster.open-cluster-management.io/v1/managedclusters/r10"),
+    (Method::DELETE, "/apis/cluster.open-cluster-management.io/v1/managedclusters/r10"),
+    (Method::DELETE, OWN),
+    (Method::GET, "/apis/coordination.k8s.io/v1/namespaces/r10/leases/managed-cluster-lease"),
+    (Method::DELETE, "/apis/coordination.k8s.io/v1/namespaces/r10/leases/managed-cluster-lease"),
+    (Method::GET, "/api/v1/namespaces/r1/secrets"),
+    (Method::GET, "/api/v1/namespaces/r10/secrets"),
+    (Method::POST, "/api/v1/namespaces/r1/secrets"),
+    (Method::POST, "/api/v1/namespaces/r10/secrets"),
+    (Method::GET, "/apis/work.open-cluster-management.io/v1/namespaces/r10/manifestworks"),
+    (Method::DELETE, "/apis/work.open-cluster-management.io/v1/namespaces/r10/manifestworks"),
+    (Method::POST, "/api/v1/namespaces/r10/configmaps"),
+    (Method::GET, "/apis/rbac.authorization.k8s.io/v1/namespaces/r10/rolebindings"),
+    (Method::PATCH, "/api/v1/namespaces/r10"),
+    (Method::PUT, "/apis/certificates.k8s.io/v1/certificatesigningrequests/bad-other/approval"),
 ];
 /// What it may not do to its own cluster after a denial.
-const AFTER_A_NO: [&str; 4] = [
-    "get lease managed-cluster-lease -n r1",
-    "get manifestworks -n r1",
-    "label managedcluster r1 a=b",
-    "get csr r1-first",
+const AFTER_A_NO: [(Method, &str); 4] = [
+    (Method::GET, "/apis/coordination.k8s.io/v1/namespaces/r1/leases/managed-cluster-lease"),
+    (Method::GET, "/apis/work.open-cluster-management.io/v1/namespaces/r1/manifestworks"),
+    (Method::PATCH, OWN),
+    (Method::GET, "/apis/certificates.k8s.io/v1/certificatesigningrequests/r1-first"),
 ];
+/// The cluster r1.
+const OWN: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters/r1";
 
 pub fn renewals(testbed: &Testbed) -> Result<()> {
     let place = "renewal-place";
@@ -96,7 +101,7 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     ensure!(ask(agent, "r1", "r1-denied").is_err(), "a denied agent asks");
     are_forbidden(agent, &AFTER_A_NO)?;
     are_forbidden(agent, &OF_ANOTHER)?;
-    ensure!(agent.ok("get managedcluster r1").is_ok(), "it learns of a yes");
+    ensure!(reads(agent, OWN)?, "it learns of a yes");
     let by_hub = ask(&hub, "r1", "r1-after-no")?;
     wait::until("an Event", SOON, || event(testbed, "default", "r1-after-no", "RequestNotApproved"))?;
     ensure!(!by_hub.is_approved(testbed)?);
@@ -128,42 +133,41 @@ fn renewal_at_a_no(testbed: &Testbed) -> Result<Asked> {
         "subjects": [{"kind": "Group", "name": group, "apiGroup": "rbac.authorization.k8s.io"}]});
     apply(testbed, &[role, binding])?;
     let (own, agent) = ("system:open-cluster-management:r1", "system:open-cluster-management:r1:agent");
-    let flags = ["--as", agent, "--as-group", own, "--as-group", group];
+    let user = [("impersonate-user", agent), ("impersonate-group", own), ("impersonate-group", group)];
     let subject = Subject { label: "r1", organization: own, common_name: agent };
     let hub = testbed.hub.server.kubectl();
-    let late = wait::until("that it may ask", SOON, || subject.ask_with(&hub, &flags, "r1-late"))?;
+    let late = wait::until("that it may ask", SOON, || subject.ask_with(&hub, &user, "r1-late"))?;
     wait::until("an Event", SOON, || event(testbed, "default", "r1-late", "RequestNotApproved"))?;
     ensure!(!late.is_approved(testbed)?);
     Ok(late)
 }
 
 /// Checks that the hub forbids it: the object's absence alone is not enough.
-fn are_forbidden(agent: &Kubectl, lines: &[&str]) -> Result<()> {
-    for line in lines {
-        let told = agent.args(line.split(' ')).run()?;
-        ensure!(
-            told.stderr.to_lowercase().contains("forbidden"),
-            "an agent may {line}: {}{}",
-            told.stdout,
-            told.stderr
-        );
+fn are_forbidden(agent: &Kubectl, requests: &[(Method, &str)]) -> Result<()> {
+    for (method, path) in requests {
+        // The hub asks for rights before it reads what is sent.
+        let (kind, body) = match *method {
+            Method::PATCH => ("application/merge-patch+json", json!({"metadata": {"labels": {"a": "b"}}})),
+            Method::GET | Method::DELETE => ("application/json", Value::Null),
+            _ => ("application/json", json!({"metadata": {"name": "stolen"}})),
+        };
+        let told = agent.send(method, path, &[("content-type", kind)], &body)?;
+        ensure!(told.status == StatusCode::FORBIDDEN, "an agent may {method} {path}: {}", told.text());
     }
     Ok(())
 }
 
 fn reaches_nothing_of_another(agent: &Kubectl) -> Result<()> {
-    ensure!(agent.ok("get managedcluster r1").is_ok() && agent.ok("get lease -n r1").is_ok());
+    ensure!(reads(agent, OWN)? && reads(agent, "/apis/coordination.k8s.io/v1/namespaces/r1/leases")?);
     are_forbidden(agent, &OF_ANOTHER)?;
     for name in ["r1", "r10"] {
-        let what = [
-            "auth",
-            "can-i",
-            "create",
-            &format!("clustergateways.cluster.core.oam.dev/{name}"),
-            "--subresource=tunnel",
-        ];
-        let answer = agent.args(what).run()?;
-        ensure!((answer.stdout.trim() == "yes") == (name == "r1"), "{name}: {}", answer.stdout);
+        let link = json!({"verb": "create", "group": "cluster.core.oam.dev", "resource": "clustergateways",
+            "subresource": "tunnel", "name": name});
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": link}});
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let answer = agent.send(&Method::POST, path, &[], &review)?.expect(StatusCode::CREATED)?.json()?;
+        ensure!(answer["status"]["allowed"] == (name == "r1"), "{name}: {answer}");
     }
     Ok(())
 }
@@ -175,13 +179,14 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let early = ask(&user, "j4", "j4-first")?;
     // The request may be created before the ManagedCluster.
     let asked = ask(&user, "j1", "j1-first")?;
-    user.args(["create", "-f", "-"]).stdin(managed("j1").to_string()).run()?.success()?;
+    registers(&user, "j1")?;
     ensure!(asked.wait_approved(testbed)? == REASON);
     wait_condition(testbed, "j1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     let cluster = get(testbed, "managedcluster j1")?;
     ensure!(cluster["metadata"]["annotations"]["open-cluster-management.io/automatically-accepted-on"].is_string());
     let agent = asked.kubectl(testbed)?;
-    wait::until_true("what it got", SOON, || Ok(agent.ok("get managedcluster j1").is_ok()))?;
+    let own = OWN.replace("r1", "j1");
+    wait::until_true("what it got", SOON, || reads(&agent, &own))?;
     // It has joined: from now on, a bootstrap credential alone cannot take its identity.
     let joined = json!({"type": "ManagedClusterJoined", "status": "True", "reason": "Joined", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -196,7 +201,7 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     wait::until("an Event", SOON, || event(testbed, "default", "j1-again", "RequestNotApproved"))?;
     ensure!(!again.is_approved(testbed)? && get(testbed, "managedcluster j1")?["spec"]["hubAcceptsClient"] == false);
     // No cluster gets a namespace of the hub's own.
-    user.args(["create", "-f", "-"]).stdin(managed("kube-public").to_string()).run()?.success()?;
+    registers(&user, "kube-public")?;
     let system = ask(&user, "kube-public", "system-first")?;
     wait::until("an Event", SOON, || event(testbed, "default", "system-first", "RequestNotApproved"))?;
     ensure!(!system.is_approved(testbed)?);
@@ -206,11 +211,11 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     // A cluster that joined another way is not accepted automatically.
     let secret = json!({"name": "j3", "namespace": place});
     apply(testbed, &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret})])?;
-    user.args(["create", "-f", "-"]).stdin(managed("j3").to_string()).run()?.success()?;
+    registers(&user, "j3")?;
     left_to_a_person(testbed, &user, "j3")?;
     // A request may also come long before its ManagedCluster.
     wait::until("an Event", 2 * SOON, || event(testbed, "default", "j4-first", "RequestNotApproved"))?;
-    user.args(["create", "-f", "-"]).stdin(managed("j4").to_string()).run()?.success()?;
+    registers(&user, "j4")?;
     ensure!(early.wait_approved(testbed)? == REASON);
     testbed.hub.server.delete("managedclusters j2 j3 j4")?;
     ensure!(registration.running.metric(CSR, "decision=\"joined\"")? >= 1.0);

@@ -170,7 +170,8 @@ fn delivered(testbed: &Testbed) -> Result<()> {
 /// The policy limits the Secrets that the controllers may write, although RBAC lets them create
 /// Secrets everywhere, for the part that fills `ManagedServiceAccount`s.
 fn limited(testbed: &Testbed) -> Result<()> {
-    let me = format!("--as=system:serviceaccount:{PLACE}:{ACCOUNT}");
+    let (hub, me) = (testbed.hub.server.kubectl(), format!("system:serviceaccount:{PLACE}:{ACCOUNT}"));
+    let headers = [("impersonate-user", &*me), ("content-type", "application/apply-patch+yaml")];
     let owner = json!([{"apiVersion": "authentication.open-cluster-management.io/v1beta1",
         "kind": "ManagedServiceAccount", "name": "x", "uid": "x"}]);
     let secret = |name: &str, namespace: &str, kind: &str, metadata: Value| {
@@ -193,10 +194,13 @@ fn limited(testbed: &Testbed) -> Result<()> {
         (secret("cluster-gateway-x", ARGO, "Opaque", json!({})), true),
         (secret("x", CLUSTERS, "Opaque", json!({})), true),
     ] {
-        let words = ["apply", "--server-side", "--dry-run=server", "-f", "-", &me];
-        let output = testbed.hub.server.kubectl().args(words).stdin(object.to_string()).run()?;
-        let is_refused = output.stderr.contains("write Secrets of clusters only");
-        ensure!((output.status == 0, is_refused) == (is_let, !is_let), "{object}: {output:?}");
+        let [namespace, name] = ["namespace", "name"].map(|field| object["metadata"][field].as_str());
+        let (namespace, name) = namespace.zip(name).context("a name")?;
+        let query = "dryRun=All&fieldManager=kubectl&force=false&fieldValidation=Strict";
+        let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}?{query}");
+        let answer = hub.send(&Method::PATCH, &path, &headers, &object)?;
+        let is_refused = answer.text().contains("write Secrets of clusters only");
+        ensure!((answer.status.is_success(), is_refused) == (is_let, !is_let), "{object}: {}", answer.text());
     }
     Ok(())
 }

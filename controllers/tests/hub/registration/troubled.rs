@@ -9,7 +9,7 @@ use hub_tests::trouble::{FAULTS, Fault, Trouble};
 use hub_tests::wait;
 
 use super::agent::ask;
-use super::{Registration, accept, bootstrap, condition, exists, managed, may};
+use super::{Registration, accept, bootstrap, condition, exists, may, registers};
 use crate::fixture::SOON;
 
 const PLACE: &str = "troubled-place";
@@ -58,7 +58,7 @@ fn tunnel(name: &str) -> String {
 /// By a trusted user's request, with all that a yes gives.
 fn join(testbed: &Testbed, user: &Kubectl, name: &str) -> Result<()> {
     let asked = ask(user, name, &format!("{name}-first"))?;
-    user.args(["create", "-f", "-"]).stdin(managed(name).to_string()).run()?.success()?;
+    registers(user, name)?;
     wait::until_true("the approval", OUTLIVED, || asked.is_approved(testbed))?;
     wait::until("the yes", OUTLIVED, || {
         let found = condition(testbed, name, ACCEPTED)?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::agent::ask;
 use super::requests::REASON;
-use super::{Registration, SET_RIGHT, accept, bootstrap, exists, get, managed, took, wait_condition};
+use super::{Registration, SET_RIGHT, accept, bootstrap, exists, get, managed, registers, took, wait_condition};
 use crate::fixture::{SOON, apply, event, namespace};
 use crate::rights::used::{granted, none_idle};
 
@@ -35,7 +35,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
 fn joins(testbed: &Testbed) -> Result<()> {
     let user = bootstrap(testbed, PLACE)?;
     let asked = ask(&user, NAME, "used1-first")?;
-    user.args(["create", "-f", "-"]).stdin(managed(NAME).to_string()).run()?.success()?;
+    registers(&user, NAME)?;
     ensure!(asked.wait_approved(testbed)? == REASON);
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
     let agent = asked.kubectl(testbed)?;

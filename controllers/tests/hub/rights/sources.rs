@@ -120,8 +120,6 @@ pub fn cluster_api(testbed: &Testbed) -> Result<()> {
 pub fn karmada(testbed: &Testbed) -> Result<()> {
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     apply(testbed, &[namespace("karmada-cluster"), kind])?;
-    let established = "wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s";
-    testbed.hub.server.kubectl().ok(established)?;
     none_can_be_left_out(
         testbed,
         &Source {
@@ -264,7 +262,7 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
         rights.iter().enumerate().partition(|(_, right)| right.verb == "delete" || right.is_of_kinds("get"));
     source.wait_missed(testbed, mark, before)?;
     for object in [source.whole].into_iter().chain(source.refused.as_ref().map(|broken| broken.object)) {
-        hub.kubectl().ok(&format!("delete {object}"))?;
+        hub.delete(object)?;
     }
     wait_gone(testbed, source.place, CLUSTER)?;
     source.wait_missed(testbed, mark, at_the_end)?;

@@ -1,15 +1,22 @@
 //! `ServiceAccounts`: their rights, and their tokens.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{JSON, Objects};
 use crate::control_plane::ApiServer;
+use crate::wait;
 
 /// Lifetime of a requested token, a day: longer than any run.
 const TOKEN_SECONDS: u64 = 24 * 60 * 60;
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Time for a server to notice a right.
+const LIMIT: Duration = Duration::from_secs(30);
 
 // === impl ApiServer ===
 
@@ -38,6 +45,35 @@ impl ApiServer {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
         })])
+    }
+
+    /// Grants a ServiceAccount what `rules` say, by a role and a binding named `name`: in
+    /// `namespace`, or everywhere. Returns once the server, whose authorizer follows what is
+    /// stored, grants the first of them.
+    pub fn grant(&self, name: &str, namespace: Option<&str>, rules: &Value, (of, account): (&str, &str)) -> Result<()> {
+        let (scope, version) = (if namespace.is_some() { "" } else { "Cluster" }, format!("{RBAC}/v1"));
+        let metadata = json!({"name": name, "namespace": namespace});
+        let kind = format!("{scope}Role");
+        let role = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
+        let binding = json!({"apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": of, "name": account}]});
+        self.create(&[role, binding])?;
+        let word = |list: &str| rules[0][list][0].as_str().unwrap_or_default();
+        let (resource, subresource) = word("resources").split_once('/').unwrap_or((word("resources"), ""));
+        let verb = if word("verbs") == "*" { "get" } else { word("verbs") };
+        let attributes = json!({"verb": verb, "group": word("apiGroups"), "resource": resource,
+            "subresource": subresource, "name": word("resourceNames"), "namespace": namespace.unwrap_or_default()});
+        wait::until_true(&format!("the right {name}"), LIMIT, || self.may(of, account, &attributes))
+    }
+
+    /// The name of the user whose token this is; `None` if it is nobody's.
+    pub fn user_of(&self, token: &str) -> Result<Option<String>> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+        let answer = Objects::of(self).send(&Method::POST, TOKEN_REVIEWS, JSON, &review)?;
+        let answer = answer.expect(StatusCode::CREATED)?.json()?;
+        let is_known = answer["status"]["authenticated"] == true;
+        Ok(answer["status"]["user"]["username"].as_str().filter(|_| is_known).map(str::to_owned))
     }
 
     /// Whether the ServiceAccount `namespace/account` may do what `attributes` (a review's

@@ -47,11 +47,19 @@ impl ApiServer {
     pub fn create(&self, objects: &[Value]) -> Result<()> {
         let client = Objects::of(self);
         for object in flat(objects) {
-            let path = client.resource_of(object)?.path(Some(namespace(object)), None);
-            let response = client.sent(&Method::POST, &path, "kubectl-create", JSON, object)?;
-            response.expect(StatusCode::CREATED).with_context(|| object.to_string())?;
+            client.created(object, "")?.expect(StatusCode::CREATED).with_context(|| object.to_string())?;
         }
         Ok(())
+    }
+
+    /// The answer to `kubectl create --dry-run=server`, be it a refusal.
+    pub fn dry_run(&self, object: &Value) -> Result<Response> {
+        Objects::of(self).created(object, "?dryRun=All")
+    }
+
+    /// The answer to a request with a body of this content type, be it a refusal.
+    pub fn ask(&self, method: &Method, path: &str, kind: &str, body: &Value) -> Result<Response> {
+        Objects::of(self).asked(method, path, kind, body)
     }
 
     /// Like `kubectl replace`, or `kubectl create` if there is no such object: omitted fields are
@@ -127,6 +135,11 @@ impl Objects<'_> {
         all.iter().filter(|object| object["kind"] == KIND).try_for_each(|kind| self.wait_served(kind))
     }
 
+    fn created(&self, object: &Value, query: &str) -> Result<Response> {
+        let path = self.resource_of(object)?.path(Some(namespace(object)), None) + query;
+        self.sent(&Method::POST, &path, "kubectl-create", JSON, object)
+    }
+
     fn apply(&self, object: &Value, subresource: &str, is_forced: bool) -> Result<()> {
         let name = object["metadata"]["name"].as_str().with_context(|| format!("no name: {object}"))?;
         let path = self.resource_of(object)?.path(Some(namespace(object)), Some(name)) + subresource;
@@ -152,13 +165,17 @@ impl Objects<'_> {
         self.patch(&line, manager, &json!({"metadata": {field: marks}})).map(drop)
     }
 
-    /// Sends a request and repeats it while the server is not ready for it: a server that prepares
-    /// to store a kind asks clients to retry, and kubectl does.
+    /// Sends a write with kubectl's query.
     fn sent(&self, method: &Method, path: &str, manager: &str, kind: &str, body: &Value) -> Result<Response> {
         let mark = if path.contains('?') { '&' } else { '?' };
-        let path = format!("{path}{mark}fieldManager={manager}&fieldValidation=Strict");
+        self.asked(method, &format!("{path}{mark}fieldManager={manager}&fieldValidation=Strict"), kind, body)
+    }
+
+    /// Sends a request and repeats it while the server is not ready for it: a server that prepares
+    /// to store a kind asks clients to retry, and kubectl does.
+    fn asked(&self, method: &Method, path: &str, kind: &str, body: &Value) -> Result<Response> {
         wait::until("a server that is ready", LIMIT, || {
-            let response = self.send(method, &path, kind, body)?;
+            let response = self.send(method, path, kind, body)?;
             ensure!(response.status != StatusCode::TOO_MANY_REQUESTS, "{}", response.text());
             Ok(response)
         })

@@ -121,6 +121,6 @@ fn register(planes: &Planes, namespace: &str) -> Result<()> {
 }
 
 fn is_registered(planes: &Planes, namespace: &str) -> Result<bool> {
-    let words = format!("get secrets -n {namespace} -l {LABEL} -o name");
-    Ok(planes.hub.server.kubectl().ok(&words)?.contains("berlin"))
+    let names = planes.hub.server.names(&format!("secrets -n {namespace} -l {LABEL}"))?;
+    Ok(names.iter().any(|name| name == "berlin"))
 }

@@ -23,14 +23,13 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 fn by_one_value(planes: &Planes) -> Result<()> {
     let kinds = Kinds::none(planes);
-    let kubectl = planes.hub.server.kubectl();
+    let hub = &planes.hub.server;
     let release = Installed { planes, namespace: "delivery" };
     release.helm("install", &[VALUES.to_owned()])?;
     kinds.wait()?;
-    let deployment = kubectl.ok(&format!("get deployment {ACCOUNT} -n {} -o json", release.namespace))?;
-    let deployment: Value = serde_json::from_str(&deployment)?;
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    let args = container["args"].as_array().context("no arguments")?;
+    let line = format!("deployment {ACCOUNT} -n {}", release.namespace);
+    let args = hub.field(&line, "/spec/template/spec/containers/0/args")?;
+    let args = args.as_array().context("no arguments")?;
     let enabled = args.iter().filter_map(Value::as_str).find(|arg| arg.starts_with("--enable=")).context("no parts")?;
     let sorted = |flag: &str| {
         let mut parts: Vec<String> = flag.trim_start_matches("--enable=").split(',').map(str::to_owned).collect();
@@ -43,8 +42,8 @@ fn by_one_value(planes: &Planes) -> Result<()> {
     wait::until("the policy", SOON, || {
         let none = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
             "metadata": {"name": "none", "namespace": "default"}, "spec": {}});
-        let refused = kubectl.args(["create", "--dry-run=server", "-f", "-"]).stdin(none.to_string()).run()?;
-        ensure!(refused.stderr.contains("workload.manifests: at least one"), "{refused:?}");
+        let refused = hub.dry_run(&none)?;
+        ensure!(refused.text().contains("workload.manifests: at least one"), "{}", refused.text());
         Ok(())
     })?;
     let quick_start = PAGE.split("## Quick start").nth(1).and_then(|rest| rest.split("```sh\n").nth(1));
@@ -58,9 +57,9 @@ fn by_one_value(planes: &Planes) -> Result<()> {
     ensure!(printed.contains("manifestworkreplicaset") && printed.contains("placement.cluster"), "{printed}");
     // Uninstallation removes no objects.
     release.uninstall()?;
-    ensure!(shell(planes, "kubectl get placement web -n default -o name")?.contains("web"));
-    shell(planes, "kubectl delete mwrs,placements,managedclustersetbindings --all -n default")?;
-    shell(planes, "kubectl delete managedclustersets --all")?;
+    hub.present("placement web -n default")?;
+    hub.delete("manifestworkreplicasets,placements,managedclustersetbindings --all -n default")?;
+    hub.delete("managedclustersets --all")?;
     kinds.delete()
 }
 

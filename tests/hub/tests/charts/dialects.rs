@@ -57,7 +57,6 @@ fn own_of(objects: &[Value], deployment: &str) -> Result<Vec<String>> {
 
 fn taken(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
-    let kubectl = planes.hub.server.kubectl();
     let render_all = |values: String| {
         planes.helm.template("door", NAMESPACE, &["--dry-run=server".to_owned(), format!("--set={values}")])
     };
@@ -73,7 +72,7 @@ fn taken(planes: &Planes) -> Result<()> {
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": API_SERVICE},
         "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1, "versionPriority": 1},
     });
-    kubectl.apply(&object.to_string())?;
+    planes.hub.server.create(&[object])?;
     let tried = refused("", "that is not this release's")
         .and_then(|()| refused(&format!(",{UPSTREAM}"), "that is not this release's"))
         .and_then(|()| render(",dialects.karmada.takeOver=true").map(drop))

@@ -4,7 +4,7 @@
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, Planes, on_hub};
+use crate::fixture::{Fixture, Planes, namespace, on_hub};
 use crate::matrix;
 
 const NAMESPACE: &str = "restricted";
@@ -18,14 +18,13 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 fn dry_run(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group(); // nobody else's APIService is there
     let kubectl = planes.hub.server.kubectl();
-    kubectl.apply(
-        "{apiVersion: v1, kind: Namespace, metadata: {name: restricted, labels: {pod-security.kubernetes.io/warn: restricted}}}",
-    )?;
-    kubectl.ok("create namespace clusters")?;
-    kubectl.ok("create namespace fleet")?;
-    kubectl.ok("create namespace karmada-cluster")?;
+    let mut restricted = namespace(NAMESPACE);
+    restricted["metadata"]["labels"] = json!({"pod-security.kubernetes.io/warn": "restricted"});
     // A dry run does not create the namespace of other objects.
-    kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: restricted-clusters}}")?;
+    let others = ["clusters", "fleet", "karmada-cluster", "restricted-clusters"];
+    let mut all = vec![restricted];
+    all.extend(others.map(namespace));
+    planes.hub.apply(&all)?;
     for case in matrix::cases() {
         let mut objects = case.objects(&planes.helm, &planes.directory, NAMESPACE)?;
         objects.retain(|object| {

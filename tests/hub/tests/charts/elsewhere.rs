@@ -20,7 +20,7 @@ const DEPLOYMENT: &str = "beside-cluster-gateway";
 const BERLIN: &str = "berlin";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 /// Time for the other API server to check an API again.
-const LIMIT: &str = "--timeout=60s";
+const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -98,9 +98,8 @@ fn led_to(planes: &Planes, plane: &Hub, port: u16) -> Result<()> {
     let own = format!("name: {DEPLOYMENT}, namespace: {NAMESPACE}, port: {port}");
     let head = head.replace("name: cluster-gateway, namespace: vela-system, port: 9443", &own);
     ensure!(head.contains(&own), "{head}");
-    plane.server.kubectl().apply(&format!("{head}caBundle: {bundle}\n"))?;
-    let wait = format!("wait --for=condition=Available apiservice v1alpha1.cluster.karmada.io {LIMIT}");
-    plane.server.kubectl().ok(&wait).map(drop)
+    plane.server.apply_text(&format!("{head}caBundle: {bundle}\n"))?;
+    plane.server.wait_for("apiservice v1alpha1.cluster.karmada.io", "Available", LIMIT)
 }
 
 fn run(planes: &Planes, directory: &Path, line: &str) -> Result<String> {
@@ -115,7 +114,7 @@ fn served(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<()> {
     let uid = planes.member.read("namespace default")?["metadata"]["uid"].clone();
     let path = format!("{CLUSTERS}/{BERLIN}/proxy/api/v1/namespaces/default");
     wait::until("the member to answer", Duration::from_secs(30), || {
-        let found: Value = serde_json::from_str(&admin.ok(&format!("get --raw {path}"))?)?;
+        let found = plane.server.raw(&path)?;
         ensure!(found["metadata"]["uid"] == uid, "{found}");
         Ok(())
     })?;

@@ -16,7 +16,7 @@ use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
 use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The hub's name of the member.
 pub(crate) const CLUSTER: &str = "member";
@@ -67,6 +67,10 @@ pub(crate) fn on_hub(fixture: &Arc<Fixture>, name: &str, run: fn(&Planes) -> Res
         let planes = fixture.planes.get_or_init(|| Planes::start(directory).map_err(|error| format!("{error:#}")));
         run(planes.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))?)
     })
+}
+
+pub(crate) fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
 fn trial(name: &str, run: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {

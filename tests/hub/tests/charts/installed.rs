@@ -31,11 +31,9 @@ impl Installed<'_> {
 
     /// The namespace in which the gateway would read clusters.
     pub(crate) fn secret_namespace(&self) -> Result<String> {
-        let kubectl = self.planes.hub.server.kubectl();
-        let text = kubectl.ok(&format!("get deployment {RELEASE} -n {} -o json", self.namespace))?;
-        let deployment: Value = serde_json::from_str(&text)?;
-        let args =
-            deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("no arguments")?;
+        let line = format!("deployment {RELEASE} -n {}", self.namespace);
+        let args = self.planes.hub.server.field(&line, "/spec/template/spec/containers/0/args")?;
+        let args = args.as_array().context("no arguments")?;
         let flag = args.iter().find_map(|arg| arg.as_str()?.strip_prefix("--secret-namespace="));
         Ok(flag.context("no --secret-namespace")?.to_owned())
     }

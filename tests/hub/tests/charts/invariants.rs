@@ -62,9 +62,8 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a test")]
 fn each(helm: &Helm, directory: PathBuf, mut check: impl FnMut(&Objects<'_>) -> Result<()>) -> Result<()> {
-    for case in matrix::cases() {
-        let all = case.objects(helm, &directory, "vela-system")?;
-        check(&Objects { all: &all, case: case.name, chart: case.chart })
+    for (case, all) in matrix::rendered(helm, &directory)? {
+        check(&Objects { all, case: case.name, chart: case.chart })
             .with_context(|| format!("values: {}", case.name))?;
     }
     Ok(())

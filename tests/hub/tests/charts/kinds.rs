@@ -3,13 +3,15 @@
 
 mod documents;
 
+use hub_tests::control_plane::ApiServer;
+use hub_tests::mask::mask;
 use hub_tests::prelude::*;
 use hub_tests::tools;
 use libtest_mimic::Trial;
 use parking_lot::{Mutex, MutexGuard};
 
 use self::documents::{Document, documents};
-use crate::fixture::{Fixture, Planes, on_hub, rendering};
+use crate::fixture::{Fixture, Planes, namespace, on_hub, rendering};
 use crate::installed::{Installed, RELEASE};
 
 /// Upstream's module, and the files of the kinds that the chart installs.
@@ -35,7 +37,8 @@ const KINDS: [&str; 8] = [
 const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true";
 /// Values for renderings without a hub to ask.
 const RENDERED: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.crds=always";
-const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
+/// Time for definitions to be established.
+const SOON: Duration = Duration::from_secs(30);
 /// The kind that the controllers install on members, and upstream's file of it.
 const MEMBERS: &str = include_str!("../../../../controllers/src/parts/manifestworks/definition.json");
 const APPLIED: &str = "work/v1/0000_01";
@@ -125,16 +128,13 @@ fn sorted(names: &Value) -> Value {
 /// Upstream's kinds are on the member, ours on the hub.
 fn same_answers(planes: &Planes) -> Result<()> {
     let kinds = Kinds::bring(planes)?;
-    let theirs = planes.member.kubectl();
-    theirs.args(["apply", "--server-side", "-f", "-"]).stdin(tools::kinds(MODULE, &FILES)?).run()?.success()?;
-    theirs.ok(ESTABLISHED)?;
+    planes.member.apply_text(&tools::kinds(MODULE, &FILES)?)?;
     for server in [&planes.hub.server, &planes.member] {
-        server.kubectl().ok("create namespace kinds")?;
+        server.create(&[namespace("kinds")])?;
     }
     let (mut refusals, mut wrong) = (0, Vec::new());
     for (index, document) in documents().iter().enumerate() {
-        let [ours, theirs] =
-            [&planes.hub.server, &planes.member].map(|server| answer(&server.kubectl(), document, index));
+        let [ours, theirs] = [&planes.hub.server, &planes.member].map(|server| answer(server, document, index));
         let (ours, theirs) = (ours?, theirs?);
         let is_refused = ours["refused"].is_string();
         refusals += usize::from(is_refused);
@@ -144,47 +144,62 @@ fn same_answers(planes: &Planes) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     ensure!(refusals > 20, "{refusals} are refused");
-    theirs.ok(&format!("delete crd {}", KINDS.join(" ")))?;
+    planes.member.delete(&format!("crd {}", KINDS.join(" ")))?;
     kinds.delete()
 }
 
-/// What a server stores for a document, and prints of it; or its refusal.
-fn answer(kubectl: &hub_tests::kubectl::Kubectl, document: &Document, index: usize) -> Result<Value> {
+/// What a server stores for a document, and has kubectl print of it; or its refusal. The requests
+/// are those of `kubectl create`, `patch --subresource=status` and `get`.
+fn answer(server: &ApiServer, document: &Document, index: usize) -> Result<Value> {
     let name = format!("row-{index}");
-    let object = document.object(&name);
-    let created = kubectl.args(["create", "-o", "json", "-f", "-"]).stdin(object.to_string()).run()?;
-    if created.status != 0 {
-        return Ok(json!({"refused": told(&created.stderr)}));
+    let all = document.path();
+    let create = format!("{all}?fieldManager=kubectl-create&fieldValidation=Strict");
+    let created = server.ask(&Method::POST, &create, "application/json", &document.object(&name))?;
+    if created.status != StatusCode::CREATED {
+        return Ok(json!({"refused": told(&created)?}));
     }
-    let mut stored: Value = serde_json::from_str(&created.stdout)?;
+    let mut stored = created.json()?;
     if let Some(status) = &document.status {
-        let patch = json!({"status": status}).to_string();
-        let words = ["patch", document.resource, &name, "-n", "kinds", "--subresource=status", "--type=merge"];
-        let patched = kubectl.args(words.into_iter().chain(["-o", "json", "-p", &patch])).run()?;
-        if patched.status != 0 {
-            return Ok(json!({"refused": told(&patched.stderr)}));
+        let patch = format!("{all}/{name}/status?fieldManager=kubectl-patch");
+        let status = json!({"status": status});
+        let patched = server.ask(&Method::PATCH, &patch, "application/merge-patch+json", &status)?;
+        if patched.status != StatusCode::OK {
+            return Ok(json!({"refused": told(&patched)?}));
         }
-        stored = serde_json::from_str(&patched.stdout)?;
+        stored = patched.json()?;
     }
     if let Some(metadata) = stored["metadata"].as_object_mut() {
         metadata.retain(|field, _| !OWN.contains(&field.as_str()));
     }
-    let printed = kubectl.ok(&format!("get {} {name} -n kinds", document.resource))?;
-    Ok(json!({"stored": stored, "printed": hub_tests::mask::mask(&printed, &[])}))
+    Ok(json!({"stored": stored, "printed": printed(&server.table(&format!("{all}/{name}"))?)?}))
 }
 
-/// The one rule with a text of its own differs from upstream's.
-fn told(refusal: &str) -> String {
+/// The columns of a table of one row, and its cells.
+fn printed(table: &Value) -> Result<String> {
+    let columns = table["columnDefinitions"].as_array().context("no columns")?;
+    let cells = table["rows"][0]["cells"].as_array().context("no row")?;
+    let column = |column: &Value| format!("{} {} {}", column["name"], column["type"], column["priority"]);
+    let lines: Vec<String> = columns.iter().map(column).chain(cells.iter().map(Value::to_string)).collect();
+    Ok(mask(&lines.join("\n"), &[]))
+}
+
+/// The message of a refusal. The one rule with a text of its own differs from upstream's.
+fn told(refusal: &Response) -> Result<String> {
+    let status = refusal.json()?;
+    ensure!(refusal.status.is_client_error() && status["message"].is_string(), "no refusal: {status}");
     let texts = ["a rule of type CEL needs the name of its condition", "Condition is required for CEL rules"];
-    texts.iter().fold(refusal.to_owned(), |told, text| told.replace(text, "<rule>"))
+    let told = format!("{}: {}", status["reason"], status["message"]);
+    Ok(texts.iter().fold(told, |told, text| told.replace(text, "<rule>")))
 }
 
 /// A release beside another owner's definition, and other releases after it.
 fn brought(planes: &Planes) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
-    let foreign = tools::kinds(MODULE, &["cluster/v1/0000_00"])?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(foreign).run()?.success()?;
-    let theirs = || kubectl.ok(&format!("get crd {} -o jsonpath={{.metadata.uid}}/{{.metadata.generation}}", KINDS[1]));
+    let hub = &planes.hub.server;
+    hub.apply_text(&tools::kinds(MODULE, &["cluster/v1/0000_00"])?)?;
+    let theirs = || -> Result<[Value; 2]> {
+        let metadata = hub.field(&format!("crd {}", KINDS[1]), "/metadata")?;
+        Ok(["uid", "generation"].map(|field| metadata[field].clone()))
+    };
     let before = theirs()?;
     let release = Installed { planes, namespace: "kinds-first" };
     release.helm("install", &[VALUES.to_owned()])?;
@@ -192,19 +207,20 @@ fn brought(planes: &Planes) -> Result<()> {
     let brought = planes.helm.args(["get", "manifest", RELEASE, "-n", release.namespace]).run()?.success()?;
     let is_brought = |text: &str, kind: &str| text.contains(&format!("\n  name: {kind}\n"));
     ensure!(!is_brought(&brought, KINDS[1]) && is_brought(&brought, KINDS[7]), "{brought}");
-    kubectl.ok(ESTABLISHED)?;
+    hub.wait_for("crd", "Established", SOON)?;
     let kept = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
         "metadata": {"name": "kept", "namespace": release.namespace}, "spec": {}});
-    planes.hub.apply(&[kept])?;
-    let uid = || kubectl.ok(&format!("get placement kept -n {} -o jsonpath={{.metadata.uid}}", release.namespace));
+    // Discovery lists a kind a moment after it is established.
+    wait::until("the kind to be listed", SOON, || planes.hub.apply(std::slice::from_ref(&kept)))?;
+    let uid = || hub.text(&format!("placement kept -n {}", release.namespace), "/metadata/uid");
     let placement = uid()?;
 
     // A release updates its own definitions; without the value, or the part, they stay.
     let placements = KINDS[7];
-    kubectl.ok(&format!("annotate crd {placements} helm.sh/resource-policy-"))?;
+    hub.annotate(&format!("crd {placements} helm.sh/resource-policy-"))?;
     release.helm("upgrade", &["--reuse-values".to_owned(), "--set=replicas=3".to_owned()])?;
-    let policy = "-o jsonpath={.metadata.annotations.helm\\.sh/resource-policy}";
-    ensure!(kubectl.ok(&format!("get crd {placements} {policy}"))? == "keep", "it is not brought up to date");
+    let policy = hub.text(&format!("crd {placements}"), "/metadata/annotations/helm.sh~1resource-policy")?;
+    ensure!(policy == "keep", "it is not brought up to date");
     let again = planes.helm.args(["get", "manifest", RELEASE, "-n", release.namespace]).run()?.success()?;
     ensure!(is_brought(&again, KINDS[7]), "it lets go of its own");
     taken_over(&release, &uid)?;
@@ -223,30 +239,29 @@ fn brought(planes: &Planes) -> Result<()> {
     release.helm("install", &[VALUES.to_owned()]).context("the same release again")?;
     ensure!(uid()? == placement && theirs()? == before);
     release.uninstall()?;
-    kubectl.ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
+    hub.delete(&format!("crd {}", KINDS.join(" ")))
 }
 
 /// Definitions that another owner has taken over since, with and without helm's annotations.
 fn taken_over(release: &Installed<'_>, uid: &dyn Fn() -> Result<String>) -> Result<()> {
-    let (kubectl, placement, kind) = (release.planes.hub.server.kubectl(), uid()?, KINDS[7]);
+    let (hub, placement, kind) = (&release.planes.hub.server, uid()?, KINDS[7]);
     let upgrade = |more: &str| release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={more}")]);
     let names = "meta.helm.sh/release-name- meta.helm.sh/release-namespace-";
     // Without the annotations, the release keeps its definition.
-    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy- {names}"))?;
+    hub.annotate(&format!("crd {kind} helm.sh/resource-policy- {names}"))?;
     let told = format!("{:#}", upgrade("controllers.crds=false").err().context("it would have been deleted")?);
     ensure!(told.contains(kind) && told.contains("has lost its annotation helm.sh/resource-policy"), "{told}");
     upgrade("replicas=2")?;
     ensure!(uid()? == placement, "the definition was deleted");
     // Another manager's changes to the definition stay.
-    let columns = json!([{"op": "add", "path": "/spec/names/categories", "value": ["theirs"]}]).to_string();
-    let words = ["patch", "crd", kind, "--field-manager=theirs", "--type=json", "-p", &columns];
-    kubectl.args(words).run()?.success()?;
-    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy-"))?;
+    let categories = json!({"spec": {"names": {"categories": ["theirs"]}}});
+    hub.patch(&format!("crd {kind} --field-manager=theirs"), &categories)?;
+    hub.annotate(&format!("crd {kind} helm.sh/resource-policy-"))?;
     let told = format!("{:#}", upgrade("replicas=3").err().context("somebody else's would have been deleted")?);
     ensure!(told.contains(&format!("kubectl annotate crd {kind} helm.sh/resource-policy=keep")), "{told}");
-    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy=keep"))?;
+    hub.annotate(&format!("crd {kind} helm.sh/resource-policy=keep"))?;
     upgrade("replicas=3")?;
-    let categories = kubectl.ok(&format!("get crd {kind} -o jsonpath={{.spec.names.categories}}"))?;
+    let categories = hub.text(&format!("crd {kind}"), "/spec/names/categories")?;
     ensure!(uid()? == placement && categories.contains("theirs"), "{categories}");
     Ok(())
 }
@@ -259,7 +274,6 @@ impl<'p> Kinds<'p> {
         let mut kinds = planes.helm.template(RELEASE, "vela-system", &[RENDERED.to_owned()])?;
         kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
         planes.hub.apply(&kinds)?;
-        planes.hub.server.kubectl().ok(ESTABLISHED)?;
         Ok(Self { planes, _turn: turn })
     }
 
@@ -270,12 +284,12 @@ impl<'p> Kinds<'p> {
 
     /// Waits until they can be used.
     pub(crate) fn wait(&self) -> Result<()> {
-        let kubectl = self.planes.hub.server.kubectl();
-        kubectl.ok(&format!("get crd {}", KINDS.join(" ")))?;
-        kubectl.ok(ESTABLISHED).map(drop)
+        let hub = &self.planes.hub.server;
+        hub.present(&format!("crd {}", KINDS.join(" ")))?;
+        hub.wait_for("crd", "Established", SOON)
     }
 
     pub(crate) fn delete(self) -> Result<()> {
-        self.planes.hub.server.kubectl().ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
+        self.planes.hub.server.delete(&format!("crd {}", KINDS.join(" ")))
     }
 }

@@ -35,8 +35,8 @@ fn preset(planes: &Planes) -> Result<()> {
     ensure!(labels["app.kubernetes.io/name"] == "vela-core-cluster-gateway", "{labels}");
     ensure!(workload.args.iter().any(|word| word == "apiserver"), "{:?}", workload.args);
     let _gateway = release.run(&workload)?;
-    let asked = hub.kubectl().args(["get", "--raw", "/apis/cluster.core.oam.dev/v1alpha1"]).run()?;
-    ensure!(asked.status != 0, "the gateway is there, but the hub cannot trust it yet: {}", asked.stdout);
+    let asked = hub.client(Some(hub.admin())).get("/apis/cluster.core.oam.dev/v1alpha1", &[])?;
+    ensure!(asked.status != StatusCode::OK, "the gateway is there, but the hub cannot trust it yet: {}", asked.text());
 
     let patcher = patcher(hub)?;
     patch(&patcher)?;
@@ -86,14 +86,12 @@ fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, to
 /// A kubeconfig of a user with exactly the rights that `patch` needs.
 fn patcher(hub: &ApiServer) -> Result<String> {
     let token = hub.service_account_token(NAMESPACE, "patcher")?;
-    let kubectl = hub.kubectl();
-    for words in [
-        format!("create role patcher -n {NAMESPACE} --verb=get --resource=secrets --resource-name={TLS_SECRET}"),
-        format!("create rolebinding patcher -n {NAMESPACE} --role=patcher --serviceaccount={NAMESPACE}:patcher"),
-        format!("create clusterrole patcher --verb=get,patch --resource=apiservices --resource-name={API_SERVICE}"),
-        format!("create clusterrolebinding patcher --clusterrole=patcher --serviceaccount={NAMESPACE}:patcher"),
-    ] {
-        kubectl.ok(&words)?;
-    }
+    let patcher = (NAMESPACE, "patcher");
+    let secret =
+        json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [TLS_SECRET], "verbs": ["get"]}]);
+    hub.grant("patcher", Some(NAMESPACE), &secret, patcher)?;
+    let service = json!([{"apiGroups": ["apiregistration.k8s.io"], "resources": ["apiservices"],
+        "resourceNames": [API_SERVICE], "verbs": ["get", "patch"]}]);
+    hub.grant("patcher", None, &service, patcher)?;
     Ok(hub.kubeconfig("patcher", Credential::Token(token))?.to_string_lossy().into_owned())
 }

@@ -89,15 +89,14 @@ fn lifecycle(planes: &Planes) -> Result<()> {
 
     release.uninstall()?;
     // Clusters belong to those who registered them.
-    planes.hub.server.kubectl().ok(&format!("get secret {CLUSTER} -n {NAMESPACE} -o name")).map(drop)
+    planes.hub.server.present(&format!("secret {CLUSTER} -n {NAMESPACE}"))
 }
 
 /// Another certificate, and another CA, for the running gateway, as the chart's documentation says.
 /// The API is available all the time, also before the pods see their new files.
 fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Value, Value)) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
     let delete = |name: &str, values: &str| {
-        kubectl.ok(&format!("delete secret {name} -n {NAMESPACE}"))?;
+        planes.hub.server.delete(&format!("secret {name} -n {NAMESPACE}"))?;
         release.upgrade(values)?;
         certificates(planes, release)
     };
@@ -120,37 +119,36 @@ fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Va
 fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
     let through = planes.through_hub("user", user.clone())?;
     through.ok(&format!("create configmap {name} -n default --from-literal=a=b"))?;
-    planes.member.kubectl().ok(&format!("get configmap {name} -n default -o name")).map(drop)
+    planes.member.present(&format!("configmap {name} -n default"))
 }
 
 /// The ServiceAccount's rights on the hub.
 fn rights(planes: &Planes) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
-    let account = format!("--as=system:serviceaccount:{NAMESPACE}:{RELEASE}");
-    let may = |words: &str| -> Result<bool> {
-        let words = ["auth", "can-i"].into_iter().chain(words.split(' ')).chain([&*account]);
-        Ok(kubectl.args(words).run()?.stdout.trim() == "yes")
+    let to = |verb: &str, resource: &str, namespace: &str| {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (resource, name) = resource.split_once('/').unwrap_or((resource, ""));
+        json!({"verb": verb, "group": group, "resource": resource, "name": name, "namespace": namespace})
     };
-    for words in [
-        &format!("list secrets -n {NAMESPACE}"),
-        &format!("watch secrets -n {NAMESPACE}"),
-        "create tokenreviews.authentication.k8s.io",
-        "create subjectaccessreviews.authorization.k8s.io",
-        "get configmaps/extension-apiserver-authentication -n kube-system",
+    for attributes in [
+        to("list", "secrets", NAMESPACE),
+        to("watch", "secrets", NAMESPACE),
+        to("create", "tokenreviews.authentication.k8s.io", ""),
+        to("create", "subjectaccessreviews.authorization.k8s.io", ""),
+        to("get", "configmaps/extension-apiserver-authentication", "kube-system"),
     ] {
-        ensure!(may(words)?, "may not {words}");
+        ensure!(planes.may(NAMESPACE, RELEASE, &attributes)?, "may not {attributes}");
     }
-    for words in [
-        "list secrets -n kube-system",
-        "list secrets -n default",
-        &format!("create secrets -n {NAMESPACE}"),
-        &format!("update secrets -n {NAMESPACE}"),
-        "list configmaps -n kube-system",
-        "list namespaces",
-        "impersonate users",
-        "patch apiservices.apiregistration.k8s.io",
+    for attributes in [
+        to("list", "secrets", "kube-system"),
+        to("list", "secrets", "default"),
+        to("create", "secrets", NAMESPACE),
+        to("update", "secrets", NAMESPACE),
+        to("list", "configmaps", "kube-system"),
+        to("list", "namespaces", ""),
+        to("impersonate", "users", ""),
+        to("patch", "apiservices.apiregistration.k8s.io", ""),
     ] {
-        ensure!(!may(words)?, "may {words}");
+        ensure!(!planes.may(NAMESPACE, RELEASE, &attributes)?, "may {attributes}");
     }
     Ok(())
 }
@@ -181,7 +179,6 @@ fn kept_pairs(release: &Release<'_>) -> Result<()> {
 
 /// The Secret's contents and the CA in the APIService.
 fn certificates(planes: &Planes, release: &Release<'_>) -> Result<(Value, Value)> {
-    let kubectl = planes.hub.server.kubectl();
-    let secret = kubectl.ok(&format!("get secret {RELEASE}-tls -n {NAMESPACE} -o jsonpath={{.data}}"))?;
-    Ok((serde_json::from_str(&secret)?, release.api_service()?["spec"]["caBundle"].take()))
+    let secret = planes.hub.server.field(&format!("secret {RELEASE}-tls -n {NAMESPACE}"), "/data")?;
+    Ok((secret, release.api_service()?["spec"]["caBundle"].take()))
 }

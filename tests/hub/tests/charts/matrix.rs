@@ -1,8 +1,9 @@
 //! Values that people set, including each way to get a certificate.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use hub_tests::helm::{Chart, Helm};
 use kit::pki::{Authority, Leaf};
 use serde_json::{Value, json};
@@ -15,6 +16,10 @@ pub(crate) const ELSEWHERE: &str = "beside a Karmada elsewhere with policies";
 
 /// The case whose agent also brings the member's credential.
 pub(crate) const BRINGS: &str = "agent that joins and brings a credential";
+
+/// Every case with its objects, or why one is not rendered. Each is a start of helm, and many tests
+/// look at the same objects.
+static RENDERED: OnceLock<Result<Vec<(Case, Vec<Value>)>, String>> = OnceLock::new();
 
 /// One set of values.
 pub(crate) struct Case {
@@ -83,6 +88,18 @@ pub(crate) fn cases() -> Vec<Case> {
     .chain(tunnel())
     .chain(agent())
     .collect()
+}
+
+/// All cases, rendered once for the namespace `vela-system`, with the files of their values below
+/// the `directory` of the caller that comes first.
+pub(crate) fn rendered(helm: &Helm, directory: &Path) -> Result<&'static [(Case, Vec<Value>)]> {
+    let render = |case: Case| -> Result<(Case, Vec<Value>), String> {
+        let objects = case.objects(helm, directory, "vela-system");
+        let objects = objects.map_err(|error| format!("values: {}: {error:#}", case.name))?;
+        Ok((case, objects))
+    };
+    let rendered = RENDERED.get_or_init(|| cases().into_iter().map(render).collect());
+    rendered.as_deref().map_err(|error| anyhow!("{error}"))
 }
 
 /// Controllers that read Cluster API's objects, with more `values`.

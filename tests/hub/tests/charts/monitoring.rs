@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, Planes, on_hub, rendering};
 
 const RULE: &str = "PrometheusRule";
+/// What `kubectl get all` lists.
+const ALL: &str = "pods,replicationcontrollers,services,daemonsets,deployments,replicasets,statefulsets,\
+                   horizontalpodautoscalers,jobs,cronjobs";
 /// Time for the hub to serve a newly defined kind.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -82,8 +85,8 @@ fn unknown(planes: &Planes) -> Result<()> {
         let told = format!("{refused:#}");
         ensure!(told.contains(value) && told.contains("this hub has no API"), "{told}");
     }
-    let there = planes.hub.server.kubectl().ok(&format!("get all -n {namespace} -o name"))?;
-    ensure!(there.is_empty(), "{there}");
+    let there = planes.hub.server.names(&format!("{ALL} -n {namespace}"))?;
+    ensure!(there.is_empty(), "{there:?}");
     let member = planes.helm_of_member()?;
     let more = ["--create-namespace".to_owned(), format!("--set={AGENT}metrics.podMonitor.enabled=true")];
     let refused = member.on_chart("install door", namespace, &more).err().context("installed")?;

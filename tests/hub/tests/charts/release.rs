@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use gateway::Gateway;
-use hub_tests::helm::Workload;
+use hub_tests::helm::{self, Workload};
 use hub_tests::http::Client;
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::ports;
@@ -54,9 +54,7 @@ impl<'a> Release<'a> {
         planes.helm.on_chart(&format!("install {name}"), NAMESPACE, &[more, &[ports]].concat())?;
         let release = Self { planes, name, deployment, port, directory, removed: false };
         let external = json!({"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null}});
-        let patch = external.to_string();
-        let kubectl = planes.hub.server.kubectl();
-        kubectl.args(["patch", "service", service, "-n", NAMESPACE, "--type=merge", "-p", &patch]).run()?.success()?;
+        planes.hub.server.patch(&format!("service {service} -n {NAMESPACE}"), &external)?;
         Ok(release)
     }
 
@@ -131,15 +129,12 @@ impl<'a> Release<'a> {
 
     /// The APIService that the hub has.
     pub(crate) fn api_service(&self) -> Result<Value> {
-        let kubectl = self.planes.hub.server.kubectl();
-        Ok(serde_json::from_str(&kubectl.ok(&format!("get apiservice {API_SERVICE} -o json"))?)?)
+        self.planes.hub.server.field(&format!("apiservice {API_SERVICE}"), "")
     }
 
     /// Changes the APIService's spec by a merge patch.
     pub(crate) fn patch_api_service(&self, spec: &Value) -> Result<()> {
-        let patch = json!({"spec": spec}).to_string();
-        let kubectl = self.planes.hub.server.kubectl();
-        kubectl.args(["patch", "apiservice", API_SERVICE, "--type=merge", "-p", &patch]).run()?.success().map(drop)
+        self.planes.hub.server.patch(&format!("apiservice {API_SERVICE}"), &json!({"spec": spec})).map(drop)
     }
 
     /// Recreates the APIService with another spec, and returns the one before. A check by the hub
@@ -165,15 +160,20 @@ impl<'a> Release<'a> {
     pub(crate) fn uninstall(mut self) -> Result<()> {
         let namespace = format!("--namespace={NAMESPACE}");
         let manifest = self.planes.helm.args(["get", "manifest", self.name, &namespace]).run()?.success()?;
+        let objects = helm::parse(&manifest)?;
+        ensure!(!objects.is_empty(), "helm knows of no object");
         self.remove()?;
-        let kubectl = self.planes.hub.server.kubectl();
-        let left = || -> Result<String> {
-            let words = ["get", "-f", "-", "-o", "name", "--ignore-not-found"];
-            let objects = kubectl.args(words).stdin(&*manifest).run()?.success()?;
-            Ok(objects + &kubectl.ok(&format!("get secrets -n {NAMESPACE} -l owner=helm -o name"))?)
+        let hub = &self.planes.hub.server;
+        let left = || -> Result<Vec<String>> {
+            let mut left = hub.names(&format!("secrets -n {NAMESPACE} -l owner=helm"))?;
+            for object in &objects {
+                let known = hub.known(object, NAMESPACE)?;
+                left.extend((!known.is_null()).then(|| format!("{}/{}", known["kind"], known["metadata"]["name"])));
+            }
+            Ok(left)
         };
         wait::until_true("its objects to be gone", GONE, || Ok(left()?.is_empty()))
-            .with_context(|| left().unwrap_or_default())
+            .with_context(|| left().unwrap_or_default().join(", "))
     }
 
     fn remove(&mut self) -> Result<()> {

@@ -1,7 +1,5 @@
 //! Renewal of certificates that helm generated, and of agents' tokens, as the documentation says.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 use tokio_rustls::rustls::RootCertStore;
@@ -101,16 +99,9 @@ fn tokens(planes: &Planes) -> Result<()> {
     }
     // Deletion of the account revokes everything; the next account is another one.
     let account = format!("tunnel-agent-{TUNNELLED}");
-    let kubectl = planes.hub.server.kubectl();
     let token = release.token(&release.upgrade()?)?;
-    kubectl.ok(&format!("delete serviceaccount {account} -n {}", release.namespace))?;
-    wait::until_true("its Secret to be gone", TOKENS, || {
-        let words = format!(
-            "get secrets -n {} --field-selector type=kubernetes.io/service-account-token -o name",
-            release.namespace
-        );
-        Ok(kubectl.ok(&words)?.is_empty())
-    })?;
+    planes.hub.server.delete(&format!("serviceaccount {account} -n {}", release.namespace))?;
+    wait::until_true("its Secret to be gone", TOKENS, || Ok(release.token_secrets()?.is_empty()))?;
     let next = release.token(&release.upgrade()?)?;
     ensure!(next != token, "the account's old token is back");
     wait::until_true("the new token to be valid", TOKENS, || release.is_valid(&next))?;
@@ -129,8 +120,7 @@ impl Installed<'_> {
     }
 
     fn delete(&self, secrets: &[String]) -> Result<()> {
-        let words = format!("delete secret -n {} {}", self.namespace, secrets.join(" "));
-        self.planes.hub.server.kubectl().ok(&words).map(drop)
+        self.planes.hub.server.delete(&format!("secret -n {} {}", self.namespace, secrets.join(" ")))
     }
 
     fn pairs(&self) -> Result<Vec<Pair>> {
@@ -138,23 +128,21 @@ impl Installed<'_> {
     }
 
     fn pair(&self, name: &str) -> Result<Pair> {
-        let words = format!("get secret {name} -n {} -o jsonpath={{.data}}", self.namespace);
-        let data: Value = serde_json::from_str(&self.planes.hub.server.kubectl().ok(&words)?)?;
-        let text = |key: &str| -> Result<String> {
-            let text = data[key].as_str().with_context(|| format!("{name} has no {key}"))?;
-            Ok(String::from_utf8(BASE64.decode(text)?)?)
-        };
+        let text = |key: &str| self.planes.hub.server.secret(&format!("{name} -n {}", self.namespace), key);
         Ok(Pair { certificate: text("tls.crt")?, bundle: text("ca.crt")? })
     }
 
     /// Name of the Secret with the agent's token.
     fn token_secret(&self) -> Result<String> {
-        let words = format!(
-            "get secrets -n {} --field-selector type=kubernetes.io/service-account-token -o name",
-            self.namespace
-        );
-        let names = self.planes.hub.server.kubectl().ok(&words)?;
-        Ok(names.trim().strip_prefix("secret/").context(names.clone())?.to_owned())
+        let mut names = self.token_secrets()?;
+        ensure!(names.len() == 1, "{names:?}");
+        names.pop().context("there is one")
+    }
+
+    /// Names of the Secrets with tokens.
+    fn token_secrets(&self) -> Result<Vec<String>> {
+        let kind = "type=kubernetes.io/service-account-token";
+        self.planes.hub.server.names(&format!("secrets -n {} --field-selector {kind}", self.namespace))
     }
 
     /// The output of the notes' command, once the hub has created the token.
@@ -171,10 +159,9 @@ impl Installed<'_> {
 
     /// Whether the hub accepts it as the agent's.
     fn is_valid(&self, token: &str) -> Result<bool> {
-        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
-        let words = ["create", "-f", "-", "-o", "jsonpath={.status.user.username}"];
-        let user = self.planes.hub.server.kubectl().args(words).stdin(review.to_string()).run()?.success()?;
-        ensure!(user.is_empty() || user.ends_with(&format!(":tunnel-agent-{TUNNELLED}")), "{user}");
-        Ok(!user.is_empty())
+        let user = self.planes.hub.server.user_of(token)?;
+        let is_agent = |user: &str| user.ends_with(&format!(":tunnel-agent-{TUNNELLED}"));
+        ensure!(user.as_deref().is_none_or(is_agent), "{user:?}");
+        Ok(user.is_some())
     }
 }

@@ -5,7 +5,7 @@ use hub_tests::prelude::*;
 use hub_tests::usage::Usage;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, Planes, on_hub};
+use crate::fixture::{Fixture, Planes, namespace, on_hub};
 use crate::installed::{Installed, RELEASE};
 
 const NAMESPACE: &str = "scaled";
@@ -25,33 +25,30 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 /// Creates pods of the Deployment, with the status that a kubelet would report.
 fn run(planes: &Planes) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
-    let text = kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o json"))?;
-    let deployment: Value = serde_json::from_str(&text)?;
-    let template = &deployment["spec"]["template"];
+    let hub = &planes.hub.server;
+    let template = hub.field(&format!("deployment {RELEASE} -n {NAMESPACE}"), "/spec/template")?;
     let long_ago = "2020-01-01T00:00:00Z";
     let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": long_ago}]);
-    let status = json!({"status": {"phase": "Running", "startTime": long_ago, "conditions": ready}}).to_string();
+    let status = json!({"status": {"phase": "Running", "startTime": long_ago, "conditions": ready}});
     for name in PODS {
         let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": template["metadata"]["labels"]});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]});
-        kubectl.apply(&pod.to_string())?;
-        let words = ["patch", "pod", name, "-n", NAMESPACE, "--subresource=status", "-p", &status];
-        kubectl.args(words).run()?.success()?;
+        hub.create(&[pod])?;
+        hub.patch(&format!("pod {name} -n {NAMESPACE} --subresource=status"), &status)?;
     }
     Ok(())
 }
 
 fn scaled(planes: &Planes) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
+    let hub = &planes.hub.server;
     let release = Installed { planes, namespace: NAMESPACE };
     let values = [format!("--set=autoscaling.enabled=true,resources.requests.cpu={REQUESTED}")];
     let refused = release.helm("install", &values).err().context("installed without a metrics server")?;
     ensure!(format!("{refused:#}").contains("this hub has no API metrics.k8s.io/v1beta1"), "{refused:#}");
-    kubectl.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string())?;
+    hub.create(&[namespace(NAMESPACE)])?;
     let usage = Usage::start(&planes.hub.server, NAMESPACE)?;
     release.helm("install", &values)?;
-    let replicas = || kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o jsonpath={{.spec.replicas}}"));
+    let replicas = || hub.text(&format!("deployment {RELEASE} -n {NAMESPACE}"), "/spec/replicas");
     run(planes)?;
     let used = |cpu| usage.tell(RELEASE, &PODS.map(|pod| (pod, cpu)));
     used("80m");
@@ -60,7 +57,7 @@ fn scaled(planes: &Planes) -> Result<()> {
         used(cpu);
         let scaled = || Ok(replicas()? == expected);
         wait::until_true(&format!("{expected} gateways, at {cpu} each"), LIMIT, scaled).with_context(|| {
-            kubectl.ok(&format!("describe hpa -n {NAMESPACE}")).unwrap_or_else(|error| error.to_string())
+            hub.kubectl().ok(&format!("describe hpa -n {NAMESPACE}")).unwrap_or_else(|error| error.to_string())
         })?;
     }
     drop(autoscaler);
@@ -70,6 +67,6 @@ fn scaled(planes: &Planes) -> Result<()> {
     upgrade("autoscaling.enabled=false,replicas=4")?;
     upgrade("autoscaling.enabled=true")?;
     ensure!(replicas()? == "4", "turning it on left {} of 4 gateways", replicas()?);
-    kubectl.ok(&format!("delete pods --all -n {NAMESPACE} --force --grace-period=0"))?;
+    hub.kubectl().ok(&format!("delete pods --all -n {NAMESPACE} --force --grace-period=0"))?;
     release.uninstall()
 }

@@ -108,7 +108,6 @@ fn values(planes: &Planes, name: &str, ports: &Ports, existing: bool) -> Result<
 
 /// Pairs that helm generated stay as long as they are for the right names.
 fn kept_pairs(planes: &Planes, release: &Release<'_>) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
     let names = [
         format!("{GATEWAY}-tunnel-agents-tls"),
         format!("{GATEWAY}-tunnel-frontends-tls"),
@@ -124,9 +123,8 @@ fn kept_pairs(planes: &Planes, release: &Release<'_>) -> Result<()> {
         };
         names.iter().map(data).collect()
     };
-    let here = |name: &String| -> Result<Value> {
-        Ok(serde_json::from_str(&kubectl.ok(&format!("get secret {name} -n {NAMESPACE} -o jsonpath={{.data}}"))?)?)
-    };
+    let here =
+        |name: &String| -> Result<Value> { planes.hub.server.field(&format!("secret {name} -n {NAMESPACE}"), "/data") };
     let here = names.iter().map(here).collect::<Result<Vec<_>>>()?;
     ensure!(rendered(&["--set=tunnel.server.replicas=5"])? == here, "other certificates for nothing");
     let other = rendered(&["--set=tunnel.listen.hosts={hub.example.test}"])?;
@@ -163,10 +161,10 @@ fn rights(planes: &Planes) -> Result<()> {
 
 fn install_agent(planes: &Planes, helm: &Helm, ports: &Ports, certificates: &Certificates) -> Result<Agent> {
     let account = format!("tunnel-agent-{TUNNELLED}");
-    let token = planes.hub.server.kubectl().ok(&format!("create token {account} -n {NAMESPACE} --duration=1h"))?;
+    let token = planes.hub.server.token(NAMESPACE, &account)?;
     let values = json!({
         "cluster": TUNNELLED, "servers": [format!("127.0.0.1:{}", ports.agents)], "serverName": AGENTS_HOST,
-        "serverCA": {"pem": certificates.agents.root_pem()}, "credential": {"token": token.trim()},
+        "serverCA": {"pem": certificates.agents.root_pem()}, "credential": {"token": token},
         "apiServer": planes.member.address().to_string(), "adminPort": ports.agent_admin, "drainTimeoutSeconds": 1,
     });
     let file = planes.directory.join("near.json");
@@ -175,7 +173,7 @@ fn install_agent(planes: &Planes, helm: &Helm, ports: &Ports, certificates: &Cer
     helm.on_chart("install near", MEMBER_NAMESPACE, &more)?;
     let place = planes.directory.join("tunnel-agent");
     let workload = Workload::read(&planes.member, MEMBER_NAMESPACE, AGENT, &place)?;
-    ensure!(!workload.args.iter().any(|arg| arg.contains(token.trim())), "the token is an argument");
+    ensure!(!workload.args.iter().any(|arg| arg.contains(&token)), "the token is an argument");
     let agent = Agent::start(&workload.args).with_context(|| workload.args.join(" "))?;
     agent.wait_ready(READY)?;
     probed(ports.agent_admin)?;
@@ -195,7 +193,7 @@ fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
     // A gateway that has just started waits for agents to find it.
     wait::until("the member to answer through the tunnel", READY, || through.ok("get namespace default -o name"))?;
     through.ok(&format!("create configmap far-{name} -n default --from-literal=a=b"))?;
-    planes.member.kubectl().ok(&format!("get configmap far-{name} -n default -o name")).map(drop)
+    planes.member.present(&format!("configmap far-{name} -n default"))
 }
 
 // === impl Certificates ===

@@ -1,10 +1,11 @@
 //! `ManifestWorks` that an admission policy checks, written by users of the hub.
 
+use hub_tests::http::Client;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, Planes, on_hub};
+use crate::fixture::{Fixture, Planes, namespace, on_hub};
 use crate::installed::{Installed, RELEASE};
 use crate::kinds::Kinds;
 
@@ -23,23 +24,21 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// A user with a token, whom RBAC lets write works and sets of them.
 struct User {
     kubectl: Kubectl,
+    client: Client,
+    bearer: String,
     name: String,
 }
 
 fn guarded(planes: &Planes) -> Result<()> {
     let kinds = Kinds::bring(planes)?;
-    for namespace in [CLUSTER, OTHER] {
-        planes.hub.server.kubectl().ok(&format!("create namespace {namespace}"))?;
-    }
-    let admin = planes.hub.server.kubectl();
+    planes.hub.server.create(&[CLUSTER, OTHER].map(namespace))?;
     planes.hub.apply(&[work("old", &json!({}))]).context("before the policy")?;
     let release = Installed { planes, namespace: "guarded" };
     release.helm("install", &[VALUES.to_owned()])?;
     wait::until_true("the policy", SOON, || {
-        let create = admin.args(["create", "--dry-run=server", "-f", "-"]);
-        Ok(create.stdin(work("none", &json!({})).to_string()).run()?.stderr.contains("at least one"))
+        Ok(planes.hub.server.dry_run(&work("none", &json!({})))?.text().contains("at least one"))
     })?;
-    let writer = User::made(planes, CLUSTER, "writer")?;
+    let writer = User::of(planes, CLUSTER, "writer")?;
     held(&writer)?;
     named(planes, &writer)?;
     controllers(planes, &writer, &release)?;
@@ -139,7 +138,7 @@ fn named(planes: &Planes, writer: &User) -> Result<()> {
     );
 
     // A user without the right can change nothing that is done in that name.
-    let meddler = User::made(planes, CLUSTER, "meddler")?;
+    let meddler = User::of(planes, CLUSTER, "meddler")?;
     let change = json!({"spec": {"workload": {"manifests": [map("a", "2")]}}});
     ensure!(meddler.patch("named", &change)?.contains(&meddler.name), "in another's name");
     ensure!(writer.patch("named", &change)?.contains("patched"));
@@ -171,10 +170,8 @@ fn changed(planes: &Planes, writer: &User, meddler: &User) -> Result<()> {
     let template = json!({"spec": {"manifestWorkTemplate": {"executor": null}}});
     ensure!(meddler.patch_of("manifestworkreplicaset", "named", &template)?.contains("may not take"));
     // A status does not affect what is done.
-    let status = json!({"status": {"conditions": []}}).to_string();
-    let words =
-        ["patch", "manifestwork", "named", "-n", CLUSTER, "--subresource=status", "--type=merge", "-p", &status];
-    planes.hub.server.kubectl().args(words).run()?.success()?;
+    let status = json!({"status": {"conditions": []}});
+    planes.hub.server.patch(&format!("manifestwork named -n {CLUSTER} --subresource=status"), &status)?;
     // The whole object, as `kubectl replace` sends it.
     let replaced = meddler.kubectl.args(["replace", "-f", "-"]).stdin(work("named", &of(&[map("a", "3")])).to_string());
     let told = replaced.run()?.stderr;
@@ -205,13 +202,7 @@ fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Resul
 // === impl User ===
 
 impl User {
-    /// Creates a user.
-    fn made(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
-        planes.hub.server.kubectl().ok(&format!("create serviceaccount {name} -n {namespace}"))?;
-        Self::of(planes, namespace, name)
-    }
-
-    /// A user with the rights of RBAC, but none of those that admission checks.
+    /// A user, created if need be, with the rights of RBAC, but none that admission checks.
     fn of(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
         let verbs = json!(["get", "create", "update", "patch", "delete"]);
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -219,14 +210,42 @@ impl User {
                 "resources": ["manifestworks", "manifestworkreplicasets"], "verbs": verbs}]});
         planes.hub.apply(&[role, binding("ClusterRole", "guarded-writers", namespace, name)])?;
         let token = planes.hub.server.service_account_token(namespace, name)?;
+        let write = json!({"verb": "create", "group": GROUP, "resource": "manifestworks", "namespace": CLUSTER});
+        wait::until_true("who may write", SOON, || planes.may(namespace, name, &write))?;
+        let bearer = format!("Bearer {token}");
         let kubeconfig = planes.hub.server.kubeconfig(&format!("guarded-{name}"), Credential::Token(token))?;
         let kubectl = Kubectl { kubeconfig, ..planes.hub.server.kubectl() };
-        Ok(Self { kubectl, name: format!("system:serviceaccount:{namespace}:{name}") })
+        let (client, name) = (planes.hub.server.client(None), format!("system:serviceaccount:{namespace}:{name}"));
+        Ok(Self { kubectl, client, bearer, name })
     }
 
+    /// Creates an object as kubectl does: "created", or the refusal.
     fn create(&self, object: &Value) -> Result<String> {
-        let output = self.kubectl.args(["create", "-f", "-"]).stdin(object.to_string()).run()?;
-        Ok(output.stdout + &output.stderr)
+        let namespace = object["metadata"]["namespace"].as_str().context("a namespace")?;
+        let plural = format!("{}s", object["kind"].as_str().context("a kind")?.to_lowercase());
+        let version = object["apiVersion"].as_str().context("a version")?;
+        let path = format!("/apis/{version}/namespaces/{namespace}/{plural}?fieldValidation=Strict");
+        self.sent(&Method::POST, &path, "application/json", object, (StatusCode::CREATED, "created"))
+    }
+
+    /// What became of a request: the word for the expected status, or reason and message of the
+    /// refusal.
+    fn sent(
+        &self,
+        method: &Method,
+        path: &str,
+        kind: &str,
+        body: &Value,
+        (expected, word): (StatusCode, &str),
+    ) -> Result<String> {
+        let headers = [("authorization", self.bearer.as_str()), ("content-type", kind), ("accept", "application/json")];
+        let answer = self.client.send(method, path, &headers, Bytes::from(body.to_string()))?;
+        if answer.status == expected {
+            return Ok(word.to_owned());
+        }
+        let status = answer.json()?;
+        let text = |field: &str| status[field].as_str().map(str::to_owned).with_context(|| status.to_string());
+        Ok(format!("({}): {}", text("reason")?, text("message")?))
     }
 
     fn patch(&self, name: &str, change: &Value) -> Result<String> {
@@ -234,10 +253,9 @@ impl User {
     }
 
     fn patch_of(&self, kind: &str, name: &str, change: &Value) -> Result<String> {
-        let change = change.to_string();
-        let words = ["patch", kind, name, "-n", CLUSTER, "--type=merge", "-p", &change];
-        let output = self.kubectl.args(words).run()?;
-        Ok(output.stdout + &output.stderr)
+        let version = if kind == "manifestwork" { "v1" } else { "v1alpha1" };
+        let path = format!("/apis/{GROUP}/{version}/namespaces/{CLUSTER}/{kind}s/{name}");
+        self.sent(&Method::PATCH, &path, "application/merge-patch+json", change, (StatusCode::OK, "patched"))
     }
 
     /// Grants the right to an account's name: in its namespace by a Role, in all by a

@@ -67,11 +67,10 @@ fn hand_over(testbed: &Testbed, from: Identity<'_>, to: Identity<'_>) -> Result<
     wait::until_true("the hub's new certificate", FOLLOWED, || Ok(loaded(testbed)? > before))?;
 
     trusted(to.0.root_pem())?;
-    let change = json!({"data": {"requestheader-client-ca-file": to.0.root_pem()}}).to_string();
+    let change = json!({"data": {"requestheader-client-ca-file": to.0.root_pem()}});
     wait::until("no more trust in the old authority", FOLLOWED, || {
         // The hub adds its file's content to the ConfigMap, and never removes any.
-        let patch = ["patch", "configmap", MAP, "-n", "kube-system", "-p", &change];
-        testbed.hub.server.kubectl().args(patch).run()?.success()?;
+        testbed.hub.server.patch(&format!("configmap {MAP} -n kube-system"), &change)?;
         // As with any untrusted certificate: the name is not believed, and there is no anonymous
         // user.
         answered(testbed, from.1, StatusCode::UNAUTHORIZED)

@@ -44,12 +44,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         }),
         test(fixture, "tunnel::an agent whose ServiceAccount is deleted is cut off", |testbed| {
             cut_off(testbed, "deleted", RECHECK, REVOKED, |name| {
-                testbed
-                    .hub
-                    .server
-                    .kubectl()
-                    .ok(&format!("delete serviceaccount {name} -n {SECRET_NAMESPACE}"))
-                    .map(drop)
+                testbed.hub.server.delete(&format!("serviceaccount {name} -n {SECRET_NAMESPACE}"))
             })
         }),
         test(

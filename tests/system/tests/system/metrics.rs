@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::member::{FakeMember, Reply};
 use kit::pki::{Authority, Leaf};
 use kit::wait::WAIT;
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, VIEWER, Versions, across_versions, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, VIEWER, across_http, cluster, proxied};
 
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 
@@ -39,10 +39,10 @@ fn durations(resource: &str, verb: &str, cluster: &str, code: u16, count: u64) -
     format!("ocm_proxy_proxied_request_duration_seconds_count{{{labels}}} {count}")
 }
 
-across_versions!(requests_count_under_what_the_client_got);
+across_http!(requests_count_under_what_the_client_got);
 
-async fn requests_count_under_what_the_client_got(versions: Versions) {
-    let member = versions.member.member().await;
+async fn requests_count_under_what_the_client_got(http: Http) {
+    let member = http.member().await;
     member.on_any(|request| Reply::full(if request.method == "POST" { 201 } else { 200 }, &[], "from the member"));
     for nothing in [&format!("{PODS}/gone"), "/api/v1/made-up"] {
         member.on(nothing, |_| Reply::not_found());
@@ -51,7 +51,7 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
     let secret = cluster("down", &down);
     drop(down);
     let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).cluster("down", secret).start().await;
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     for (cluster, method, rest, code) in [
         (CLUSTER, "GET", PODS.to_owned(), 200),
         (CLUSTER, "GET", format!("{PODS}/p"), 200),

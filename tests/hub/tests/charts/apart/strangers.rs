@@ -5,7 +5,7 @@ use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use super::{Installed, RELEASE, register};
-use crate::fixture::{Fixture, Planes, on_hub};
+use crate::fixture::{Fixture, Planes, namespace, on_hub};
 
 const TUNNEL: &str = "--set=tunnel.server.enabled=true";
 const TENANT: &str = "tenant";
@@ -20,8 +20,8 @@ pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 fn lured(planes: &Planes) -> Result<()> {
-    let (namespace, clusters) = ("lured", "lured-clusters");
-    let release = Installed { planes, namespace };
+    let (own, clusters) = ("lured", "lured-clusters");
+    let release = Installed { planes, namespace: own };
     release.helm("install", &[])?;
     lure(&release, clusters)?;
 
@@ -29,7 +29,7 @@ fn lured(planes: &Planes) -> Result<()> {
         let values: Vec<_> = ["--reuse-values"].iter().chain(values).map(|&word| word.to_owned()).collect();
         release.helm("upgrade", &values)?;
         let read = release.secret_namespace()?;
-        ensure!(read == namespace, "after an upgrade with {values:?} the clusters are the tenant's: {read}");
+        ensure!(read == own, "after an upgrade with {values:?} the clusters are the tenant's: {read}");
         let list = json!({"verb": "list", "resource": "secrets", "namespace": clusters});
         ensure!(!release.may(RELEASE, &list)?, "the gateway reads the tenant's Secrets after {values:?}");
         Ok(())
@@ -37,7 +37,7 @@ fn lured(planes: &Planes) -> Result<()> {
     stays(&[])?;
     refused(&release, "upgrade", &["--reuse-values", TUNNEL], "no annotations of a helm release")?;
     stays(&[])?;
-    register(planes, namespace)?;
+    register(planes, own)?;
     stays(&[TUNNEL])?;
     release.uninstall()
 }
@@ -46,8 +46,10 @@ fn lured(planes: &Planes) -> Result<()> {
 /// adopts objects that are marked as the release's.
 fn lure(release: &Installed<'_>, clusters: &str) -> Result<()> {
     let kubectl = release.planes.hub.server.kubectl();
-    kubectl.ok(&format!("create namespace {clusters}"))?;
-    kubectl.ok(&format!("create rolebinding {TENANT} -n {clusters} --clusterrole={ADMIN} --user={TENANT}"))?;
+    let bound = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": TENANT, "namespace": clusters}, "subjects": [{"kind": "User", "name": TENANT}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ADMIN}});
+    release.planes.hub.server.create(&[namespace(clusters), bound])?;
     let adopted = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [], "metadata": {
         "name": RELEASE, "namespace": clusters, "labels": {"app.kubernetes.io/managed-by": "Helm"},
         "annotations": {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": release.namespace},
@@ -58,13 +60,12 @@ fn lure(release: &Installed<'_>, clusters: &str) -> Result<()> {
 }
 
 fn foreign(planes: &Planes) -> Result<()> {
-    let (namespace, clusters) = ("foreign", "foreign-clusters");
-    let release = Installed { planes, namespace };
-    let kubectl = planes.hub.server.kubectl();
-    kubectl.ok(&format!("create namespace {clusters}"))?;
+    let (own, clusters) = ("foreign", "foreign-clusters");
+    let (release, hub) = (Installed { planes, namespace: own }, &planes.hub.server);
+    hub.create(&[namespace(clusters)])?;
     refused(&release, "install", &[TUNNEL], "no annotations of a helm release")?;
-    let annotations = format!("meta.helm.sh/release-namespace={namespace} meta.helm.sh/release-name=other");
-    kubectl.ok(&format!("annotate namespace {clusters} {annotations}"))?;
+    let annotations = format!("meta.helm.sh/release-namespace={own} meta.helm.sh/release-name=other");
+    hub.annotate(&format!("namespace {clusters} {annotations}"))?;
     refused(&release, "install", &[TUNNEL], r#"helm release "foreign/other""#)?;
 
     release.helm("install", &[TUNNEL.into(), format!("--set=secretNamespace={clusters}")])?;
@@ -72,10 +73,10 @@ fn foreign(planes: &Planes) -> Result<()> {
     let list = json!({"verb": "list", "resource": "secrets", "namespace": clusters});
     ensure!(release.may(RELEASE, &list)?, "the clusters cannot be read");
     release.uninstall()?;
-    kubectl.ok(&format!("get namespace {clusters} -o name")).context("helm removed what was not the release's")?;
+    hub.present(&format!("namespace {clusters}")).context("helm removed what was not the release's")?;
     // Without the tunnel, the clusters are in another namespace, whatever owns this one.
     release.helm("install", &[])?;
-    ensure!(release.secret_namespace()? == namespace, "{}", release.secret_namespace()?);
+    ensure!(release.secret_namespace()? == own, "{}", release.secret_namespace()?);
     release.uninstall()
 }
 

@@ -5,7 +5,7 @@ use hub_tests::prelude::*;
 /// A document of a kind, its status, and whether the server must refuse any of it.
 #[derive(Debug)]
 pub(crate) struct Document {
-    pub(crate) resource: &'static str,
+    resource: &'static str,
     version: &'static str,
     kind: &'static str,
     spec: Option<Value>,
@@ -34,13 +34,23 @@ type Kind = (&'static str, &'static str, &'static str);
 impl Document {
     pub(crate) fn object(&self, name: &str) -> Value {
         let mut object = json!({"apiVersion": self.version, "kind": self.kind, "metadata": {"name": name}});
-        if !["ManagedCluster", "ManagedClusterSet"].contains(&self.kind) {
+        if self.is_namespaced() {
             object["metadata"]["namespace"] = "kinds".into();
         }
         if let Some(spec) = &self.spec {
             object["spec"] = spec.clone();
         }
         object
+    }
+
+    /// The path of all objects of its kind, where its own are.
+    pub(crate) fn path(&self) -> String {
+        let namespace = if self.is_namespaced() { "/namespaces/kinds" } else { "" };
+        format!("/apis/{}{namespace}/{}", self.version, self.resource)
+    }
+
+    fn is_namespaced(&self) -> bool {
+        !["ManagedCluster", "ManagedClusterSet"].contains(&self.kind)
     }
 }
 

@@ -43,11 +43,11 @@ async fn set(http: Http, plugin: Plugin) -> (Picky, Plugin, Testbed) {
     (picky, plugin, testbed)
 }
 
-across_versions!(a_request_without_a_body_is_sent_again_once);
+across_http!(a_request_without_a_body_is_sent_again_once);
 
-async fn a_request_without_a_body_is_sent_again_once(versions: Versions) {
-    let (picky, plugin, testbed) = set(versions.member, Plugin::tokens("")).await;
-    let mut connection = testbed.connect(versions.client).await;
+async fn a_request_without_a_body_is_sent_again_once(http: Http) {
+    let (picky, plugin, testbed) = set(http, Plugin::tokens("")).await;
+    let mut connection = testbed.connect(http).await;
     let target = proxied(CLUSTER, "/api/v1/nodes?limit=5");
     assert_eq!(connection.get(&target).await.status, 200);
 

@@ -1,17 +1,17 @@
 //! A token is issued when the first request needs it, in both versions of the protocol.
 
-use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::{PATH, Plugin, V1, member, seen};
 
-across_versions!(a_token_is_issued_once_and_used);
+across_http!(a_token_is_issued_once_and_used);
 
-async fn a_token_is_issued_once_and_used(versions: Versions) {
-    let member = member(versions.member.member_options()).await;
+async fn a_token_is_issued_once_and_used(http: Http) {
+    let member = member(http.member_options()).await;
     let plugin = Plugin::tokens("");
     let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     assert_eq!(plugin.runs(), 0, "nobody asked yet");
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     for body in [&b""[..], b"{}"] {
         let answer = connection.call("POST", &proxied(CLUSTER, PATH), &[], body).await;
         assert_eq!(answer.status, 200, "{}", answer.text());

@@ -4,17 +4,17 @@ use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 
-across_versions!(
+across_http!(
     refusals_of_the_member_are_its_own_words,
     a_rejected_credential_is_not_the_callers_fault,
     a_workload_that_wants_a_password_says_so_itself,
     redirects_stay_below_the_proxy_path_or_end_here,
 );
 
-async fn refusals_of_the_member_are_its_own_words(versions: Versions) {
-    let member = versions.member.member().await;
+async fn refusals_of_the_member_are_its_own_words(http: Http) {
+    let member = http.member().await;
     let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     for (code, reason) in [
         (400, "BadRequest"),
         (403, "Forbidden"),
@@ -39,11 +39,11 @@ async fn refusals_of_the_member_are_its_own_words(versions: Versions) {
     assert_eq!(member.request_count(), 11, "each was asked once");
 }
 
-async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
-    let member = versions.member.member().await;
+async fn a_rejected_credential_is_not_the_callers_fault(http: Http) {
+    let member = http.member().await;
     member.on("/x", |_| Reply::full(401, &[("www-authenticate", "Bearer"), ("retry-after", "1")], "Unauthorized"));
     let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     for (method, body) in [("GET", &b""[..]), ("POST", b"{}")] {
         let answer = connection.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
         let message = assert_names_the_cluster(&answer, 502, "InternalError");
@@ -53,11 +53,11 @@ async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
     assert_eq!(member.request_count(), 2);
 }
 
-async fn a_workload_that_wants_a_password_says_so_itself(versions: Versions) {
-    let member = versions.member.member().await;
+async fn a_workload_that_wants_a_password_says_so_itself(http: Http) {
+    let member = http.member().await;
     let (page, status) = ("<h1>password?</h1>", json!({"kind": "Status", "apiVersion": "v1", "code": 401}).to_string());
     let testbed = Testbed::with(&member).await;
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/login");
     let basic = ("www-authenticate", "Basic realm=\"grafana\"");
     let body_of = move |method: &str| if method == "HEAD" { "" } else { page };
@@ -77,8 +77,8 @@ async fn a_workload_that_wants_a_password_says_so_itself(versions: Versions) {
     assert_eq!(member.request_count(), 4);
 }
 
-async fn redirects_stay_below_the_proxy_path_or_end_here(versions: Versions) {
-    let member = versions.member.member().await;
+async fn redirects_stay_below_the_proxy_path_or_end_here(http: Http) {
+    let member = http.member().await;
     let elsewhere = Http::H2.member().await;
     let (base, other) = (member.url(), elsewhere.url());
     let secret = ClusterSecret::new("vela-system", CLUSTER)
@@ -86,7 +86,7 @@ async fn redirects_stay_below_the_proxy_path_or_end_here(versions: Versions) {
         .ca(&member.ca_pem())
         .token(MEMBER_TOKEN);
     let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
-    let mut connection = testbed.connect(versions.client).await;
+    let mut connection = testbed.connect(http).await;
     let mut redirected = async |code: u16, location: String| {
         member.on_any(move |_| Reply::full(code, &[("location", &location)], ""));
         connection.get(&proxied(CLUSTER, "/x")).await

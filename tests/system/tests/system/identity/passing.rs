@@ -8,12 +8,12 @@ const GATE: &str = "--feature-gates=ClientIdentityPenetration=true";
 /// Groups of a user who is in very many.
 const GROUPS: usize = 600;
 
-across_versions!(callers_cross_with_all_they_are, crowded_users_cross_whole);
+across_http!(callers_cross_with_all_they_are, crowded_users_cross_whole);
 
-async fn callers_cross_with_all_they_are(versions: Versions) {
-    let fixture = Fixture::with(versions.member, &[GATE]).await;
+async fn callers_cross_with_all_they_are(http: Http) {
+    let fixture = Fixture::with(http, &[GATE]).await;
     fixture.hub.allow_all();
-    let mut connection = fixture.front_proxy(versions.client).await;
+    let mut connection = fixture.front_proxy(http).await;
     let identity = [
         ("X-Remote-User", "jörg"),
         ("X-Remote-Uid", "u-1"),
@@ -37,19 +37,19 @@ async fn callers_cross_with_all_they_are(versions: Versions) {
     assert_eq!(request.header("authorization"), Some("Bearer member-token"));
 }
 
-async fn crowded_users_cross_whole(versions: Versions) {
-    let fixture = Fixture::with(versions.member, &[GATE]).await;
+async fn crowded_users_cross_whole(http: Http) {
+    let fixture = Fixture::with(http, &[GATE]).await;
     fixture.hub.allow_all();
     let groups: Vec<_> = (0..GROUPS).map(|number| format!("organization:department-{number:04}:engineers")).collect();
     let names: Vec<_> = groups.iter().map(String::as_str).collect();
     fixture.hub.add_token("janes-token", TokenUser::new("jane", &names));
 
-    let mut connection = fixture.front_proxy(versions.client).await;
+    let mut connection = fixture.front_proxy(http).await;
     let mut identity = vec![("X-Remote-User", "jane")];
     identity.extend(names.iter().map(|name| ("X-Remote-Group", *name)));
     assert_eq!(connection.call("GET", &target(), &identity, b"").await.status, 200);
     let behind_the_hub = fixture.member.next_request().await.header_values("impersonate-group");
-    let mut connection = fixture.connect(versions.client, None).await.bearer("janes-token");
+    let mut connection = fixture.connect(http, None).await.bearer("janes-token");
     assert_eq!(connection.get(&target()).await.status, 200);
     let direct = fixture.member.next_request().await.header_values("impersonate-group");
     for mut seen in [behind_the_hub, direct] {
@@ -110,12 +110,12 @@ async fn a_name_that_would_arrive_as_another_reaches_nobody() {
     assert_eq!(fixture.member.request_count(), 0);
 }
 
-across_versions!(kubevelas_impersonation_reaches_the_member);
+across_http!(kubevelas_impersonation_reaches_the_member);
 
 /// KubeVela acts for the author of an application: its own token, the user it acts for, and
 /// `impersonate=true`.
-async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
-    let fixture = Fixture::with(versions.member, &["--feature-gates=APIPriorityAndFairness=false"]).await;
+async fn kubevelas_impersonation_reaches_the_member(http: Http) {
+    let fixture = Fixture::with(http, &["--feature-gates=APIPriorityAndFairness=false"]).await;
     let vela = "system:serviceaccount:vela-system:kubevela-vela-core";
     fixture.hub.add_token("velas-token", TokenUser::new(vela, &["system:serviceaccounts"]));
     fixture.hub.on_access(move |spec: &Value| {
@@ -126,7 +126,7 @@ async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
             _ => Decision::no_opinion(""),
         }
     });
-    let mut connection = fixture.connect(versions.client, None).await.bearer("velas-token");
+    let mut connection = fixture.connect(http, None).await.bearer("velas-token");
     let headers =
         [("Impersonate-User", "jane"), ("Impersonate-Group", "kubevela:client"), ("Impersonate-Group", "dev")];
     let path = format!("{}?impersonate=true&dryRun=All", target());

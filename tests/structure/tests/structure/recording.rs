@@ -15,5 +15,5 @@ fn the_terminal_shows_the_screens_of_getting_started() {
         fs::write(docs.join("terminal.svg"), &picture).expect("written");
     }
     let kept = fs::read_to_string(docs.join("terminal.svg")).unwrap_or_default();
-    assert!(kept == picture, "draw it again: WRITE_RECORDING=1 cargo test -p structure-tests --test recording");
+    assert!(kept == picture, "draw it again: WRITE_RECORDING=1 cargo test -p structure-tests recording");
 }

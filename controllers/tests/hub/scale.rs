@@ -1,24 +1,26 @@
-//! Many clusters at once, on a real hub: how soon they are registered, and that nothing is written
-//! twice. `TEST_CLUSTERS=10000` with a release build measures what is promised; the figures go to
-//! `target/hub-tests/controllers-scale.txt`.
+//! Many clusters at once, on a hub that nothing else uses: how soon they are registered, and that
+//! nothing is written twice. `TEST_CLUSTERS=10000` with a release build measures what is promised;
+//! the figures go to `target/hub-tests/controllers-scale.txt`.
 
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use hub_tests::control_plane::{Etcd, Launcher};
-use hub_tests::hub::Hub;
-use hub_tests::scratch::Scratch;
-use hub_tests::tools::{Tool, Tools};
+use hub_tests::control_plane::ApiServer;
+use hub_tests::testbed::Testbed;
 use hub_tests::{size, wait};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
+
+use crate::fixture::{Fixture, namespace, test};
 
 /// The number in the gate.
 const CLUSTERS: usize = 500;
@@ -48,20 +50,18 @@ struct Step {
     writes: u64,
 }
 
-#[test]
-fn many_clusters_are_registered_once() -> Result<()> {
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "scale: many clusters are registered once, and stay when the hub goes away", registered_once)]
+}
+
+fn registered_once(testbed: &Testbed) -> Result<()> {
     let clusters = size::of("TEST_CLUSTERS", CLUSTERS)?;
-    let scratch = Scratch::create()?;
-    let tools = Tools::only(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl])?;
-    let launcher = Launcher { tools, directory: scratch.path().to_path_buf() };
-    let etcd = Etcd::start(&launcher)?;
-    let mut hub = Hub::start(&launcher, &etcd)?;
+    // It is stopped for a while, which the testbed's hub may not be.
+    let mut hub = testbed.start_api_server("scale-hub")?;
     hub.wait_ready()?;
-    for namespace in [SOURCES, WRITTEN] {
-        hub.server.create_namespace(namespace)?;
-    }
+    hub.apply(&[SOURCES, WRITTEN].map(namespace))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let kubeconfig = hub.server.kubectl().kubeconfig;
+    let kubeconfig = hub.kubectl().kubeconfig;
     let client = runtime.block_on(hub::client::client(Some(&kubeconfig), "scale"))?;
     let sources = Api::<Secret>::namespaced(client.clone(), SOURCES);
     let started = Instant::now();
@@ -91,22 +91,29 @@ fn many_clusters_are_registered_once() -> Result<()> {
         touched / u32::try_from(clusters)?
     );
     hub_away(&mut hub, &program, &runtime, &sources, clusters)?;
-    std::fs::write(scratch.path().parent().context("a directory")?.join("controllers-scale.txt"), &told)?;
+    let kept = testbed.launcher().directory.parent().context("a directory")?;
+    std::fs::write(kept.join("controllers-scale.txt"), &told)?;
     ensure!(memory <= MEMORY, "{told}");
     Ok(())
 }
 
 /// The hub goes away and comes back while one program runs and another starts: no cluster is
 /// unregistered, nothing is written, and afterwards a change and a deletion take effect.
-fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<Secret>, clusters: usize) -> Result<()> {
+fn hub_away(
+    hub: &mut ApiServer,
+    program: &Program,
+    runtime: &Runtime,
+    sources: &Api<Secret>,
+    clusters: usize,
+) -> Result<()> {
     ensure!(hub_names(hub)?.len() == clusters);
     let writes = program.metric("secret_writes_total", "")?;
-    hub.server.stop()?;
+    hub.stop()?;
     wait::until_true("that the source cannot be read", LIMIT, || Ok(program.metric("source_available", "")? == 0))?;
     // Another program starts while the hub is down.
-    let other = Program::start(&hub.server.kubectl().kubeconfig)?;
-    hub.server.start_again()?;
-    hub.server.wait_ready()?;
+    let other = Program::start(&hub.kubectl().kubeconfig)?;
+    hub.start_again()?;
+    hub.wait_ready()?;
     for program in [program, &other] {
         wait::until_true("that the source can be read", LIMIT, || Ok(program.metric("source_available", "")? == 1))?;
         program.until_registered(clusters, Duration::ZERO)?;
@@ -122,8 +129,8 @@ fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<S
 }
 
 /// The names of the clusters' Secrets.
-fn hub_names(hub: &Hub) -> Result<Vec<String>> {
-    hub.server.names(&format!("secrets -n {WRITTEN} -l cluster.core.oam.dev/source"))
+fn hub_names(hub: &ApiServer) -> Result<Vec<String>> {
+    hub.names(&format!("secrets -n {WRITTEN} -l cluster.core.oam.dev/source"))
 }
 
 fn source(number: usize, token: &str) -> Value {
