@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use crate::parts::hub::Hub;
+use crate::parts::Hub;
 
 /// A code and a document; none if no response ever comes.
 pub type Answer = Option<(u16, Value)>;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+#[expect(clippy::disallowed_types, reason = "parking_lot would be the only dependency")]
+use std::sync::Mutex;
+use std::sync::{LazyLock, PoisonError};
 
 use crate::arrow::Arrow;
 use crate::paths::{Read, read, taken_by_root};
@@ -18,6 +20,7 @@ const BROUGHT_AT_MOST: usize = 8;
 
 /// Packages that were read, by their directories: most of the rules read all of them, and no test
 /// changes one.
+#[expect(clippy::disallowed_types, reason = "as above")]
 static KNOWN: LazyLock<Mutex<BTreeMap<PathBuf, Vec<Tree>>>> = LazyLock::new(Mutex::default);
 
 /// A library or a program: the modules that one root file declares.

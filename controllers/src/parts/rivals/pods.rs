@@ -1,7 +1,7 @@
 //! The pods of a rival's Deployment: without leader election they hold no Lease.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::runtime::watcher;
+use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Se
         };
         pods.send_replace(now);
     });
-    follow::each(watcher::watcher(api, only), format!("Deployment {namespace}/{name}"), apply).await;
+    follow::each(watcher(api, only), format!("Deployment {namespace}/{name}"), apply).await;
 }
 
 // === impl Pods ===

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hub_tests::testbed::{Route, Testbed};
 use hub_tests::{turns, wait};

@@ -80,7 +80,7 @@ pub fn check(input: &[u8]) {
     check_contents(&object, &others, meta.left_out.is_some());
     let contents = packed(&object);
     let bounded: Bounded<Secret> = serde_json::from_str(&text).expect("the object is read");
-    check_bounded(bounded, &meta, &contents);
+    check_bounded(&bounded, &meta, &contents);
 }
 
 /// What is nested too deep is not read, too.
@@ -147,7 +147,7 @@ fn check_contents(object: &RawObject, fields: &Fields<'_>, is_marked: bool) {
     assert!(short.is_null());
 }
 
-fn check_bounded(bounded: Bounded<Secret>, meta: &Meta<Secret>, contents: &str) {
+fn check_bounded(bounded: &Bounded<Secret>, meta: &Meta<Secret>, contents: &str) {
     let whole = read::<Secret>(contents).filter(|_| weight(contents.as_bytes()) <= HEAVIEST);
     let left_out = if whole.is_some() { meta.left_out } else { Some(CONTENTS) };
     assert_eq!(bounded.left_out, left_out);

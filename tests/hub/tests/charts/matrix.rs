@@ -19,7 +19,10 @@ pub(crate) const BRINGS: &str = "agent that joins and brings a credential";
 
 /// Every case with its objects, or why one is not rendered. Each is a start of helm, and many tests
 /// look at the same objects.
-static RENDERED: OnceLock<Result<Vec<(Case, Vec<Value>)>, String>> = OnceLock::new();
+static RENDERED: OnceLock<Result<Vec<Rendered>, String>> = OnceLock::new();
+
+/// A case and its objects.
+pub(crate) type Rendered = (Case, Vec<Value>);
 
 /// One set of values.
 pub(crate) struct Case {

@@ -26,12 +26,12 @@ impl Fixture {
     /// A hub that allows alice everything, and alice's connection, with a token that the gateway
     /// knows already.
     async fn with_alice() -> (Self, Connection) {
-        let fixture = Self::set().await;
+        let fixture = Box::pin(Self::set()).await;
         fixture.hub.add_token("alices", TokenUser::new("alice", &[]));
         fixture
             .hub
             .on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
-        let mut alice = fixture.connect(Http::H2, None).await.bearer("alices");
+        let mut alice = Box::pin(fixture.connect(Http::H2, None)).await.bearer("alices");
         assert_eq!(alice.get(&target()).await.status, 200);
         (fixture, alice)
     }
