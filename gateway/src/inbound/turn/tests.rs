@@ -6,6 +6,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::task::yield_now;
 
 use super::*;
 use crate::holding::{self, Account, Budget};
@@ -141,6 +142,8 @@ async fn the_largest_head_of_a_workload_fits_into_the_budget_of_a_small_pod() {
     while read < block.len() {
         if let Poll::Ready(bytes) = futures_util::poll!(std::pin::pin!(inbound.read(&mut buffer))) {
             read += bytes.expect("there is room");
+        } else {
+            yield_now().await;
         }
     }
 }

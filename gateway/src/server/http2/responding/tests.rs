@@ -66,7 +66,9 @@ async fn the_refusal_itself_is_sent() {
 async fn few_pieces_wait_for_a_client_that_does_not_read() {
     const PIECES: usize = 20_000;
     let (ours, theirs) = duplex(1 << 10);
-    let (server, client) = tokio::join!(h2::server::handshake(ours), h2::client::handshake(theirs));
+    let mut builder = h2::client::Builder::new();
+    let handshake = builder.data_frame_budget(PIECES * 255).handshake::<_, Bytes>(theirs);
+    let (server, client) = tokio::join!(h2::server::handshake(ours), handshake);
     let (mut connection, (mut requests, mut driver)) = (server.unwrap(), client.unwrap());
     let (answer, _) = requests.send_request(Request::get("https://gateway/").body(()).unwrap(), true).unwrap();
     let (_, respond) = tokio::select! {

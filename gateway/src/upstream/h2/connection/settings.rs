@@ -20,11 +20,11 @@ impl Settings {
     /// Larger frames, and fewer of them; above 64 KiB there is no further gain.
     pub const FRAME: u32 = 64 * 1024;
     /// More than any head that is passed on (`headers::size`). An API server relays heads of up to
-    /// 10 MiB from a server behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`), and h2
-    /// counts 32 more bytes for each field. It resets the stream of a longer list, but ends the
-    /// *connection* for a multiple of it, or for many frames: with 1 MiB, 352 KiB of a pod's headers
-    /// ended all callers' watches. One connection decodes one head at a time, and heads that are
-    /// not passed on are freed at once.
+    /// 10 MiB from a server behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`), and
+    /// h2 counts 32 more bytes for each field. It resets the stream of a longer list, but ends the
+    /// *connection* for a multiple of it, or for many frames: with 1 MiB, 352 KiB of a pod's
+    /// headers ended all callers' watches. One connection decodes one head at a time, and heads
+    /// that are not passed on are freed at once.
     pub const HEADER_LIST: u32 = LIST_OF_MEMBERS;
     /// Bytes of headers that a member may make us remember (RFC 7541 §4.2).
     pub const HEADER_TABLE: u32 = 4096;
