@@ -32,6 +32,8 @@ const THEIRS: StandIn = StandIn {
     part: PartName::Availability,
     rival: Rival {
         lease: ocm::rival::LEASE,
+        // With this part alone, nothing on the hub grants the right to read their Deployment, and
+        // without it the part would do nothing.
         deployment: None,
         place: Place::Usual(ocm::rival::may_be_theirs),
         reason: RIVAL,

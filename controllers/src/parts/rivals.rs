@@ -30,7 +30,7 @@ use crate::calls::paged;
 use crate::raw::{Bounded, CONTENTS};
 use crate::term::{Begin, Term};
 
-/// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
+/// With no Lease that runs out, only the watches bring news.
 const LONG: Duration = Duration::from_hours(1);
 /// Between two tries to watch: no longer than [`SILENCE`].
 const TRIES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
@@ -66,7 +66,8 @@ pub enum Rivals {
     /// Not asked yet, or the hub does not say.
     Unknown,
     None,
-    /// One of them: the namespace of its Lease, and its holder; or of its Deployment, and that.
+    /// One runs: the namespace and the holder of its Lease, or the namespace of its Deployment and,
+    /// as holder, the Deployment's name.
     Alive {
         namespace: String,
         holder: String,

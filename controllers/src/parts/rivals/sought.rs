@@ -6,7 +6,7 @@ use super::pods::Workload;
 pub struct Rival {
     /// Name of the Lease that they hold.
     pub lease: &'static str,
-    /// Whose pods may run without that Lease, if they are looked for.
+    /// Their Deployment, if it is looked for: its pods may run without that Lease.
     pub deployment: Option<Workload>,
     pub place: Place,
     /// In `/readyz` while they run.
