@@ -52,7 +52,7 @@ pub struct Forbidden {
 
 /// What the hub denied to the caller.
 pub(super) enum Denial<'e> {
-    /// It does not know the caller.
+    /// The hub does not know the caller.
     Unauthorized,
     Forbidden {
         user: &'e Arc<User>,
@@ -196,7 +196,11 @@ impl Error {
                 AuthorizationError::Busy(_) => Verdict::too_many().again(),
             },
             Self::NotFound | Self::NoMember(NoMember::Off) | Self::NoSuchObject(_) => Verdict::not_found(),
-            Self::BadRequest(_) | Self::BadPath(_) | Self::NoMember(_) => Verdict::bad_request(),
+            Self::BadRequest(_)
+            | Self::BadPath(_)
+            | Self::NoMember(NoMember::Workspace | NoMember::Karmada | NoMember::UserServer | NoMember::Every) => {
+                Verdict::bad_request()
+            }
             Self::WorkloadService => Verdict::quietly(StatusCode::FORBIDDEN, Reason::Forbidden),
             Self::TooManyHeaders => Verdict::quietly(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest),
             Self::UnfitHead(unfit) => Verdict::quietly(unfit.status(), Reason::BadRequest),

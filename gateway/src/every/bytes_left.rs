@@ -42,7 +42,7 @@ pub struct Share<'a> {
 // === impl BytesLeft ===
 
 impl BytesLeft {
-    /// Divides the room among this many `members`.
+    /// Divides the bytes among this many `members`.
     pub fn new(members: usize, account: &Account, permit: HeavyPermit) -> Self {
         Self {
             left: AtomicUsize::new(LARGEST - DIVIDED),
@@ -74,7 +74,7 @@ impl Drop for BytesLeft {
 // === impl Share ===
 
 impl Share<'_> {
-    /// Takes `bytes`, if they fit. They are given back with the room.
+    /// Takes `bytes`, if so many are left. They are given back with the [`BytesLeft`].
     pub fn take(&mut self, bytes: usize) -> bool {
         let beyond = bytes.saturating_sub(self.own);
         let Some(rest) = self.beyond.checked_sub(beyond) else { return false };

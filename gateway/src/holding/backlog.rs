@@ -23,7 +23,8 @@ pub struct Backlog {
     counted: Mutex<(usize, Tally)>,
 }
 
-/// Bytes that wait to be sent. No answer waits for these, so they are not lent.
+/// Bytes that wait to be sent, counted until they are dropped. A response sends no more while too
+/// many of its pieces wait.
 pub(super) struct Unsent {
     data: Bytes,
     tally: Tally,

@@ -182,6 +182,7 @@ mod tests {
         pieces.remove();
         assert!(woken.0.load(Ordering::Relaxed) && !pieces.is_full(&cx));
     }
+
     #[test]
     fn the_room_for_pieces_of_uploads_stays_with_the_members_connection() {
         let accounts = MemberAccounts::new(Budget::new(1 << 30), ClusterName::parse("c1").unwrap());

@@ -5,7 +5,8 @@
 use super::{CONTINUATION, END_HEADERS, FRAME, Frame};
 use crate::headers::size::MOST_BYTES;
 
-/// The limits for one head. A head beyond them ends the connection, as in h2.
+/// The limits for one head. A head beyond the first three ends the connection, as in h2; beyond the
+/// others it is cut and refused.
 #[derive(Clone, Copy)]
 pub struct Reach {
     /// Most frames: held bytes are searched again with each read.
@@ -29,8 +30,10 @@ pub const LIST_OF_MEMBERS: u32 = 12 * 1024 * 1024;
 /// We announce no larger frames. h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
 ///
 /// h2 answers a header list beyond the one that we announce by itself: 431, without a word. So the
-/// gateway cuts and answers what goes to no member: a field beyond [`MOST_BYTES`], and a block of
-/// twice that, of which one half is too much either plain or in Huffman code.
+/// gateway cuts and answers what no member may get: a field of more than [`MOST_BYTES`], and a
+/// block of more than twice that. Of such a block, more than [`MOST_BYTES`] are plain or more than
+/// [`MOST_BYTES`] are in Huffman code; either is too much for a member, whatever the block decodes
+/// to.
 pub const OF_CLIENTS: Reach =
     Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024, list: 2 * MOST_BYTES, field: MOST_BYTES };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), of which

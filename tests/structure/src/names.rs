@@ -4,8 +4,8 @@
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 
-/// Names that a type or a function must not have, and what to use instead
-/// (`docs/architecture.md#words`). The same for a module, in small letters.
+/// Names that a type or a function must not have, and what to use instead: plain words, or those of
+/// `docs/architecture.md#words`. The same for a module, in small letters.
 pub const RETIRED: [(&str, &str); 15] = [
     ("Ear", "an observer"),
     ("Ground", "a fixture"),

@@ -74,6 +74,7 @@ mod tests {
         drop(open);
         assert_eq!(judging.owners.keys(), 0);
     }
+
     #[tokio::test]
     async fn one_credential_has_its_share_from_whatever_address() {
         let judging = Judging::new(4, 2);
