@@ -108,7 +108,7 @@ pub fn mended(frames: &[u8], reach: Reach) -> Option<Mended> {
             _ => {}
         }
         found = found.or(field.unfit);
-        spared |= is_spare;
+        spared |= is_spare || is_beyond;
         if field.entry == Entry::New {
             pins |= at > most && field.may_be_pseudo;
             known = known.filter(|_| !field.may_be_pseudo).map(|known| known + 1);

@@ -106,16 +106,20 @@ impl Sets {
     async fn correct(&self) -> Result<(), CallError> {
         let sets: Vec<Value> = self.known.state().iter().map(|set| value(set)).collect();
         try_join_all(of_every_hub().map(|(name, selector)| self.correct_own(&sets, name, selector))).await?;
-        let labels = |cluster: &Arc<DynamicObject>| cluster.labels().clone().into_iter().collect::<Labels>();
-        let clusters: Vec<Labels> = self.clusters.state().iter().map(labels).collect();
-        for set in &sets {
-            self.put_condition(&self.set_resource, set, &Condition::empty(count(set, &clusters))).await?;
+        for (set, count) in sets.iter().zip(self.counts(&sets)) {
+            self.put_condition(&self.set_resource, set, &Condition::empty(count)).await?;
         }
         for binding in self.bindings.state().iter().map(|binding| value(binding)) {
             let is_there = sets.iter().any(|set| set["metadata"]["name"] == binding["spec"]["clusterSet"]);
             self.put_condition(&self.binding_resource, &binding, &Condition::bound(is_there)).await?;
         }
         Ok(())
+    }
+
+    /// Numbers of clusters in `sets`. Holds the labels of one cluster at a time: those of all are much.
+    fn counts(&self, sets: &[Value]) -> Vec<usize> {
+        let labels = |cluster: &Arc<DynamicObject>| cluster.labels().clone().into_iter().collect();
+        counts(sets, self.clusters.state().iter().map(labels))
     }
 
     async fn correct_own(&self, sets: &[Value], name: &str, selector: Value) -> Result<(), CallError> {
@@ -169,11 +173,17 @@ fn of_every_hub() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// Number of the clusters in `set`, by the rules of the scheduler. A selector that the API would
-/// refuse selects none.
-fn count(set: &Value, clusters: &[Labels]) -> usize {
-    let set = ManagedClusterSet::read(set);
-    clusters.iter().filter(|labels| set.selects(labels)).count()
+/// Numbers of the clusters with these labels in each of `sets`, by the rules of the scheduler. A
+/// selector that the API would refuse selects none.
+fn counts(sets: &[Value], clusters: impl Iterator<Item = Labels>) -> Vec<usize> {
+    let sets: Vec<ManagedClusterSet> = sets.iter().map(ManagedClusterSet::read).collect();
+    let mut counts = vec![0; sets.len()];
+    for labels in clusters {
+        for (count, set) in counts.iter_mut().zip(&sets) {
+            *count += usize::from(set.selects(&labels));
+        }
+    }
+    counts
 }
 
 /// Leaves out what is not read. Every user that may bind sets in a namespace writes these objects.
@@ -217,7 +227,7 @@ mod tests {
             (expression("Gt", &["1"]), 0),
             (json!({"metadata": {"name": null}}), 0),
         ] {
-            assert_eq!(count(&set, &clusters), expected, "{set}");
+            assert_eq!(counts(&[set.clone()], clusters.iter().cloned()), [expected], "{set}");
         }
     }
 }

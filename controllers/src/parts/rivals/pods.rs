@@ -1,9 +1,12 @@
 //! The pods of a rival's Deployment: without leader election they hold no Lease.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::Rivals;
 use crate::calls::paged;
@@ -23,14 +26,20 @@ pub struct Workload {
 pub enum Pods {
     /// Not asked yet.
     Unknown,
-    /// None of them is available.
+    /// There are none, however ready.
     None,
     Run,
 }
 
+/// For the answer whether the hub has Deployments.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Tells `pods` as it changes. While the hub says nothing, what was known counts. Never ends.
 pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Sender<Pods>) {
     let Some(Workload { namespace, name }) = deployment else { return std::future::pending().await };
+    if is_unserved(&client).await {
+        pods.send_replace(Pods::None);
+    }
     let api: Api<Bounded<Deployment>> = Api::namespaced(client, namespace);
     let only = paged().fields(&format!("metadata.name={name}")).timeout(WATCH);
     let apply = follow::whole(|change| {
@@ -44,6 +53,12 @@ pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Se
     follow::each(watcher(api, only), format!("Deployment {namespace}/{name}"), apply).await;
 }
 
+/// Whether the hub has no Deployments at all, like control planes without workloads.
+async fn is_unserved(client: &Client) -> bool {
+    let asked = timeout(PATIENCE, client.list_api_group_resources("apps/v1")).await;
+    matches!(asked, Ok(Err(kube::Error::Api(status))) if status.code == 404)
+}
+
 // === impl Pods ===
 
 impl Pods {
@@ -54,8 +69,8 @@ impl Pods {
 
     /// One whose contents cannot be read counts as one that runs.
     fn of(deployment: &Bounded<Deployment>) -> Self {
-        let available = deployment.object.status.as_ref().and_then(|status| status.available_replicas);
-        let runs = deployment.left_out == Some(CONTENTS) || available.is_some_and(|available| available > 0);
+        let pods = deployment.object.status.as_ref().and_then(|status| status.replicas);
+        let runs = deployment.left_out == Some(CONTENTS) || pods.is_some_and(|pods| pods > 0);
         if runs { Self::Run } else { Self::None }
     }
 
@@ -83,12 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_with_available_pods_runs() {
+    fn a_deployment_with_pods_runs_before_they_are_ready() {
         for (status, expected) in [
             (json!({}), Pods::None),
-            (json!({"replicas": 1, "unavailableReplicas": 1}), Pods::None),
+            (json!({"replicas": 0}), Pods::None),
+            (json!({"replicas": 1, "unavailableReplicas": 1}), Pods::Run),
             (json!({"replicas": 2, "availableReplicas": 1}), Pods::Run),
-            (json!({"availableReplicas": "x"}), Pods::Run),
+            (json!({"replicas": "x"}), Pods::Run),
         ] {
             assert_eq!(pods(&status), expected, "{status}");
         }

@@ -1,7 +1,7 @@
 //! How often to look for other servers behind an address.
 //!
 //! Behind a load balancer, the only way to find out is one more link. If it leads to a server that
-//! has enough links, the next look follows at once, a few times, because a balancer of two servers
+//! has enough links, the next look follows within a second, a few times, because a balancer of two servers
 //! leads every second link to the same one, and with one server alone the cluster is lost with it.
 //! Then the wait before the next look doubles: a look per second forever, as others do it, would be
 //! a registration per agent and second.
@@ -14,7 +14,10 @@ use tokio::time::Instant;
 /// Half of it is random, so that agents do not look in step.
 const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(10));
 
-/// So many looks in a row, before the first rest.
+/// Before the next of the first looks: random, because all agents of a server that has ended look.
+const NEXT: Backoff = Backoff::steady(Duration::from_secs(1), 1.0);
+
+/// So many looks, before the first rest.
 const AT_ONCE: u32 = 3;
 
 /// The default does not rest.
@@ -32,7 +35,7 @@ impl Rest {
     /// A link led to a server that has enough.
     pub(super) fn found_nothing_new(&mut self) {
         self.in_vain = self.in_vain.saturating_add(1);
-        let wait = self.in_vain.checked_sub(AT_ONCE).map_or(Duration::ZERO, |rests| LOOKS.wait(rests));
+        let wait = self.in_vain.checked_sub(AT_ONCE).map_or_else(|| NEXT.wait(0), |rests| LOOKS.wait(rests));
         self.until = Some(Instant::now() + wait);
     }
 
@@ -67,7 +70,8 @@ mod tests {
         let started = Instant::now();
         for look in 1..=AT_ONCE {
             rest.found_nothing_new();
-            assert_eq!(rest.until().unwrap() == Instant::now(), look < AT_ONCE, "{look}");
+            let wait = rest.until().unwrap() - Instant::now();
+            assert_eq!(wait <= Duration::from_secs(1), look < AT_ONCE, "{look}: {wait:?}");
         }
         let mut looks = AT_ONCE;
         while started.elapsed() < Duration::from_hours(1) {
