@@ -227,7 +227,7 @@ mod tests {
             (expression("Gt", &["1"]), 0),
             (json!({"metadata": {"name": null}}), 0),
         ] {
-            assert_eq!(counts(&[set.clone()], clusters.iter().cloned()), [expected], "{set}");
+            assert_eq!(counts(std::slice::from_ref(&set), clusters.iter().cloned()), [expected], "{set}");
         }
     }
 }
