@@ -116,7 +116,8 @@ impl Sets {
         Ok(())
     }
 
-    /// Numbers of clusters in `sets`. Holds the labels of one cluster at a time: those of all are much.
+    /// Numbers of clusters in `sets`. Holds the labels of one cluster at a time: those of all are
+    /// much.
     fn counts(&self, sets: &[Value]) -> Vec<usize> {
         let labels = |cluster: &Arc<DynamicObject>| cluster.labels().clone().into_iter().collect();
         counts(sets, self.clusters.state().iter().map(labels))
