@@ -55,7 +55,7 @@ fn kubefed(name: &str) -> Value {
     json!({
         "apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
         "metadata": {"name": name, "namespace": "removal-kind"},
-        "spec": {"apiEndpoint": "https://10.9.8.7", "caBundle": "", "secretRef": {"name": "token"}},
+        "spec": {"apiEndpoint": "https://10.9.8.7", "secretRef": {"name": "token"}},
     })
 }
 

@@ -158,7 +158,7 @@ pub fn kubefed(testbed: &Testbed) -> Result<()> {
                 let cluster = |name: &str, endpoint: &str| {
                     json!({"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
                     "metadata": {"name": name, "namespace": fleet},
-                    "spec": {"apiEndpoint": endpoint, "caBundle": "", "secretRef": {"name": CLUSTER}}})
+                    "spec": {"apiEndpoint": endpoint, "secretRef": {"name": CLUSTER}}})
                 };
                 let secret = json!({"apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": CLUSTER, "namespace": fleet}, "stringData": {"token": token}});

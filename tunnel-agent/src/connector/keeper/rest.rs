@@ -3,8 +3,8 @@
 //! Behind a load balancer, the only way to find out is one more link. If it leads to a server that
 //! has enough links, the next look follows within a second, a few times, because a balancer of two
 //! servers leads every second link to the same one, and with one server alone the cluster is lost
-//! with it. Then the wait before the next look doubles: a look per second forever, as others do it, would be
-//! a registration per agent and second.
+//! with it. Then the wait before the next look doubles: a look per second forever, as others do it,
+//! would be a registration per agent and second.
 
 use std::time::Duration;
 
