@@ -147,7 +147,8 @@ mod tests {
     const HUB: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "hub",
         "clusters": [{"name": "hub", "cluster": {"server": "https://hub:6443/", "certificate-authority-data": "QQ=="}}],
         "users": [{"name": "jane", "user": {"token": "canary"}}],
-        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "jane"}}, {"name": "lost", "context": {"cluster": "gone", "user": "jane"}}]}"#;
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "jane"}},
+            {"name": "lost", "context": {"cluster": "gone", "user": "jane"}}]}"#;
 
     fn hub() -> Kubeconfig {
         Kubeconfig::from_yaml(HUB).unwrap()

@@ -24,14 +24,13 @@ use net::budget::{self, Counters, FRAME, Holder, Owner};
 use rustls_pki_types::CertificateDer;
 
 pub use self::backlog::Backlog;
-use self::backlog::Unsent;
 pub use self::client::Client;
 use self::client::Request;
 pub use self::head::{hold_head, hold_trailers, room, size};
 use self::member::Member;
 pub use self::member::MemberAccounts;
 pub use self::queue::Uploading;
-use self::queue::{Pieces, Slots};
+use self::queue::{Pieces, ResponsePiece, Slots};
 
 pub type Budget = budget::Budget<Holding>;
 pub type Account = budget::Account<Holding>;
@@ -94,12 +93,12 @@ pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
 pub fn hold_piece(account: &Account, data: Bytes) -> Bytes {
     let waits = data.len() < PINS && account.holder().has_pieces();
     let counted = data.len() + FRAME;
-    Unsent::piece(if waits { Bytes::copy_from_slice(&data) } else { data }, account.tally(), counted)
+    ResponsePiece::counted(if waits { Bytes::copy_from_slice(&data) } else { data }, account.tally(), counted)
 }
 
 /// Counts the frame of a part of a held piece that is sent by itself. Its bytes count already.
 pub fn hold_part(account: &Account, data: Bytes) -> Bytes {
-    Unsent::piece(data, account.tally(), FRAME)
+    ResponsePiece::counted(data, account.tally(), FRAME)
 }
 
 /// Copies a small piece of a response into its own memory: as a slice it would keep the buffer into
@@ -108,7 +107,7 @@ pub fn apart(account: &Account, data: Bytes) -> Bytes {
     if !keeps_its_buffer(&data) {
         return data;
     }
-    Unsent::piece(Bytes::copy_from_slice(&data), account.tally(), data.len() + FRAME)
+    ResponsePiece::counted(Bytes::copy_from_slice(&data), account.tally(), data.len() + FRAME)
 }
 
 /// The same for a piece of an upload, which does not wait in HTTP/2 yet.

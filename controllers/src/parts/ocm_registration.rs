@@ -99,7 +99,7 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
         tracing::warn!(
             holder = format!("{namespace}/{holder}"),
             "Open Cluster Management's own registration controllers run: ocm-registration does nothing until their \
-             Lease {} ends and their Deployment {} has no available pod; stop them, or disable this part",
+             Lease {} ends and their Deployment {} has no pods; stop them, or disable this part",
             ocm::rival::LEASE,
             ocm::rival::DEPLOYMENT
         );

@@ -23,13 +23,10 @@ pub struct Backlog {
     counted: Mutex<(usize, Tally)>,
 }
 
-/// Bytes that wait to be sent, counted until they are dropped. A response sends no more while too
-/// many of its pieces wait.
-pub(super) struct Unsent {
+/// Bytes that wait to be sent, counted until they are dropped.
+struct Unsent {
     data: Bytes,
-    tally: Tally,
-    /// It waits among the pieces of a response.
-    is_piece: bool,
+    _tally: Tally,
 }
 
 // === impl Backlog ===
@@ -64,9 +61,9 @@ impl HeldObserver for Backlog {
     }
 
     fn unsent(&self, data: Bytes) -> Bytes {
-        let tally = self.counted.lock().1.account().tally();
-        let bytes = data.len() + FRAME;
-        Unsent::counted(data, tally, bytes)
+        let mut tally = self.counted.lock().1.account().tally();
+        tally.set(data.len() + FRAME);
+        Bytes::from_owner(Unsent { data, _tally: tally })
     }
 }
 
@@ -77,38 +74,6 @@ impl fmt::Debug for Backlog {
 }
 
 // === impl Unsent ===
-
-impl Unsent {
-    /// The same data, which count as this many bytes until they are dropped.
-    fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
-        tally.set(bytes);
-        Bytes::from_owner(Self { data, tally, is_piece: false })
-    }
-
-    /// The same for a piece of the response to the request that `tally` counts for.
-    pub(super) fn piece(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
-        tally.set(bytes);
-        let holder = tally.account().holder();
-        holder.slots().add();
-        if let Some(pieces) = holder.pieces() {
-            pieces.add();
-        }
-        Bytes::from_owner(Self { data, tally, is_piece: true })
-    }
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        if !self.is_piece {
-            return;
-        }
-        let holder = self.tally.account().holder();
-        holder.slots().remove();
-        if let Some(pieces) = holder.pieces() {
-            pieces.remove();
-        }
-    }
-}
 
 impl AsRef<[u8]> for Unsent {
     fn as_ref(&self) -> &[u8] {

@@ -42,6 +42,13 @@ pub struct Slots {
     most: AtomicUsize,
 }
 
+/// A piece of a response, counted until it is dropped.
+pub struct ResponsePiece {
+    data: Bytes,
+    /// The request's.
+    tally: Tally,
+}
+
 /// The pieces of an upload that wait on a connection to a member.
 pub struct Uploading {
     pieces: Pieces,
@@ -103,6 +110,37 @@ impl Slots {
     /// Bytes that h2 keeps for the connection's lifetime.
     pub fn bytes(&self) -> usize {
         self.most.load(Ordering::Relaxed).saturating_sub(USUAL) * SLOT
+    }
+}
+
+// === impl ResponsePiece ===
+
+impl ResponsePiece {
+    /// The same data, which count as this many bytes for the request that `tally` counts for.
+    pub fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
+        tally.set(bytes);
+        let holder = tally.account().holder();
+        holder.slots().add();
+        if let Some(pieces) = holder.pieces() {
+            pieces.add();
+        }
+        Bytes::from_owner(Self { data, tally })
+    }
+}
+
+impl AsRef<[u8]> for ResponsePiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl Drop for ResponsePiece {
+    fn drop(&mut self) {
+        let holder = self.tally.account().holder();
+        holder.slots().remove();
+        if let Some(pieces) = holder.pieces() {
+            pieces.remove();
+        }
     }
 }
 

@@ -116,20 +116,21 @@ impl Remote {
                 Err(error) => nowhere.push(error),
             }
         }
+        // Before any answer: it also forgets those that have gone.
+        let ending = if nowhere.is_empty() { self.ending(&asked) } else { Vec::new() };
+        let soon = || deadline.min(Instant::now() + SECOND_LOOK);
         let order = self.in_order(&asked, preferred);
         if let Some(opened) = attempts::ask(wanted, order, &mut missing, attempt).await? {
             return Ok(opened);
         }
         // One that died without a word is not waited for as long as one that is known.
-        let soon = deadline.min(Instant::now() + SECOND_LOOK);
-        let ending = if nowhere.is_empty() { self.ending(&asked) } else { Vec::new() };
-        let briefly = OpenRequest { deadline: soon, ..wanted };
+        let briefly = OpenRequest { deadline: soon(), ..wanted };
         if let Some(opened) = attempts::ask(briefly, ending, &mut missing, attempt).await? {
             return Ok(opened);
         }
         // The servers may have moved since the last look-up.
         let mut newer = Vec::new();
-        let soon = deadline.min(Instant::now() + SECOND_LOOK);
+        let soon = soon();
         for host in stale {
             if let Ok(known) = host.addresses.refresh(soon).await {
                 self.note(host, &known, &mut newer);

@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn agents_are_replaced_when_all_are_new_and_ready() {
         let deployment = |observed: i64, updated: i32, ready: i32, all: i32| -> Deployment {
-            let status = json!({"observedGeneration": observed, "updatedReplicas": updated, "readyReplicas": ready, "replicas": all});
+            let status = json!({"observedGeneration": observed, "updatedReplicas": updated,
+                "readyReplicas": ready, "replicas": all});
             let spec = json!({"replicas": 2, "selector": {}, "template": {}});
             serde_json::from_value(json!({"metadata": {}, "spec": spec, "status": status})).unwrap()
         };

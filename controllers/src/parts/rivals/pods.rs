@@ -1,18 +1,16 @@
 //! The pods of a rival's Deployment: without leader election they hold no Lease.
 
-use std::time::Duration;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::Rivals;
-use crate::calls::paged;
+use crate::calls::{bounded, paged};
 use crate::feed::follow::{self, Change};
 use crate::parts::catch_up::WATCH;
 use crate::raw::{Bounded, CONTENTS};
+use crate::term::WITHIN;
 
 /// A Deployment.
 #[derive(Debug, Clone, Copy)]
@@ -30,9 +28,6 @@ pub enum Pods {
     None,
     Run,
 }
-
-/// For the answer whether the hub has Deployments.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tells `pods` as it changes. While the hub says nothing, what was known counts. Never ends.
 pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Sender<Pods>) {
@@ -55,8 +50,7 @@ pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Se
 
 /// Whether the hub has no Deployments at all, like control planes without workloads.
 async fn is_unserved(client: &Client) -> bool {
-    let asked = timeout(PATIENCE, client.list_api_group_resources("apps/v1")).await;
-    matches!(asked, Ok(Err(kube::Error::Api(status))) if status.code == 404)
+    bounded(WITHIN, client.list_api_group_resources("apps/v1")).await.is_err_and(|error| error.is(404))
 }
 
 // === impl Pods ===
