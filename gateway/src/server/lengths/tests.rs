@@ -91,6 +91,12 @@ fn what_has_left_http_keeps_no_account_of_the_connection() {
 }
 
 proptest! {
+    #[test]
+    fn a_head_ends_at_an_empty_line_and_nowhere_else(line in 0..100_usize, rest in "[a\r\n]{0,12}") {
+        let piece = "y".repeat(line) + &rest;
+        prop_assert_eq!(may_end(piece.as_bytes()), piece.contains("\n\n") || piece.contains("\n\r\n"));
+    }
+
     /// Bodies may look like heads, and pieces may end anywhere.
     #[test]
     fn bodies_say_nothing_of_what_follows(
