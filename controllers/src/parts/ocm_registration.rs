@@ -12,6 +12,7 @@ mod mirror;
 mod requests;
 mod rights;
 mod sets;
+mod unseen;
 mod watches;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use self::mirror::{Mirror, Writers};
 use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
+use self::unseen::Unseen;
 use super::hub::Hub;
 use super::rivals::{Place, Rival, Rivals, Sought, Workload};
 use super::{Context, hub, rivals, worker};
@@ -180,7 +182,7 @@ impl Shared {
         let shared = Self {
             clusters: clusters.as_reader(),
             requests: requests.as_reader(),
-            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace, filled }),
+            rights: Arc::new(Rights { hub: hub.clone(), mirror, unseen: Unseen::default(), own_namespace, filled }),
             beats: Arc::default(),
             admission: Arc::new(Admission::new(hub.clone(), api)),
             sets,

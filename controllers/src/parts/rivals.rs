@@ -20,7 +20,7 @@ use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::pods::Pods;
+use self::pods::KnownPods;
 pub use self::pods::Workload;
 use self::quiet::Quiet;
 pub use self::sought::{Place, Rival, Sought};
@@ -88,7 +88,7 @@ pub async fn while_alone<W: Future<Output = ()>>(
     let (sender, mut rivals) = watch::channel(Rivals::Unknown);
     let asked = watch::Sender::new(false);
     let deployment = sought.rival.deployment;
-    let pods = watch::Sender::new(Pods::before(deployment));
+    let pods = watch::Sender::new(KnownPods::before(deployment));
     let stand_in = async {
         let mut quiet = Quiet::default();
         loop {
@@ -114,7 +114,7 @@ pub async fn while_alone<W: Future<Output = ()>>(
         }
     };
     let found = follow(client.clone(), sought, term, (sender, &asked), pods.subscribe());
-    tokio::join!(found, pods::look(client.clone(), deployment, &pods), stand_in);
+    tokio::join!(found, pods::look(client.clone(), deployment, term, &pods), stand_in);
 }
 
 /// Has `begin` begin with the term, after the hub was asked for rivals in it.
@@ -159,13 +159,13 @@ async fn wait_alone(report: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rival
     }
 }
 
-/// Tells `rivals` as it changes, and when they are first known by a list of `term`. Never ends.
+/// Tells `rivals` as it changes, and when the hub has said in `term` who there is. Never ends.
 async fn follow(
     client: Client,
     sought: Sought<'_>,
     term: &Term,
     (rivals, asked): (watch::Sender<Rivals>, &watch::Sender<bool>),
-    mut pods: watch::Receiver<Pods>,
+    mut pods: watch::Receiver<KnownPods>,
 ) {
     // An installation may have another namespace than the usual one.
     let api: Api<Bounded<Lease>> = Api::all(client);
@@ -176,7 +176,7 @@ async fn follow(
     let begin = || (watcher::watcher(api.clone(), only.clone()).boxed(), term.has_begun());
     let ((mut events, mut is_of_term), mut begins) = (begin(), Instant::now());
     let (mut failures, mut failed) = (0, None::<Instant>);
-    let (mut leases, mut listed) = (Leases::unlisted(sought), None);
+    let (mut leases, mut listed, mut is_listed) = (Leases::unlisted(sought), None, false);
     loop {
         let wait =
             leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now_millis()).unwrap_or(0)));
@@ -184,11 +184,10 @@ async fn follow(
             sleep_until(begins).await;
             events.next().await
         };
-        let mut is_listed = false;
         tokio::select! {
             event = next => match event {
                 Some(Ok(event)) => {
-                    is_listed = is_of_term && matches!(event, Event::InitDone);
+                    is_listed |= is_of_term && matches!(event, Event::InitDone);
                     leases.see(event, &mut listed);
                 }
                 Some(Err(error)) => {
@@ -206,13 +205,14 @@ async fn follow(
             Ok(()) = pods.changed() => {}
             () = sleep(wait) => {}
         }
-        let seen = pods.borrow_and_update().beside(leases.alive(now_millis()), sought.rival.deployment);
+        let KnownPods { pods: running, is_of_term: are_of_term } = *pods.borrow_and_update();
+        let seen = running.beside(leases.alive(now_millis()), sought.rival.deployment);
         rivals.send_if_modified(|known| {
             let is_news = *known != seen;
             *known = seen;
             is_news
         });
-        if is_listed {
+        if is_listed && are_of_term {
             asked.send_replace(true);
         }
     }
@@ -313,7 +313,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use k8s_openapi::jiff::Timestamp;
     use parking_lot::Mutex;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tokio::time::timeout;
 
     use super::*;
@@ -429,25 +429,26 @@ mod tests {
         assert!(waits[1] >= Duration::from_millis(500) && waits[5] >= Duration::from_secs(8), "{waits:?}");
     }
 
-    /// A hub with the Leases that `leases` has, whose watches tell nothing.
-    fn hub(leases: &Arc<Mutex<Vec<Lease>>>) -> Client {
-        let leases = Arc::clone(leases);
+    /// A hub with these Leases and Deployments, whose watches tell nothing.
+    fn hub(objects: &Arc<Mutex<[Vec<Value>; 2]>>) -> Client {
+        let objects = Arc::clone(objects);
         scripted::client(move |head, _| {
             if head.uri.query().is_some_and(|query| query.contains("watch=")) {
                 return None;
             }
-            let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1",
-                "metadata": {"resourceVersion": "1"}, "items": *leases.lock()});
-            Some((200, list))
+            let [leases, deployments] = &*objects.lock();
+            let items = if head.uri.path().ends_with("/leases") { leases } else { deployments };
+            let metadata = json!({"resourceVersion": "1"});
+            Some((200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items})))
         })
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_came_while_the_watch_was_dead_is_there_before_the_term_begins() {
-        let begun_beside = async |comes: bool| {
-            let (leases, begun) = (Arc::<Mutex<Vec<_>>>::default(), AtomicBool::new(false));
+    async fn who_came_while_the_watches_were_dead_is_there_before_the_term_begins() {
+        let begun_beside = async |comes: [Vec<Value>; 2]| {
+            let (objects, begun) = (Arc::<Mutex<[Vec<Value>; 2]>>::default(), AtomicBool::new(false));
             let (begin, term) = Term::ahead();
-            let (client, readiness) = (hub(&leases), Readiness::default());
+            let (client, readiness) = (hub(&objects), Readiness::default());
             let work = |own: Term| {
                 let begun = &begun;
                 async move {
@@ -456,15 +457,21 @@ mod tests {
                     std::future::pending::<()>().await;
                 }
             };
-            let mut running = pin!(while_alone(&client, THEIRS, (&readiness, &term), |_| {}, work));
+            let deployment = Some(Workload { namespace: "n", name: "theirs" });
+            let theirs = Rival { lease: "theirs", deployment, place: Place::Any, reason: "" };
+            let sought = Sought { rival: &theirs, namespaces: &[] };
+            let mut running = pin!(while_alone(&client, sought, (&readiness, &term), |_| {}, work));
             assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());
-            if comes {
-                leases.lock().push(lease("n", 3600).object);
-            }
+            *objects.lock() = comes;
             begin.now(Arc::new(|| Duration::MAX));
             assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());
             begun.load(Ordering::Relaxed)
         };
-        assert!(begun_beside(false).await && !begun_beside(true).await);
+        let held = serde_json::to_value(lease("n", 3600).object).unwrap();
+        let runs = json!({"metadata": {"name": "theirs", "namespace": "n", "resourceVersion": "2"},
+            "status": {"replicas": 1}});
+        assert!(begun_beside([vec![], vec![]]).await);
+        assert!(!begun_beside([vec![held], vec![]]).await);
+        assert!(!begun_beside([vec![], vec![runs]]).await);
     }
 }

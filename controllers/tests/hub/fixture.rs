@@ -15,8 +15,8 @@ use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::program::Program;
@@ -85,21 +85,37 @@ pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value
     })
 }
 
-/// Creates `count` Secrets in `fleet`, called `no-…`, whose kubeconfigs are refused; sends many
-/// requests at a time.
-pub fn create_refused(testbed: &Testbed, fleet: &str, count: u32) -> Result<()> {
+/// Does `one` for each number below `count`, many at a time, as the user of `kubeconfig`.
+pub fn each<F: Future<Output = Result<()>>>(
+    kubeconfig: &Path,
+    count: u32,
+    one: impl Fn(Client, u32) -> F,
+) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let client = hub::client::client(Some(&testbed.hub.server.kubectl().kubeconfig), fleet).await?;
-        let api = Api::<Secret>::namespaced(client, fleet);
-        let post = |number: u32| {
-            let (api, name) = (api.clone(), format!("no-{number}"));
-            async move {
-                let secret: Secret = serde_json::from_value(kubeconfig_secret(fleet, &name, "{}"))?;
-                api.create(&PostParams::default(), &secret).await.with_context(|| name.clone())
-            }
-        };
-        stream::iter(0..count).map(post).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+        let client = hub::client::client(Some(kubeconfig), "crowd").await?;
+        let all = stream::iter(0..count).map(|number| one(client.clone(), number));
+        all.buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await
+    })
+}
+
+/// Creates `count` Secrets in `fleet`, called `no-…`, whose kubeconfigs are refused.
+pub fn create_refused(testbed: &Testbed, fleet: &str, count: u32) -> Result<()> {
+    each(&testbed.hub.server.kubectl().kubeconfig, count, |client, number| async move {
+        let name = format!("no-{number}");
+        let secret: Secret = serde_json::from_value(kubeconfig_secret(fleet, &name, "{}"))?;
+        Api::<Secret>::namespaced(client, fleet).create(&PostParams::default(), &secret).await.context(name)?;
+        Ok(())
+    })
+}
+
+/// Deletes them, one by one: a hub that is to delete ten thousand by one request does not answer
+/// in time.
+pub fn delete_refused(testbed: &Testbed, fleet: &str, count: u32) -> Result<()> {
+    each(&testbed.hub.server.kubectl().kubeconfig, count, |client, number| async move {
+        let name = format!("no-{number}");
+        Api::<Secret>::namespaced(client, fleet).delete(&name, &DeleteParams::default()).await.context(name)?;
+        Ok(())
     })
 }
 

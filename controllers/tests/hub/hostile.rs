@@ -14,7 +14,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::fixture::{
-    Fixture, SOON, apply, create_refused, kubeconfig_secret, member_kubeconfig, namespace, print, test, wait_secret,
+    Fixture, SOON, apply, create_refused, delete_refused, kubeconfig_secret, member_kubeconfig, namespace, print, test,
+    wait_secret,
 };
 use crate::others::value;
 use crate::program::Program;
@@ -75,9 +76,8 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
     ensure!((1..=changes).contains(&of_busy), "{of_busy} writes of {changes} changes");
     ensure!((1..=EVENTS * seconds).contains(&of_events), "{of_events} Events within {seconds} s");
     ensure!(writes.iter().all(|write| !write.contains("/secrets/no-")), "a refused one was written");
-    let all = format!("/api/v1/namespaces/{FLEET}/secrets");
-    let answer = testbed.hub.server.ask(&Method::DELETE, &all, "application/json", &json!({}))?;
-    answer.expect(StatusCode::OK).map(drop)
+    delete_refused(testbed, FLEET, refused)?;
+    testbed.hub.server.delete(&format!("secret busy beside -n {FLEET}"))
 }
 
 /// A thousand Secrets are refused, and a valid one among them is registered.

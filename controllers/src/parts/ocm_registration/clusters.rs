@@ -265,6 +265,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::super::mirror::Mirror;
+    use super::super::unseen::Unseen;
     use super::*;
     use crate::parts::hub::managed_clusters;
     use crate::scripted;
@@ -293,7 +294,13 @@ mod tests {
         let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
         let (mirror, _writers) = Mirror::new(hub.client.clone());
         let clusters = Clusters {
-            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace: "own".to_owned(), filled: None }),
+            rights: Arc::new(Rights {
+                hub: hub.clone(),
+                mirror,
+                unseen: Unseen::default(),
+                own_namespace: "own".to_owned(),
+                filled: None,
+            }),
             beats: Arc::default(),
             admission: Arc::new(Admission::new(hub.clone(), api.clone())),
             metrics: Joining::default(),

@@ -1,7 +1,7 @@
 //! Writes and removes the rights that acceptance gives a cluster.
 
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, WORK_FINALIZER, Wanted};
 use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 
 use super::hub::{CallError, Hub, found, list_metadata};
 use super::mirror::Mirror;
+use super::unseen::Unseen;
 use crate::calls::{MANAGER, creating};
 
 pub struct Rights {
     pub hub: Hub,
     pub mirror: Mirror,
+    /// What the mirror may lack.
+    pub unseen: Unseen,
     /// Namespace of the clusters' Secrets, which cannot be a cluster's.
     pub own_namespace: String,
     /// The Secret that agents may fill: in their own cluster's namespace, where the source `ocm`
@@ -70,7 +73,10 @@ impl Rights {
         }
         let all = acceptance::common_roles(self.filled.as_deref()).into_iter();
         let all = all.chain(cluster.granted(self.filled.is_some()));
-        Ok(all.filter(|wanted| self.mirror.difference(wanted) != Some(Difference::Nothing)).collect())
+        let is_there = |wanted: &Wanted| {
+            !self.is_unseen(&wanted.key) && self.mirror.difference(wanted) == Some(Difference::Nothing)
+        };
+        Ok(all.filter(|wanted| !is_there(wanted)).collect())
     }
 
     /// Writes the missing objects, in order.
@@ -84,7 +90,8 @@ impl Rights {
     /// Whether the cluster was accepted before. Its status does not prove it, because an agent
     /// writes the status, and could remove the record of the decision.
     pub fn were_given(&self, cluster: &Cluster<'_>) -> bool {
-        self.has_clusters_name(cluster) && self.mirror.get(&cluster.mark_key()).is_some()
+        let mark = cluster.mark_key();
+        self.has_clusters_name(cluster) && (self.mirror.get(&mark).is_some() || self.is_unseen(&mark))
     }
 
     /// Whether the cluster's name may be used in rights. Roles and bindings with reserved names
@@ -99,9 +106,7 @@ impl Rights {
             self.delete(&key).await?;
         }
         for wanted in cluster.left() {
-            if self.has_clusters_name(cluster)
-                && self.mirror.difference(&wanted).is_some_and(|difference| difference != Difference::Nothing)
-            {
+            if self.has_clusters_name(cluster) && self.may_differ(&wanted).await? {
                 self.apply(&wanted).await?;
             }
         }
@@ -185,22 +190,60 @@ impl Rights {
 
     /// With force: the rights must be exactly these, whichever client wrote others.
     async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
-        let parameters = PatchParams::apply(MANAGER).force();
-        let api = self.mirror.api(&wanted.key);
-        self.hub.write(api.patch(&wanted.key.name, &parameters, &Patch::Apply(&wanted.document))).await.map(drop)
+        let (key, parameters) = (&wanted.key, PatchParams::apply(MANAGER).force());
+        // Roles that all clusters share are never taken away.
+        let wrote = |version| {
+            if !acceptance::is_common(&key.name) {
+                self.unseen.wrote(key, version);
+            }
+        };
+        // Before the call: it may take effect without an answer.
+        wrote(None);
+        let api = self.mirror.api(key);
+        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await?;
+        wrote(written.resource_version());
+        Ok(())
     }
 
-    /// Deletes only what the mirror has. If an object arrives there later, the cluster is looked at
-    /// again.
+    /// Deletes what the mirror has, and what was written here and the mirror may lack. If an object
+    /// of another client arrives there later, the cluster is looked at again.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
-        let Some(existing) = self.mirror.value(key) else { return Ok(()) };
+        let Some(existing) = self.existing(key).await? else { return Ok(()) };
         let api = self.mirror.api(key);
         if let Some(rest) = without_finalizer(&existing) {
             // The finalizer would keep the right in force until it is removed.
             let change = json!({"metadata": {"finalizers": rest}});
             found(self.hub.merge(&api, &key.name, &change).await)?;
         }
-        found(self.hub.write(api.delete(&key.name, &DeleteParams::default())).await).map(drop)
+        found(self.hub.write(api.delete(&key.name, &DeleteParams::default())).await)?;
+        self.unseen.deleted(key);
+        Ok(())
+    }
+
+    /// An object as the mirror has it; or its metadata as the hub has them, if the mirror may be
+    /// behind. A list, because the chart grants no `get` of rights.
+    async fn existing(&self, key: &Key) -> Result<Option<Value>, CallError> {
+        if !self.is_unseen(key) {
+            return Ok(self.mirror.value(key));
+        }
+        let only = ListParams::default().fields(&format!("metadata.name={}", key.name));
+        let metadata = list_metadata(&self.mirror.api(key), only).await?.pop();
+        if metadata.is_none() {
+            self.unseen.deleted(key);
+        }
+        Ok(metadata.map(|metadata| json!({"metadata": metadata})))
+    }
+
+    /// Whether an object exists that is not as wanted, or may not be.
+    async fn may_differ(&self, wanted: &Wanted) -> Result<bool, CallError> {
+        if self.is_unseen(&wanted.key) {
+            return Ok(self.existing(&wanted.key).await?.is_some());
+        }
+        Ok(self.mirror.difference(wanted).is_some_and(|difference| difference != Difference::Nothing))
+    }
+
+    fn is_unseen(&self, key: &Key) -> bool {
+        self.unseen.has(key, || self.mirror.get(key)?.resource_version())
     }
 }
 
@@ -209,4 +252,84 @@ fn without_finalizer(object: &Value) -> Option<Vec<&Value>> {
     let all = object["metadata"]["finalizers"].as_array()?;
     let rest: Vec<&Value> = all.iter().filter(|finalizer| *finalizer != WORK_FINALIZER).collect();
     (rest.len() < all.len()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use http::Method;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::scripted;
+
+    /// By their paths.
+    type Objects = Arc<Mutex<BTreeMap<String, Value>>>;
+
+    /// A hub that keeps objects. What has a finalizer is not deleted.
+    fn hub(objects: &Objects) -> Hub {
+        let objects = Arc::clone(objects);
+        scripted::hub(move |head, body| {
+            let (path, mut all) = (head.uri.path(), objects.lock());
+            let answer = match head.method {
+                Method::POST => body,
+                Method::PATCH => patched(all.entry(path.to_owned()).or_default(), body),
+                Method::DELETE => {
+                    all.retain(|of, object| of != path || object["metadata"]["finalizers"][0].is_string());
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+                }
+                _ => listed(&all, path, head.uri.query().unwrap_or_default()),
+            };
+            Some((200, answer))
+        })
+    }
+
+    fn patched(object: &mut Value, change: Value) -> Value {
+        if change["kind"].is_string() {
+            *object = change;
+        } else {
+            object["metadata"]["finalizers"] = change["metadata"]["finalizers"].clone();
+        }
+        object["metadata"]["resourceVersion"] = "7".into();
+        object.clone()
+    }
+
+    /// The object of a collection that a query names.
+    fn listed(all: &BTreeMap<String, Value>, collection: &str, query: &str) -> Value {
+        let is_named = |path: &str| {
+            let name = path.strip_prefix(collection).and_then(|name| name.strip_prefix('/'));
+            name.is_some_and(|name| query.contains(&format!("metadata.name%3D{}", name.replace(':', "%3A"))))
+        };
+        let items: Vec<_> = all.iter().filter(|(path, _)| is_named(path)).map(|(_, object)| object).collect();
+        json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items})
+    }
+
+    /// The mirror sees nothing at all here: a watch may be that late.
+    #[tokio::test]
+    async fn a_refusal_takes_rights_that_the_mirror_has_not_seen() {
+        let objects = Objects::default();
+        let hub = hub(&objects);
+        let (mirror, _writers) = Mirror::new(hub.client.clone());
+        let own_namespace = "own".to_owned();
+        let rights = Rights { hub, mirror, unseen: Unseen::default(), own_namespace, filled: Some("token".to_owned()) };
+        let cluster = Cluster { name: "c1", uid: "u" };
+        let path = |key: &Key| format!("{}/{}", rights.mirror.api(key).resource_url(), key.name);
+        let is_there = |key: &Key| objects.lock().contains_key(&path(key));
+        assert!(!rights.were_given(&cluster));
+        rights.grant(&cluster.granted(true)).await.unwrap();
+        assert!(cluster.withdrawn().iter().all(is_there) && rights.were_given(&cluster));
+
+        // The Secret may go when this is done.
+        rights.withdraw(&cluster).await.unwrap();
+        let left: Vec<Key> = cluster.withdrawn().into_iter().filter(is_there).collect();
+        assert!(left.is_empty(), "{left:?}");
+        let [role, _] = cluster.left();
+        assert_eq!(objects.lock()[&path(&role.key)]["rules"], role.document["rules"], "it may still look at itself");
+
+        rights.end(&cluster, false).await.unwrap();
+        assert!(!cluster.ended().iter().any(is_there));
+        assert!(!rights.were_given(&cluster));
+    }
 }

@@ -1,16 +1,23 @@
 //! The pods of a rival's Deployment: without leader election they hold no Lease.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
+use net::backoff::Backoff;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::Rivals;
-use crate::calls::{bounded, paged};
+use crate::calls::{NOT_FOUND, bounded, paged};
 use crate::feed::follow::{self, Change};
 use crate::parts::catch_up::WATCH;
 use crate::raw::{Bounded, CONTENTS};
-use crate::term::WITHIN;
+use crate::term::{Term, WITHIN};
+
+/// Between two questions whether the hub has Deployments at all.
+const TRIES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 
 /// A Deployment.
 #[derive(Debug, Clone, Copy)]
@@ -29,38 +36,75 @@ pub enum Pods {
     Run,
 }
 
-/// Tells `pods` as it changes. While the hub says nothing, what was known counts. Never ends.
-pub async fn look(client: Client, deployment: Option<Workload>, pods: &watch::Sender<Pods>) {
-    let Some(Workload { namespace, name }) = deployment else { return std::future::pending().await };
-    if is_unserved(&client).await {
-        pods.send_replace(Pods::None);
+/// What the hub said of them last, if anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownPods {
+    pub pods: Pods,
+    /// Whether it was asked in the term.
+    pub is_of_term: bool,
+}
+
+/// Tells `known` as it changes. Asks anew when the term begins, because the watch of a standby may
+/// be dead without a word. While the hub says nothing, what was known counts. Never ends.
+pub async fn look(client: Client, deployment: Option<Workload>, term: &Term, known: &watch::Sender<KnownPods>) {
+    let Some(workload) = deployment else { return std::future::pending().await };
+    if !term.has_begun() {
+        tokio::select! {
+            () = ask(&client, workload, known, false) => {}
+            () = term.begins() => {}
+        }
     }
-    let api: Api<Bounded<Deployment>> = Api::namespaced(client, namespace);
+    ask(&client, workload, known, true).await;
+}
+
+async fn ask(client: &Client, workload: Workload, known: &watch::Sender<KnownPods>, is_of_term: bool) {
+    let Workload { namespace, name } = workload;
+    let say = |pods| {
+        known.send_replace(KnownPods { pods, is_of_term });
+    };
+    let api: Api<Bounded<Deployment>> = Api::namespaced(client.clone(), namespace);
     let only = paged().fields(&format!("metadata.name={name}")).timeout(WATCH);
     let apply = follow::whole(|change| {
-        let now = match change {
+        say(match change {
             Change::Listed(found) => found.first().map_or(Pods::None, Pods::of),
             Change::Applied(found) => Pods::of(&found),
             Change::Deleted(_) => Pods::None,
-        };
-        pods.send_replace(now);
+        });
     });
-    follow::each(watcher(api, only), format!("Deployment {namespace}/{name}"), apply).await;
+    let unserved = async {
+        if is_unserved(client).await {
+            say(Pods::None);
+        }
+    };
+    tokio::join!(unserved, follow::each(watcher(api, only), format!("Deployment {namespace}/{name}"), apply));
 }
 
-/// Whether the hub has no Deployments at all, like control planes without workloads.
+/// Whether the hub has no Deployments at all, like control planes without workloads. Asks until it
+/// says so: a watch of them would never be listed there.
 async fn is_unserved(client: &Client) -> bool {
-    bounded(WITHIN, client.list_api_group_resources("apps/v1")).await.is_err_and(|error| error.is(404))
+    let mut failures = 0;
+    loop {
+        match bounded(WITHIN, client.list_api_group_resources("apps/v1")).await {
+            Err(error) if error.concerns_all() => sleep(TRIES.wait(failures)).await,
+            answer => return answer.is_err_and(|error| error.is(NOT_FOUND)),
+        }
+        failures = failures.saturating_add(1);
+    }
+}
+
+// === impl KnownPods ===
+
+impl KnownPods {
+    /// What is known before the first answer. Where no Deployment is looked for, nobody is asked.
+    pub fn before(deployment: Option<Workload>) -> Self {
+        let pods = if deployment.is_some() { Pods::Unknown } else { Pods::None };
+        Self { pods, is_of_term: deployment.is_none() }
+    }
 }
 
 // === impl Pods ===
 
 impl Pods {
-    /// What is known before the first answer.
-    pub fn before(deployment: Option<Workload>) -> Self {
-        if deployment.is_some() { Self::Unknown } else { Self::None }
-    }
-
     /// One whose contents cannot be read counts as one that runs.
     fn of(deployment: &Bounded<Deployment>) -> Self {
         let pods = deployment.object.status.as_ref().and_then(|status| status.replicas);
@@ -115,6 +159,7 @@ mod tests {
         assert_eq!(Pods::None.beside(held(), theirs), held());
         assert_eq!(Pods::None.beside(Rivals::None, theirs), Rivals::None);
         assert_eq!(Pods::Unknown.beside(Rivals::None, theirs), Rivals::Unknown, "nothing begins before that");
-        assert_eq!(Pods::before(None).beside(Rivals::None, None), Rivals::None, "none is looked for");
+        let nobody = KnownPods::before(None);
+        assert_eq!((nobody.pods.beside(Rivals::None, None), nobody.is_of_term), (Rivals::None, true));
     }
 }

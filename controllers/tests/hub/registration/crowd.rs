@@ -6,28 +6,25 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http::{Method, StatusCode};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::{size, wait};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::agent::ask;
 use super::{Registration, bootstrap, get, registers};
-use crate::fixture::{SOON, print};
+use crate::fixture::{SOON, each, print};
 use crate::program::Program;
 
 /// The number in the gate. The promise is for `TEST_REQUESTS=10000`; most of the time goes to the
 /// hub, which reads and stores each of them.
 const REQUESTS: usize = 2_000;
-/// Concurrent requests of the client.
-const AT_ONCE: usize = 16;
 /// Keys for signing: one for each request would take longer than everything else.
 const KEYS: usize = 8;
 /// Events: the most that wait, and how many are sent per second.
@@ -36,6 +33,9 @@ const EVENTS: (u64, u64) = (1_024, 20);
 const APPROVED_WITHIN: Duration = Duration::from_secs(5);
 /// The most that all of them may add to the program's memory.
 const MEMORY: u64 = 48 << 20;
+/// Requests that are read at a time.
+const PAGE: usize = 500;
+const ALL: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 const LABEL: &str = "crowd";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -116,10 +116,8 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     ensure!((1..=bound).contains(&events), "{events} Events, none or more than {bound}");
     ensure!(more < MEMORY, "{more} bytes more");
     // Before another replica leads, which would send the Events of all of them again.
-    let these = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={LABEL}");
-    let hub = &testbed.hub.server;
-    hub.ask(&Method::DELETE, &these, "application/json", &json!({}))?.expect(StatusCode::OK)?;
-    hub.delete("managedclusters alone beside")
+    delete(testbed, requests)?;
+    testbed.hub.server.delete("managedclusters alone beside")
 }
 
 /// The hub itself refuses a request whose signature does not match its key.
@@ -127,8 +125,7 @@ fn hub_refuses_forged(user: &Kubectl) -> Result<()> {
     let forged = Asked { pem: Pem::Forged, ..good_one() };
     let mut document = forged.document(&KeyPair::generate()?)?;
     document.metadata.name = Some("crowd-forged".to_owned());
-    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let told = user.send(&Method::POST, path, &[], &serde_json::to_value(&document)?)?;
+    let told = user.send(&Method::POST, ALL, &[], &serde_json::to_value(&document)?)?;
     ensure!(told.status == StatusCode::UNPROCESSABLE_ENTITY, "{}", told.text());
     let told = told.text();
     ensure!(told.contains("spec.request: Invalid value") && told.contains("verification"), "{told}");
@@ -148,12 +145,20 @@ fn judged(program: &Program) -> Result<f64> {
     program.metric(CSR, "decision=\"unrecognized\"")
 }
 
+/// Reads them in pages: ten thousand in one response may take longer than tests wait for one.
 fn none_is_approved(testbed: &Testbed, requests: usize) -> Result<()> {
-    let all = get(testbed, &format!("csr -l {LABEL}"))?;
-    let all = all["items"].as_array().context("a list")?;
-    ensure!(all.len() == requests, "{} of {requests} are there", all.len());
-    let decided = all.iter().find(|request| !request["status"].as_object().is_none_or(serde_json::Map::is_empty));
-    ensure!(decided.is_none(), "{decided:?}");
+    let hub = testbed.hub.server.client(Some(testbed.hub.server.admin()));
+    let (mut found, mut next) = (0, Some(String::new()));
+    while let Some(token) = next {
+        let page = hub.get(&format!("{ALL}?labelSelector={LABEL}&limit={PAGE}&continue={token}"), &[])?;
+        let page = page.expect(StatusCode::OK)?.json()?;
+        let items = page["items"].as_array().context("a list")?;
+        let decided = items.iter().find(|request| !request["status"].as_object().is_none_or(serde_json::Map::is_empty));
+        ensure!(decided.is_none(), "{decided:?}");
+        found += items.len();
+        next = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
+    }
+    ensure!(found == requests, "{found} of {requests} are there");
     Ok(())
 }
 
@@ -166,19 +171,24 @@ fn events(testbed: &Testbed) -> Result<u64> {
 }
 
 fn create(kubeconfig: &Path, documents: &[CertificateSigningRequest], requests: usize) -> Result<Duration> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
-    runtime.block_on(async {
-        let client = hub::client::client(Some(kubeconfig), "crowd").await?;
-        let api = Api::<CertificateSigningRequest>::all(client);
-        let post = |number: usize| {
-            let (api, mut document) = (api.clone(), documents[number % documents.len()].clone());
-            document.metadata.name = Some(format!("crowd-{number}"));
-            async move { api.create(&PostParams::default(), &document).await.with_context(|| format!("crowd-{number}")) }
-        };
-        stream::iter(0..requests).map(post).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+    each(kubeconfig, requests.try_into()?, |client, number| async move {
+        let (name, mut document) = (format!("crowd-{number}"), documents[number as usize % documents.len()].clone());
+        document.metadata.name = Some(name.clone());
+        Api::all(client).create(&PostParams::default(), &document).await.context(name)?;
+        Ok(())
     })?;
     Ok(began.elapsed())
+}
+
+/// Deletes them, one by one: a hub that is to delete ten thousand by one request does not answer
+/// in time.
+fn delete(testbed: &Testbed, requests: usize) -> Result<()> {
+    each(&testbed.hub.server.kubectl().kubeconfig, requests.try_into()?, |client, number| async move {
+        let (name, all) = (format!("crowd-{number}"), Api::<CertificateSigningRequest>::all(client));
+        all.delete(&name, &DeleteParams::default()).await.context(name)?;
+        Ok(())
+    })
 }
 
 /// Each fault with each key.

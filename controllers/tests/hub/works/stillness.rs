@@ -41,8 +41,9 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
         ensure!(count == works_here, "{count} of {works_here}");
         Ok(())
     })?;
+    rolled_out(&place, works_here, limit)?;
     for name in names.iter().take(WITH_PODS) {
-        wait::until(&format!("{name} to be ready"), 2 * SOON, || {
+        wait::until(&format!("{name} to be ready"), limit, || {
             let values = place.values(name, 0)?;
             ensure!(values["ReadyReplicas"] == 1, "{values}");
             Ok(())
@@ -66,6 +67,19 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.delete(&format!("{WORKS} --all -n {cluster} --wait=false"))?;
     wait_end_within(&testbed.hub.server, &format!("{WORKS} -n {cluster}"), 3 * limit)?;
     place.end(&[])
+}
+
+/// Waits until the member's own controllers have nothing left to write: of many Deployments, they
+/// may be behind.
+fn rolled_out(place: &Place<'_>, works_here: usize, limit: Duration) -> Result<()> {
+    wait::until("the Deployments to be rolled out", limit, || {
+        let all = place.member().read(&format!("deployments -n {}", place.cluster))?;
+        let progress = |deployment: &Value| condition(&deployment["status"], "Progressing")["reason"].clone();
+        let done = all["items"].as_array().into_iter().flatten().filter(|it| progress(*it) == "NewReplicaSetAvailable");
+        let done = done.count();
+        ensure!(done == works_here, "{done} of {works_here}");
+        Ok(())
+    })
 }
 
 /// As many works as `names`, with everything that must not be written again.

@@ -1,0 +1,61 @@
+//! What this program wrote and the mirror may not have seen yet. A refusal takes that as well: the
+//! cluster's Secret goes only after its rights.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use register::ocm::acceptance::Key;
+
+use crate::parts::watched::is_older;
+
+/// The objects, with the versions that the last writes gave them; none for a write without an
+/// answer. An object is forgotten when the mirror has that version, or when it is deleted. So there
+/// is at most one entry for each right of a cluster, mostly for a moment.
+#[derive(Debug, Default)]
+pub struct Unseen(Mutex<BTreeMap<Key, Option<String>>>);
+
+// === impl Unseen ===
+
+impl Unseen {
+    pub fn wrote(&self, key: &Key, version: Option<String>) {
+        self.0.lock().insert(key.clone(), version);
+    }
+
+    pub fn deleted(&self, key: &Key) {
+        self.0.lock().remove(key);
+    }
+
+    /// Whether the mirror may lack what was written. `mirrored` is the version that it has.
+    pub fn has(&self, key: &Key, mirrored: impl FnOnce() -> Option<String>) -> bool {
+        let mut all = self.0.lock();
+        let Some(written) = all.get(key) else { return false };
+        let (written, mirrored) = (written.as_deref(), mirrored());
+        let is_seen = written.is_some_and(|written| mirrored.is_some() && !is_older(mirrored.as_deref(), written));
+        if is_seen {
+            all.remove(key);
+        }
+        !is_seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use register::ocm::acceptance::Cluster;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_unseen_until_the_mirror_has_it() {
+        let (unseen, key) = (Unseen::default(), Cluster { name: "c1", uid: "u" }.work_key());
+        let is_behind = |mirrored: Option<&str>| unseen.has(&key, || mirrored.map(str::to_owned));
+        assert!(!is_behind(None), "nothing was written");
+        unseen.wrote(&key, None);
+        assert!(is_behind(None) && is_behind(Some("9")), "no answer came: it may be any version");
+        unseen.wrote(&key, Some("10".to_owned()));
+        assert!(is_behind(None) && is_behind(Some("9")), "an earlier one, as a number");
+        assert!(!is_behind(Some("10")) && !is_behind(None), "it was seen, so the mirror is right from then on");
+        unseen.wrote(&key, Some("11".to_owned()));
+        unseen.deleted(&key);
+        assert!(!is_behind(None));
+    }
+}
