@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api::accept::{self, Shape};
+use api::cluster_name::ClusterName;
+use api::list_options::{ListOptions, WatchOptions};
 use api::route::{ClustersRoute, Discovery, OpenApi, Probe, ProbeCheck};
 use api::served::Form;
 use api::table::IncludeObject;
@@ -62,10 +64,25 @@ pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Res
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
 }
 
-/// The form that `request` accepts for the objects of `route`.
-fn form<B>(route: &ClustersRoute, request: &Request<B>) -> Result<Form, Error> {
+/// A read of clusters with its options. The route does not have these: they are parsed for callers
+/// that may read.
+enum Asked<'a> {
+    Get(&'a ClusterName),
+    List(ListOptions),
+    Watch(WatchOptions),
+}
+
+/// What `request` reads by `route`, and the form that it accepts.
+fn asked<'a, B>(route: &'a ClustersRoute, request: &Request<B>) -> Result<(Asked<'a>, Form), Error> {
+    let query = request.uri().query();
     let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
-    form_of(shape, request)
+    let form = form_of(shape, request)?;
+    let asked = match route {
+        ClustersRoute::Get(name) => Asked::Get(name),
+        ClustersRoute::List => Asked::List(ListOptions::from_query(query).map_err(Error::List)?),
+        ClustersRoute::Watch => Asked::Watch(WatchOptions::from_query(query).map_err(Error::List)?),
+    };
+    Ok((asked, form))
 }
 
 fn form_of<B>(shape: Shape, request: &Request<B>) -> Result<Form, Error> {

@@ -19,11 +19,11 @@ use tokio::time::Instant;
 
 use self::exchange::{permit, request, send, with_json};
 use super::bounded::LARGEST;
-use super::failure::{Collection, HubFailure};
+use super::failure::{Cause, Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{WatchPermit, Watches};
 
-pub(super) use self::exchange::read;
+pub(super) use self::exchange::{head, read};
 /// Time limit for a complete response. The hub itself gives up after 60 s.
 const WITHIN: Duration = Duration::from_mins(1);
 /// Most calls in flight. Further ones wait for as long as a call may last.
@@ -181,7 +181,7 @@ impl Hub {
             let _list = if verb == Verb::List { Some(permit(&self.lists, deadline).await?) } else { None };
             let _permit = permit(&self.permits, deadline).await?;
             let response = send(&self.calls, request, deadline).await?;
-            read(response, LARGEST, deadline, self.meter.as_deref()).await
+            read(response, LARGEST, deadline, self.meter.as_deref()).await.map_err(Cause::from)
         };
         call.await.map_err(|cause| self.noted(HubFailure { verb, collection, cause }))
     }
@@ -200,7 +200,7 @@ mod tests {
     use kube::Config;
 
     use super::*;
-    use crate::failure::Cause;
+    use crate::failure::Incomplete;
 
     /// A hub that is never contacted.
     fn hub() -> Hub {
@@ -233,6 +233,6 @@ mod tests {
         let answer = |length| Response::new(Body::from(vec![b'x'; length]));
         let deadline = Instant::now() + WITHIN;
         assert_eq!(read(answer(10), 10, deadline, None).await.expect("taken").len(), 10);
-        assert!(matches!(read(answer(11), 10, deadline, None).await, Err(Cause::TooLarge)));
+        assert!(matches!(read(answer(11), 10, deadline, None).await, Err(Incomplete::TooLarge)));
     }
 }

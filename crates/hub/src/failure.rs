@@ -4,7 +4,7 @@ use api::access::Verb;
 use api::hub_status::HubStatus;
 use api::side::Fault;
 use http::StatusCode;
-use net::words::causes;
+use net::words::{Causes, causes};
 
 use super::watches::{Full, MOST_OF_ONE};
 
@@ -25,6 +25,7 @@ pub enum Collection {
 pub struct HubFailure {
     pub verb: Verb,
     pub collection: Collection,
+    #[source]
     pub cause: Cause,
 }
 
@@ -35,7 +36,7 @@ pub enum Cause {
     Status(HubStatus),
     /// The connection failed or broke.
     #[error("no answer: {0}")]
-    Unreachable(String),
+    Unreachable(#[source] Causes),
     #[error("no complete answer in time")]
     Timeout,
     /// The response exceeds the size limit.
@@ -50,6 +51,14 @@ pub enum Cause {
     /// This reader has `most` watches open, the most that one reader may have.
     #[error("too many watches of one user, or of one namespace's ServiceAccounts, are open")]
     TooManyWatches { most: usize },
+}
+
+/// Why there is no complete response, whatever it says.
+#[derive(Debug)]
+pub(crate) enum Incomplete {
+    Unreachable(Causes),
+    Timeout,
+    TooLarge,
 }
 
 // === impl Collection ===
@@ -104,36 +113,68 @@ impl From<Full> for Cause {
     }
 }
 
-impl From<&kube::Error> for Cause {
-    /// Takes the Status itself if there is one: kube's own text repeats it in its debug form.
-    fn from(error: &kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => {
-                Self::Status(HubStatus { code: status.code, message: status.message.clone(), ..HubStatus::default() })
-            }
-            kube::Error::SerdeError(_) => Self::Unreadable,
-            other => Self::Unreachable(causes(other)),
+impl From<Incomplete> for Cause {
+    fn from(incomplete: Incomplete) -> Self {
+        match incomplete {
+            Incomplete::Unreachable(causes) => Self::Unreachable(causes),
+            Incomplete::Timeout => Self::Timeout,
+            Incomplete::TooLarge => Self::TooLarge,
         }
     }
 }
 
+impl From<kube::Error> for Cause {
+    fn from(error: kube::Error) -> Self {
+        Self::of_answer(&error).unwrap_or_else(|| Self::Unreachable(Causes::of(error)))
+    }
+}
+
+impl Cause {
+    /// The cause if the hub answered. Takes the Status itself: kube's own text repeats it in its
+    /// debug form.
+    fn of_answer(error: &kube::Error) -> Option<Self> {
+        match error {
+            kube::Error::Api(status) => {
+                let (code, message) = (status.code, status.message.clone());
+                Some(Self::Status(HubStatus { code, message, ..HubStatus::default() }))
+            }
+            kube::Error::SerdeError(_) => Some(Self::Unreadable),
+            _ => None,
+        }
+    }
+}
+
+/// The text of the [`Cause`] that `error` is, for errors that keep it as their source.
+pub fn describe(error: &kube::Error) -> String {
+    Cause::of_answer(error).map_or_else(|| format!("no answer: {}", causes(error)), |cause| cause.to_string())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+    use std::io;
+
     use kube::core::Status;
+    use net::words::chain;
 
     use super::*;
 
     #[test]
     fn an_answer_is_its_code_and_its_message() {
         let status = Status { code: 403, message: "secrets is forbidden".to_owned(), ..Status::default() };
-        let cause = Cause::from(&kube::Error::Api(Box::new(status)));
-        assert_eq!(cause.to_string(), "the hub answered 403: secrets is forbidden");
+        let error = kube::Error::Api(Box::new(status));
+        let text = "the hub answered 403: secrets is forbidden";
+        assert_eq!((describe(&error), Cause::from(error).to_string()), (text.to_owned(), text.to_owned()));
     }
 
     #[test]
     fn no_answer_is_its_cause() {
-        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let cause = Cause::from(&kube::Error::Service(Box::new(refused))).to_string();
-        assert!(cause.starts_with("no answer: ") && cause.ends_with("connection refused"), "{cause}");
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let error = kube::Error::Service(Box::new(refused));
+        let text = describe(&error);
+        assert!(text.starts_with("no answer: ") && text.ends_with("connection refused"), "{text}");
+        let failure = HubFailure { verb: Verb::List, collection: Collection::Secrets, cause: error.into() };
+        assert_eq!(causes(&failure), format!("cannot list secrets: {text}"), "each cause once");
+        assert!(chain(&failure).any(<dyn Error>::is::<io::Error>), "programs find the system's error");
     }
 }

@@ -8,12 +8,12 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use net::words::causes;
+use net::words::Causes;
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::calls::read;
-use super::failure::Cause;
+use super::calls::{head, read};
+use super::failure::Incomplete;
 
 /// Time limit for a complete response.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -37,10 +37,12 @@ pub enum RequestError {
     Answer { code: u16, message: String },
     /// The connection failed or broke.
     #[error("no answer: {0}")]
-    Unreachable(String),
+    Unreachable(#[source] Causes),
     #[error("no complete answer within {WITHIN:?}")]
     Timeout,
-    #[error("its answer is too large, or cannot be read")]
+    #[error("its answer is too large: more than {} MiB", LARGEST >> 20)]
+    TooLarge,
+    #[error("its answer cannot be read")]
     Unreadable,
 }
 
@@ -112,11 +114,9 @@ impl Requests {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(JSON));
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         let deadline = Instant::now() + WITHIN;
-        let sent = timeout_at(deadline, self.0.send(request)).await.map_err(|_| RequestError::Timeout)?;
-        let response = sent.map_err(|error| RequestError::Unreachable(causes(&error)))?;
+        let response = head(&self.0, request, deadline).await?;
         let code = response.status();
-        let body = read(response, LARGEST, deadline, None).await.map_err(RequestError::of)?;
-        Ok((code, body))
+        Ok((code, read(response, LARGEST, deadline, None).await?))
     }
 }
 
@@ -127,12 +127,14 @@ impl RequestError {
     pub fn is(&self, status: StatusCode) -> bool {
         matches!(self, Self::Answer { code, .. } if *code == status.as_u16())
     }
+}
 
-    fn of(cause: Cause) -> Self {
-        match cause {
-            Cause::Unreachable(why) => Self::Unreachable(why),
-            Cause::Timeout => Self::Timeout,
-            _ => Self::Unreadable,
+impl From<Incomplete> for RequestError {
+    fn from(incomplete: Incomplete) -> Self {
+        match incomplete {
+            Incomplete::Unreachable(causes) => Self::Unreachable(causes),
+            Incomplete::Timeout => Self::Timeout,
+            Incomplete::TooLarge => Self::TooLarge,
         }
     }
 }

@@ -20,6 +20,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
+use net::words::Causes;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -214,7 +215,7 @@ fn no_answer(cluster: &ClusterName, to: &Destination, after: Duration) -> Refusa
     Refusal::new(Hop::Server, Reason::AgentTimeout, message)
 }
 
-fn lost(cluster: &ClusterName, why: &str) -> Refusal {
+fn lost(cluster: &ClusterName, why: &Causes) -> Refusal {
     let message = format!("the link to the tunnel-agent of cluster \"{cluster}\" was lost while it dialled: {why}");
     Refusal::new(Hop::Server, Reason::NoLink, message)
 }

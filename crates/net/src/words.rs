@@ -2,8 +2,10 @@
 //! `connection reset by peer`, without `(os error 104)` or the C library's words.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::iter::successors;
+use std::sync::Arc;
 
 /// Most causes shown for one error, so that even a circular chain ends.
 const MOST: usize = 16;
@@ -12,6 +14,10 @@ const NUMBER: &str = " (os error ";
 /// Kinds for which the standard library's words differ from Go's.
 const KINDS: [ErrorKind; 4] =
     [ErrorKind::ConnectionReset, ErrorKind::HostUnreachable, ErrorKind::NetworkUnreachable, ErrorKind::TimedOut];
+
+/// An error that reads as its [`causes`]. Cheap to clone, because many may wait for what failed.
+#[derive(Debug, Clone)]
+pub struct Causes(Arc<dyn StdError + Send + Sync>);
 
 /// An error of the system, or of its substitute.
 pub fn io(error: &Error) -> String {
@@ -49,7 +55,9 @@ pub fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'
 /// of a transport can contain addresses.
 pub fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut text = one(error);
-    for cause in chain(error).skip(1).take(MOST) {
+    // A `Causes` has said all that is behind it.
+    let unsaid = chain(error).take(MOST).position(<dyn StdError>::is::<Causes>).unwrap_or(MOST);
+    for cause in chain(error).skip(1).take(unsaid) {
         let cause = one(cause);
         if !text.ends_with(&cause) {
             text.push_str(": ");
@@ -103,6 +111,27 @@ pub fn is_command(character: char) -> bool {
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+// === impl Causes ===
+
+impl Causes {
+    pub fn of(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let error: Box<dyn StdError + Send + Sync> = error.into();
+        Self(error.into())
+    }
+}
+
+impl fmt::Display for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&causes(&*self.0))
+    }
+}
+
+impl StdError for Causes {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +148,19 @@ mod tests {
     fn every_cause_is_told_once() {
         assert_eq!(causes(&Outer(Inner(Error::other("refused")))), "connect: tcp: refused");
         assert_eq!(causes(&Error::other("alone")), "alone");
+    }
+
+    #[test]
+    fn an_error_that_has_its_causes_is_one_of_the_chain_and_no_cause_is_told_twice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no answer: {0}")]
+        struct Unanswered(#[source] Causes);
+
+        let unanswered = Unanswered(Causes::of(Outer(Inner(Error::other("refused")))));
+        let text = "no answer: connect: tcp: refused";
+        assert_eq!((unanswered.to_string(), causes(&unanswered)), (text.to_owned(), text.to_owned()));
+        assert_eq!(causes(&unanswered.0), "connect: tcp: refused");
+        assert!(chain(&unanswered).any(<dyn StdError>::is::<Inner>), "programs find what it was");
     }
 
     #[test]

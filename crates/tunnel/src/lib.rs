@@ -35,7 +35,7 @@ mod turn;
 pub use self::cluster_name::{ClusterName, ClusterNameError};
 pub use self::destination::{Destination, DestinationError};
 pub use self::gauge::{Budget, Gauge};
-pub use self::link::{Link, LinkError, OpenError};
+pub use self::link::{Link, LinkError, NotSent, OpenError};
 pub use self::refusal::{Hop, Reason, Refusal};
 pub use self::serve::{Incoming, Serving, serve};
 pub use self::settings::Settings;

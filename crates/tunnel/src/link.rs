@@ -14,7 +14,7 @@ use net::http2;
 use net::linger::Linger;
 use net::observed::Observed;
 use net::queue::Queue;
-use net::words;
+use net::words::{self, Causes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -34,7 +34,7 @@ use crate::turn::Turns;
 use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream, Timing};
 
 pub(crate) use self::error::broken;
-pub use self::error::{LinkError, OpenError};
+pub use self::error::{LinkError, NotSent, OpenError};
 
 /// Header of a `CONNECT` that names the cluster.
 pub const CLUSTER: &str = "tunnel-cluster";
@@ -116,28 +116,27 @@ impl Link {
         let inner = &*self.0;
         match &*inner.shared.phase.borrow() {
             Phase::Open => {}
-            Phase::Leaving => return Err(OpenError::NotSent("it is leaving".into())),
-            Phase::Ended(error) => return Err(OpenError::NotSent(format!("it has ended: {error}"))),
+            Phase::Leaving => return Err(NotSent::Leaving.into()),
+            Phase::Ended(error) => return Err(NotSent::Ended(error.clone()).into()),
         }
         let limit = inner.limit();
-        let open = Open::of(&inner.open, limit)
-            .ok_or_else(|| OpenError::NotSent(format!("all of its {limit} streams are in use")))?;
+        let open = Open::of(&inner.open, limit).ok_or(NotSent::Full(limit))?;
         let mut request = Request::builder().method(Method::CONNECT).uri(to.to_string());
         if let Some(cluster) = cluster {
             request = request.header(CLUSTER, cluster.as_str());
         }
-        let request = request.body(()).map_err(|error| OpenError::NotSent(error.to_string()))?;
+        let request = request.body(()).map_err(|error| NotSent::Failed(Causes::of(error)))?;
         let sent = inner.sender.clone().send_request(request, false);
-        let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(words::causes(&error)))?;
+        let (answer, mut send) = sent.map_err(|error| NotSent::Failed(Causes::of(error)))?;
         let _unanswered = Unanswered { activity: Arc::clone(&inner.shared.activity), sent: Instant::now() };
         let (head, body) = match answered(answer).await {
             Ok(answer) => answer.into_parts(),
-            Err(NoAnswer::Failed(error)) => return Err(not_opened(&error)),
+            Err(NoAnswer::Failed(error)) => return Err(not_opened(error)),
             Err(error @ NoAnswer::Interim) => {
                 // Endless interim answers would burden the link, and so all of its streams, for as
                 // long as a caller waits.
                 self.close();
-                return Err(OpenError::Lost(error.to_string()));
+                return Err(OpenError::Lost(Causes::of(error)));
             }
         };
         if head.status == StatusCode::OK {

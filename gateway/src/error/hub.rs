@@ -48,6 +48,7 @@ pub(super) fn status(failure: HubFailure, resource: &'static str, verdict: Verdi
 mod tests {
     use api::hub_status::HubStatus;
     use http::StatusCode;
+    use net::words::Causes;
 
     use super::*;
     use crate::error::Error;
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn only_reads_are_to_be_repeated_when_the_hub_is_away() {
         let seconds = |verb| {
-            let status = to_status(verb, Cause::Unreachable("10.0.0.1 refused".into()));
+            let status = to_status(verb, Cause::Unreachable(Causes::of("10.0.0.1 refused")));
             assert_eq!(status.code(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(!status.message().contains("10.0.0.1"), "the hub's address is for the log");
             status.details().map(|details| details.retry_after_seconds)

@@ -5,6 +5,7 @@ use api::access::Verb;
 use auth::User;
 use exec_credential::ExecError;
 use http_body_util::BodyExt;
+use net::words::Causes;
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
@@ -94,8 +95,8 @@ pub(super) fn every_kind() -> Vec<Error> {
         Cause::CredentialRejected.at(&name()).of_karmada_upstream("https://10.0.0.9:5443"),
         Cause::Loop.at(&name()).of_karmada_upstream("https://10.0.0.9:5443"),
         of_hub(Verb::List, hub::Cause::Busy),
-        of_hub(Verb::Watch, hub::Cause::Unreachable("connection refused".into())),
-        of_hub(Verb::Update, hub::Cause::Unreachable("connection refused".into())),
+        of_hub(Verb::Watch, hub::Cause::Unreachable(Causes::of("connection refused"))),
+        of_hub(Verb::Update, hub::Cause::Unreachable(Causes::of("connection refused"))),
         of_hub(Verb::Get, hub::Cause::Timeout),
         of_hub(Verb::Update, hub::Cause::Busy),
         too_many_heavy(),

@@ -23,8 +23,8 @@ pub struct Backlog {
     counted: Mutex<(usize, Tally)>,
 }
 
-/// Bytes that wait to be sent, counted until they are dropped.
-struct Unsent {
+/// Bytes that count until they are dropped: those that wait to be sent, and a value of a head.
+pub struct HeldBytes {
     data: Bytes,
     _tally: Tally,
 }
@@ -61,9 +61,8 @@ impl HeldObserver for Backlog {
     }
 
     fn unsent(&self, data: Bytes) -> Bytes {
-        let mut tally = self.counted.lock().1.account().tally();
-        tally.set(data.len() + FRAME);
-        Bytes::from_owner(Unsent { data, _tally: tally })
+        let (tally, bytes) = (self.counted.lock().1.account().tally(), data.len() + FRAME);
+        HeldBytes::counted(data, tally, bytes)
     }
 }
 
@@ -73,9 +72,17 @@ impl fmt::Debug for Backlog {
     }
 }
 
-// === impl Unsent ===
+// === impl HeldBytes ===
 
-impl AsRef<[u8]> for Unsent {
+impl HeldBytes {
+    /// The same data, which count as this many bytes for the account of `tally`.
+    pub fn counted(data: Bytes, mut tally: Tally, bytes: usize) -> Bytes {
+        tally.set(bytes);
+        Bytes::from_owner(Self { data, _tally: tally })
+    }
+}
+
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }

@@ -5,13 +5,7 @@ use http::header::DATE;
 use http::{HeaderMap, HeaderValue};
 
 use super::Account;
-
-/// Counts a head or trailers for as long as HTTP/2 keeps one of their values.
-struct HeldHead {
-    value: Bytes,
-    bytes: usize,
-    account: Account,
-}
+use super::backlog::HeldBytes;
 
 /// Bytes of a header line in addition to its text. A value counts twice, because one that arrived
 /// in Huffman code has a buffer of twice the coded length.
@@ -53,27 +47,12 @@ pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
     }
 }
 
-/// Counts this many bytes until `value` is dropped.
+/// Counts a head or trailers of this many bytes for as long as HTTP/2 keeps `value` of them.
 fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
-    account.take(bytes);
-    let held = HeldHead { value: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
-    if let Ok(mut held) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
+    let held = HeldBytes::counted(Bytes::copy_from_slice(value.as_bytes()), account.tally(), bytes);
+    if let Ok(mut held) = HeaderValue::from_maybe_shared(held) {
         // Otherwise HPACK's table would keep it.
         held.set_sensitive(true);
         *value = held;
-    }
-}
-
-// === impl HeldHead ===
-
-impl AsRef<[u8]> for HeldHead {
-    fn as_ref(&self) -> &[u8] {
-        &self.value
-    }
-}
-
-impl Drop for HeldHead {
-    fn drop(&mut self) {
-        self.account.give(self.bytes);
     }
 }

@@ -22,7 +22,7 @@ use super::kinds::{Gateways, Kind};
 use super::translate::Clusters;
 use super::watch::{self, Flow, Watch as _};
 use super::weight::{self, Weight};
-use super::{form, memory, ok, version_query};
+use super::{Asked, asked, memory, ok, version_query};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
 use crate::error::{self, Error};
@@ -48,23 +48,20 @@ pub async fn serve_as<K: Kind>(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let form = form(route, request)?;
-    let query = request.uri().query();
-    match (route, &gateway.hub) {
-        (ClustersRoute::Get(name), Some(hub)) => {
+    let (asked, form) = asked(route, request)?;
+    let Some(hub) = &gateway.hub else {
+        return memory::clusters(kind, gateway, permission.user(), asked, form, request);
+    };
+    match asked {
+        Asked::Get(name) => {
             let seen = get::<K>(hub, &gateway.view, name, &version_query(request.uri())).await?;
             Ok(ok(form.object(&kind.object(&seen.spec, seen.health))))
         }
-        (ClustersRoute::List, Some(hub)) => {
-            let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(kind, &weight::asked_by(request, hub), &options, form).await.map(ok)
-        }
-        (ClustersRoute::Watch, Some(hub)) => {
-            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+        Asked::List(options) => list(kind, &weight::asked_by(request, hub), &options, form).await.map(ok),
+        Asked::Watch(options) => {
             let flow = watch(kind, gateway, hub, permission, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }
-        (route, None) => memory::clusters(kind, gateway, permission.user(), route, form, request),
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use api::list_options::{ListOptions, Selectors, WatchOptions};
-use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
 use api::virtual_cluster::{LOCAL, RESOURCE, VirtualCluster};
 use auth::User;
@@ -15,7 +14,7 @@ use super::memory_watch::MemoryWatch;
 use super::virtual_sources::{not_found, sorted};
 use super::watch::Watch as _;
 use super::weight::Weight;
-use super::{ok, watch};
+use super::{Asked, ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
 use crate::error::{Cause, Error};
@@ -27,20 +26,19 @@ pub fn clusters<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
     user: &User,
-    route: &ClustersRoute,
+    asked: Asked<'_>,
     form: Form,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let query = request.uri().query();
     let snapshot = listed(gateway)?;
     let view = kind.view();
-    match route {
-        ClustersRoute::Get(name) => {
+    match asked {
+        Asked::Get(name) => {
             let cluster = registered(gateway, name, K::absent)?;
             Ok(ok(form.object(&kind.object(cluster.spec(), view.health_of(cluster.spec())))))
         }
-        ClustersRoute::List => {
-            let selectors = selectors(query)?;
+        Asked::List(options) => {
+            let selectors = selectors(options)?;
             let ready = snapshot.ready();
             let specs = ready.iter().map(|cluster| cluster.spec());
             let selected = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
@@ -48,7 +46,7 @@ pub fn clusters<K: Kind>(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&objects, metadata)))
         }
-        ClustersRoute::Watch => watched(gateway, user, (K::RESOURCE, kind.subject()), form, request),
+        Asked::Watch(options) => watched(gateway, user, (K::RESOURCE, kind.subject()), (options, form), request),
     }
 }
 
@@ -57,10 +55,9 @@ fn watched(
     gateway: &RequestNeeds,
     user: &User,
     (resource, subject): (&'static str, Subject),
-    form: Form,
+    (options, form): (WatchOptions, Form),
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let options = WatchOptions::from_query(request.uri().query()).map_err(Error::List)?;
     let permit = gateway.limits.watch(user).map_err(|failure| Error::hub(failure, resource))?;
     let watch = MemoryWatch::begin(gateway, subject, options, form, (Weight::of(request), permit))?;
     Ok(watch::response(gateway, request.method(), watch.stream()))
@@ -73,8 +70,8 @@ fn listed(gateway: &RequestNeeds) -> Result<Arc<Snapshot>, Error> {
 }
 
 /// The selectors for a list from memory.
-fn selectors(query: Option<&str>) -> Result<Selectors, Error> {
-    ListOptions::from_query(query).and_then(ListOptions::from_memory).map_err(Error::List)
+fn selectors(options: ListOptions) -> Result<Selectors, Error> {
+    options.from_memory().map_err(Error::List)
 }
 
 /// The cluster with this name; `absent` makes the failure if there is none.
@@ -94,20 +91,19 @@ fn registered(
 pub fn virtual_clusters(
     gateway: &RequestNeeds,
     user: &User,
-    route: &ClustersRoute,
+    asked: Asked<'_>,
     form: Form,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let query = request.uri().query();
     let snapshot = listed(gateway)?;
-    match route {
-        ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
-        ClustersRoute::Get(name) => {
+    match asked {
+        Asked::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
+        Asked::Get(name) => {
             let cluster = registered(gateway, name, not_found)?;
             Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
         }
-        ClustersRoute::List => {
-            let selectors = selectors(query)?;
+        Asked::List(options) => {
+            let selectors = selectors(options)?;
             let ready = snapshot.ready();
             let registered = ready.iter().map(|cluster| cluster.spec()).filter(|spec| spec.name.as_str() != LOCAL);
             let all = std::iter::once(VirtualCluster::local()).chain(registered.map(VirtualCluster::of_spec));
@@ -115,6 +111,6 @@ pub fn virtual_clusters(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&clusters, metadata)))
         }
-        ClustersRoute::Watch => watched(gateway, user, (RESOURCE, Subject::VirtualClusters), form, request),
+        Asked::Watch(options) => watched(gateway, user, (RESOURCE, Subject::VirtualClusters), (options, form), request),
     }
 }

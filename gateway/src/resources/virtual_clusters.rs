@@ -5,7 +5,7 @@
 
 use api::cluster_name::ClusterName;
 use api::hub_object::SecretObject;
-use api::list_options::{ListOptions, WatchOptions};
+use api::list_options::ListOptions;
 use api::managed_cluster::ManagedCluster;
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
@@ -19,7 +19,7 @@ use super::virtual_sources::{Sources, no_cluster, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
 use super::watch::Watch as _;
 use super::weight;
-use super::{form, memory, ok, version_query, watch};
+use super::{Asked, asked, memory, ok, version_query, watch};
 use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
 use crate::error::Error;
@@ -34,22 +34,17 @@ pub async fn serve(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let form = form(route, request)?;
-    let query = request.uri().query();
-    match (route, &gateway.hub) {
-        (ClustersRoute::Get(name), Some(hub)) => {
-            Ok(ok(form.object(&get(hub, name, &version_query(request.uri())).await?)))
-        }
-        (ClustersRoute::List, Some(hub)) => {
-            let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(gateway, &weight::asked_by(request, hub), options, form).await.map(ok)
-        }
-        (ClustersRoute::Watch, Some(hub)) => {
-            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+    let (asked, form) = asked(route, request)?;
+    let Some(hub) = &gateway.hub else {
+        return memory::virtual_clusters(gateway, permission.user(), asked, form, request);
+    };
+    match asked {
+        Asked::Get(name) => Ok(ok(form.object(&get(hub, name, &version_query(request.uri())).await?))),
+        Asked::List(options) => list(gateway, &weight::asked_by(request, hub), options, form).await.map(ok),
+        Asked::Watch(options) => {
             let watch = VirtualWatch::begin(gateway, hub, permission, options, form, request).await?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
-        (route, None) => memory::virtual_clusters(gateway, permission.user(), route, form, request),
     }
 }
 

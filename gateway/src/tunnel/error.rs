@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use net::words::Causes;
 use tunnel::{Hop, Reason, Refusal};
 
 use super::link::Unlinked;
@@ -30,11 +31,14 @@ pub enum Cause {
 }
 
 /// A tunnel-server that could not be asked, or did not answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unreachable {
+    #[error(transparent)]
     Unlinked(Arc<Unlinked>),
     /// The link ended, twice.
-    Lost(SocketAddr, String),
+    #[error("tunnel-server {0}: {1}")]
+    Lost(SocketAddr, #[source] Causes),
+    #[error("tunnel-server {address}: no answer: i/o timeout")]
     Silent {
         address: SocketAddr,
         /// The server was asked over a link, so a hop behind it may be the silent one.
@@ -74,6 +78,7 @@ impl fmt::Display for Cause {
     }
 }
 
+// No source: a text may have the errors of several servers.
 impl std::error::Error for Cause {}
 
 /// The words by which clients recognize a timeout, unless `refusal` contains them already, as for a
@@ -195,16 +200,6 @@ impl Unreachable {
             Self::Unlinked(unlinked) => unlinked.is_timeout(),
             Self::Silent { .. } => true,
             Self::Lost(..) => false,
-        }
-    }
-}
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unlinked(unlinked) => unlinked.fmt(f),
-            Self::Lost(address, why) => write!(f, "tunnel-server {address}: {why}"),
-            Self::Silent { address, .. } => write!(f, "tunnel-server {address}: no answer: i/o timeout"),
         }
     }
 }

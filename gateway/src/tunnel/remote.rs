@@ -141,7 +141,7 @@ impl Remote {
             return Ok(opened);
         }
         for error in nowhere {
-            missing.nowhere(error.to_string());
+            missing.nowhere(error);
         }
         Err(missing.into())
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use net::backoff::Backoff;
 use net::flight::{Flight, FlightWaiter};
+use net::words::Causes;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
@@ -127,18 +128,20 @@ impl Replica {
     /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, but not a
     /// new link.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {
-        let mut last = String::new();
-        for _ in 0..ATTEMPTS {
+        let mut attempt = 1;
+        loop {
             let link = self.link().await.map_err(|error| NotOpened::Unreachable(Unreachable::Unlinked(error)))?;
             match link.open(to, Some(cluster)).await {
                 Ok(stream) => return Ok(stream),
                 Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
                 // The member may have been dialled, but it received no request, so another dial
                 // does no harm.
-                Err(error) => last = error.to_string(),
+                Err(_) if attempt < ATTEMPTS => attempt += 1,
+                Err(error) => {
+                    return Err(NotOpened::Unreachable(Unreachable::Lost(self.address, Causes::of(error))));
+                }
             }
         }
-        Err(NotOpened::Unreachable(Unreachable::Lost(self.address, last)))
     }
 
     async fn link(&self) -> Result<Link, Arc<Unlinked>> {

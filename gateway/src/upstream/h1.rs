@@ -15,7 +15,6 @@ use http::{Request, Response, Version};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::transport::Transport;
-use net::words::causes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -176,10 +175,10 @@ impl Connection {
             };
             let reason = match end {
                 Ok(Ok(())) => return,
-                Ok(Err(error)) => causes(&error),
-                Err(gave_way) => gave_way.to_string(),
+                Ok(Err(error)) => Lost::from(error),
+                Err(gave_way) => Lost::from(gave_way),
             };
-            tracing::debug!(reason, "connection to member ended");
+            tracing::debug!(%reason, "connection to member ended");
         });
         Ok(Self { sender, leaving, buffer, held: Box::new(held), permit })
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use net::words::causes;
 
+use super::shed::GaveWay;
 use crate::request_body::Interrupted;
 
 /// The body broke off in the middle. Passed on as an aborted stream, never as a clean end: a
@@ -22,6 +23,9 @@ pub enum Lost {
     /// The gateway ended it, because the upload of the request broke off.
     #[error("the upload of the request broke off: {}", causes(.0))]
     Upload(#[source] Interrupted),
+    /// The gateway ended it, because it held too many bytes.
+    #[error(transparent)]
+    GaveWay(#[from] GaveWay),
     /// The gateway ended it, or the member sent something invalid.
     #[error("{0}")]
     Ours(Cow<'static, str>),
@@ -35,7 +39,7 @@ impl Truncated {
         match &self.0 {
             Lost::Upload(_) => true,
             Lost::Http2(error) => error.is_reset() && !error.is_remote() && !error.is_library(),
-            Lost::Http1(_) | Lost::Ours(_) => false,
+            Lost::Http1(_) | Lost::GaveWay(_) | Lost::Ours(_) => false,
         }
     }
 }

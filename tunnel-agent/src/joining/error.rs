@@ -14,9 +14,17 @@ pub(super) enum JoinError {
     #[error(transparent)]
     Client(#[from] HubClientError),
     #[error("the hub, {what}: {error}")]
-    Hub { what: &'static str, error: RequestError },
+    Hub {
+        what: &'static str,
+        #[source]
+        error: RequestError,
+    },
     #[error("the member, {doing} --state-secret: {error}")]
-    Secret { doing: &'static str, error: RequestError },
+    Secret {
+        doing: &'static str,
+        #[source]
+        error: RequestError,
+    },
     #[error("the key of the certificate request: {0}")]
     Key(#[from] rcgen::Error),
     #[error(
@@ -42,7 +50,11 @@ pub(super) enum JoinError {
     #[error("the member, for --credential-service-account: {0}")]
     Issued(String),
     #[error("the member, for --credential-service-account, {what}: {error}")]
-    Account { what: &'static str, error: RequestError },
+    Account {
+        what: &'static str,
+        #[source]
+        error: RequestError,
+    },
     #[error("the bootstrap kubeconfig names another hub")]
     OtherHub,
 }

@@ -222,6 +222,8 @@ impl<'a> Keeping<'a> {
 
 #[cfg(test)]
 mod tests {
+    use net::words::Causes;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -230,7 +232,7 @@ mod tests {
         let (first, later) = (Instant::now(), Instant::now() + LOOK);
         assert_eq!(since_when(&answer(401), None, first), Some(first));
         assert_eq!(since_when(&answer(401), Some(first), later), Some(first));
-        for silent in [answer(503), Err(RequestError::Timeout), Err(RequestError::Unreachable(String::new()))] {
+        for silent in [answer(503), Err(RequestError::Timeout), Err(RequestError::Unreachable(Causes::of("")))] {
             assert_eq!(since_when(&silent, Some(first), later), Some(first));
             assert_eq!(since_when(&silent, None, later), None);
         }

@@ -58,7 +58,7 @@ async fn who_takes_less_or_as_much_is_told_alike() {
     for most in [4, 5, 6] {
         let response = client.send(Request::get("/pods").body(Body::empty()).unwrap()).await.unwrap();
         let cause = crate::calls::read(response, most, deadline, None).await.unwrap_err();
-        assert!(matches!(cause, crate::Cause::TooLarge), "{most}: {cause}");
+        assert!(matches!(cause, crate::failure::Incomplete::TooLarge), "{most}: {cause:?}");
     }
 }
 

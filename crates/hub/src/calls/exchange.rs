@@ -9,13 +9,13 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
-use net::words::{causes, chain};
+use net::words::{Causes, chain};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::Meter;
 use crate::bounded::TooLarge;
-use crate::failure::Cause;
+use crate::failure::{Cause, Incomplete};
 
 /// Largest accepted error response.
 const LARGEST_ERROR: usize = 64 << 10;
@@ -43,8 +43,7 @@ pub(super) fn with_json(method: Method, target: &str, body: Vec<u8>) -> Request<
 
 /// Returns a successful response's head. Reads any other response and returns it as the error.
 pub(super) async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
-    let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
-    let response = sent.map_err(|error| Cause::Unreachable(causes(&error)))?;
+    let response = head(client, request, deadline).await?;
     let code = response.status();
     if matches!(code, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED) {
         return Ok(response);
@@ -54,12 +53,22 @@ pub(super) async fn send(client: &Client, request: Request<Body>, deadline: Inst
     Err(Cause::Status(HubStatus::parse(code, &headers, &body)))
 }
 
+/// The head of the response, whatever its status.
+pub(crate) async fn head(
+    client: &Client,
+    request: Request<Body>,
+    deadline: Instant,
+) -> Result<Response<Body>, Incomplete> {
+    let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Incomplete::Timeout)?;
+    sent.map_err(|error| Incomplete::Unreachable(Causes::of(error)))
+}
+
 pub(crate) async fn read(
     response: Response<Body>,
     most: usize,
     deadline: Instant,
     meter: Option<&dyn Meter>,
-) -> Result<Bytes, Cause> {
+) -> Result<Bytes, Incomplete> {
     let body = response.into_body().map_frame(|frame| {
         if let (Some(meter), Some(data)) = (meter, frame.data_ref()) {
             meter.received(data.len());
@@ -67,10 +76,10 @@ pub(crate) async fn read(
         frame
     });
     let read = timeout_at(deadline, Limited::new(body, most).collect()).await;
-    match read.map_err(|_| Cause::Timeout)? {
+    match read.map_err(|_| Incomplete::Timeout)? {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if is_too_large(&*error) => Err(Cause::TooLarge),
-        Err(error) => Err(Cause::Unreachable(causes(&*error))),
+        Err(error) if is_too_large(&*error) => Err(Incomplete::TooLarge),
+        Err(error) => Err(Incomplete::Unreachable(Causes::of(error))),
     }
 }
 

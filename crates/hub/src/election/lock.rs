@@ -64,10 +64,10 @@ pub(super) enum Write {
 pub(super) enum Setback {
     /// The write's condition is false: nothing was written.
     #[error("{0}")]
-    Refused(Cause),
+    Refused(#[source] Cause),
     /// It is unknown whether the write was carried out.
     #[error("{0}")]
-    Failed(Cause),
+    Failed(#[source] Cause),
 }
 
 // === impl Lock ===
@@ -155,7 +155,7 @@ impl Lock {
     }
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Cause> {
-        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(|error| Cause::from(&error))
+        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(Cause::from)
     }
 }
 
@@ -196,8 +196,8 @@ fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<Seen>
         Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => Some(Seen::read(lease).map(Some)),
         Ok(WatchEvent::Deleted(_)) => Some(Ok(None)),
         Ok(WatchEvent::Bookmark(_)) => None,
-        Ok(WatchEvent::Error(status)) => Some(Err(Cause::from(&Error::Api(status.boxed())))),
-        Err(error) => Some(Err(Cause::from(&error))),
+        Ok(WatchEvent::Error(status)) => Some(Err(Cause::from(Error::Api(status.boxed())))),
+        Err(error) => Some(Err(Cause::from(error))),
     }
 }
 

@@ -35,9 +35,9 @@ pub(super) enum Loss {
     #[error("nothing was renewed within the renew deadline")]
     Lapsed,
     #[error("the Lease is not ours: {0}")]
-    Taken(Cause),
+    Taken(#[source] Cause),
     #[error("the Lease could not be claimed: {0}")]
-    Unclaimed(Setback),
+    Unclaimed(#[source] Setback),
 }
 
 // === impl Proof ===

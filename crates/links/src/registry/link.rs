@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tunnel::register::Registration;
-use tunnel::{ClusterName, Link};
+use tunnel::{ClusterName, Link, NotSent};
 
 use super::named::{Credential, Named};
 use super::permits::LinkPermit;
@@ -82,8 +82,8 @@ impl Core {
 // === impl RegisteredLink ===
 
 impl RegisteredLink {
-    pub(super) fn passed_over(&self, why: &str) {
-        tracing::debug!(link = %self.named, id = self.id, why, "link accepts no stream, trying another");
+    pub(super) fn passed_over(&self, why: &NotSent) {
+        tracing::debug!(link = %self.named, id = self.id, %why, "link accepts no stream, trying another");
     }
 }
 

@@ -74,7 +74,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
         turns: Turns,
         shared: Arc<Shared>,
     ) -> Self {
-        let end = End(shared, LinkError::Broken("its task was ended".into()));
+        let end = End(shared, LinkError::Aborted);
         Self { connection, sender: Some(sender), keepalive, turns, end }
     }
 

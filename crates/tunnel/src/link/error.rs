@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net::words;
+use net::words::Causes;
 
 use crate::Refusal;
 use crate::turn::FLOOD;
@@ -18,7 +18,10 @@ pub enum LinkError {
     #[error("{}", net::costly::TOO_MANY)]
     Flood,
     #[error("{0}")]
-    Broken(String),
+    Broken(#[source] Causes),
+    /// The task panicked, or its runtime was shut down.
+    #[error("its task was ended")]
+    Aborted,
     #[error("closed")]
     Closed,
 }
@@ -32,26 +35,40 @@ pub enum OpenError {
     /// The destination was not dialled: the link is leaving, has ended, or is full. Another may be
     /// tried.
     #[error("the link accepts no new streams: {0}")]
-    NotSent(String),
+    NotSent(#[from] NotSent),
     /// The link ended while the stream was being opened: the destination may have been dialled.
     #[error("the link was lost while the stream was being opened: {0}")]
-    Lost(String),
+    Lost(#[source] Causes),
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
+/// Why the destination was not dialled.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NotSent {
+    #[error("it is leaving")]
+    Leaving,
+    #[error("it has ended: {0}")]
+    Ended(#[source] LinkError),
+    /// The field is the link's limit.
+    #[error("all of its {0} streams are in use")]
+    Full(usize),
+    /// HTTP/2 did not send the request, or the peer did not process it.
+    #[error("{0}")]
+    Failed(#[source] Causes),
+}
+
 pub(crate) fn broken(error: h2::Error) -> LinkError {
     match error.get_io() {
         Some(end) if end.kind() == FLOOD => LinkError::Flood,
-        _ => LinkError::Broken(words::causes(&error)),
+        _ => LinkError::Broken(Causes::of(error)),
     }
 }
 
-pub(super) fn not_opened(error: &h2::Error) -> OpenError {
+pub(super) fn not_opened(error: h2::Error) -> OpenError {
     // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not processed.
     let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
     if refused || error.is_remote() && error.is_go_away() {
-        OpenError::NotSent(words::causes(error))
+        NotSent::Failed(Causes::of(error)).into()
     } else {
-        OpenError::Lost(words::causes(error))
+        OpenError::Lost(Causes::of(error))
     }
 }

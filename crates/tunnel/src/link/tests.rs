@@ -79,7 +79,7 @@ async fn a_request_that_nobody_answers_is_no_stream() {
     let destination = to("db:5432");
     let drops = async { drop(pair.incoming.recv().await) };
     let (opened, ()) = tokio::join!(pair.link.open(&destination, None), drops);
-    assert!(matches!(&opened, Err(OpenError::Lost(why)) if why.contains("internal error")), "{opened:?}");
+    assert!(matches!(&opened, Err(OpenError::Lost(why)) if why.to_string().contains("internal error")), "{opened:?}");
     // Only this stream was affected.
     pair.open().await;
 }
@@ -90,7 +90,7 @@ async fn a_full_link_says_so_and_has_room_again() {
     let (first, _second) = (pair.open().await, pair.open().await);
     assert!(!pair.link.is_usable());
     let third = pair.link.open(&to("db:5432"), None).await;
-    assert!(matches!(&third, Err(OpenError::NotSent(why)) if why.contains("all of its 2 streams")), "{third:?}");
+    assert!(matches!(&third, Err(OpenError::NotSent(NotSent::Full(2)))), "{third:?}");
     drop(first);
     assert!(pair.link.is_usable());
     pair.open().await;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use net::dial::DialError;
 use tunnel::{Reason, Refusal};
 
 use super::Unreachable;
@@ -14,7 +15,7 @@ pub struct Missing {
     pub(super) refused: Vec<Refusal>,
     pub(super) unreachable: Vec<Unreachable>,
     /// Why names could not be resolved.
-    pub(super) nowhere: Vec<String>,
+    pub(super) nowhere: Vec<DialError>,
     /// The cluster was reached a moment ago.
     pub(super) was_reached: bool,
 }
@@ -39,7 +40,7 @@ impl Missing {
         self.unreachable.push(unreachable);
     }
 
-    pub fn nowhere(&mut self, why: String) {
+    pub fn nowhere(&mut self, why: DialError) {
         self.nowhere.push(why);
     }
 
@@ -76,7 +77,7 @@ impl Missing {
 
     fn failures(&self) -> String {
         let unreachable = self.unreachable.iter().map(ToString::to_string);
-        self.nowhere.iter().cloned().chain(unreachable).collect::<Vec<_>>().join("; ")
+        self.nowhere.iter().map(ToString::to_string).chain(unreachable).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -38,16 +38,16 @@ fn of_cause(hop: Hop, reason: Reason, message: &str) -> TunnelError {
 pub fn every_kind() -> Vec<TunnelError> {
     let limit = || refusal(Hop::Server, Reason::Limit, "20000 streams of cluster berlin are open");
     let draining = || refusal(Hop::Server, Reason::Draining, "the last link of cluster berlin is being drained");
-    let nowhere = vec!["dial tcp: lookup tunnel.example: no such host".to_owned()];
+    let unknown = DialError::Resolve { host: "tunnel.example".into(), source: io::Error::other("no such host") };
     let address = "10.0.0.3:8090".parse().unwrap();
     let tls = Unlinked::Tls { address, source: io::Error::other("received fatal alert: CertificateExpired") };
     vec![
-        Missing { nowhere, ..Missing::default() }.into(),
+        Missing { nowhere: vec![unknown], ..Missing::default() }.into(),
         missing(false, vec![], vec![refused_connection(), silent()]),
         missing(false, vec![], vec![silent()]),
         missing(false, vec![], vec![slow()]),
         missing(false, vec![], vec![Unreachable::Unlinked(Arc::new(tls))]),
-        missing(false, vec![], vec![Unreachable::Lost(address, "the link was lost".into())]),
+        missing(false, vec![], vec![Unreachable::Lost(address, Causes::of("the link was lost"))]),
         missing(true, vec![], vec![]),
         missing(false, vec![not_linked()], vec![]),
         missing(false, vec![not_linked(), not_linked(), not_linked()], vec![]),

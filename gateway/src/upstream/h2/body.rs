@@ -67,6 +67,6 @@ impl H2Body {
             return None;
         }
         let shed = self.lease.connection().is_shed();
-        Some(Err(Truncated(if shed { GaveWay.to_string().into() } else { error.into() })))
+        Some(Err(Truncated(if shed { GaveWay.into() } else { error.into() })))
     }
 }

@@ -24,8 +24,8 @@ const EXCEPTIONS: [(&str, &str, &str); 16] = [
     ("crates/tunnel/src/splice.rs", "crates/tunnel/src/splice.rs", "arguments of a poll"),
     ("gateway/src/exchange/impersonation.rs", "gateway/src/exchange/impersonation.rs", "a set, one character a line"),
     ("gateway/src/proxy/forward.rs", "gateway/src/proxy/upgrade.rs", "methods of the trait that both implement"),
-    ("gateway/src/resources/clusters.rs", "gateway/src/resources/virtual_clusters.rs", "the match on three reads"),
-    ("gateway/src/resources/memory.rs", "gateway/src/resources/memory.rs", "the match on three reads"),
+    ("gateway/src/resources/clusters.rs", "gateway/src/resources/virtual_clusters.rs", "arguments"),
+    ("gateway/src/resources/memory.rs", "gateway/src/resources/memory.rs", "arguments"),
     ("gateway/src/resources/virtual_tracker.rs", "gateway/src/resources/virtual_tracker.rs", "arguments"),
     ("tunnel-agent/src/args.rs", "tunnel-server/src/args.rs", "flags of the same form"),
 ];

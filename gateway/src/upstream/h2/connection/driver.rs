@@ -79,7 +79,7 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
 fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<Lost> {
     match end {
         Ok(end) => end.err().map(Lost::from),
-        Err(gave_way) => Some(gave_way.to_string().into()),
+        Err(gave_way) => Some(gave_way.into()),
     }
 }
 
