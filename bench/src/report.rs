@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use self::publish::publish;
 pub use self::screen::screen;
 use self::store::load;
-pub use self::store::save;
+pub use self::store::{has, save};
 pub use self::words::line;
 use crate::contender::Missing;
 use crate::figure::Bound;

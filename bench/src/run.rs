@@ -45,7 +45,8 @@ pub fn run(args: &Args) -> Result<()> {
     let plan = if smoke { Plan { rounds: 1, time: SMOKE, smoke } } else { Plan { rounds: args.rounds, time, smoke } };
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
-    let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
+    let continues = args.add && report::has(&out);
+    let mut report = if continues { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
     let mut testbed = Testbed::new(args.programs.clone(), smoke, args.size()?)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     let begun = Run::now(&plan);

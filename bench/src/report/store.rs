@@ -22,6 +22,11 @@ pub fn save(report: &Report, directory: &Path) -> Result<()> {
     write(&directory.join(JSON), &json)
 }
 
+/// Whether `directory` has the report of an earlier run.
+pub fn has(directory: &Path) -> bool {
+    directory.join(JSON).exists()
+}
+
 /// The report of an earlier run.
 pub fn load(directory: &Path) -> Result<Report> {
     let path = directory.join(JSON);
