@@ -19,7 +19,7 @@ use crate::{output, selection};
 /// Time for the cluster to answer under its new name.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Register a cluster by another name.
+/// Rename a cluster.
 ///
 /// Registers the cluster under its new name, and removes the old name when the cluster has answered
 /// under the new one. Update the roles that name the old cluster in `resourceNames`. The
