@@ -199,7 +199,7 @@ fn image_file(image: &str) -> Result<NamedTempFile> {
     let written = NamedTempFile::new().and_then(|mut file| file.write_all(values.as_bytes()).map(|()| file));
     written.map_err(|error| {
         Trouble::failed(
-            format!("no place for values of the agent's chart: {error}"),
+            format!("cannot write values of the agent's chart to a temporary file: {error}"),
             "set TMPDIR to a writable directory, or give --agent-image",
         )
     })

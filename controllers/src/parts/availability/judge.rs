@@ -209,8 +209,8 @@ impl Worker for Judge {
             tracing::warn!(
                 cluster = name,
                 "the member does not answer, and neither do most others: no loss is reported, because the path to \
-                 them is probably at fault; see the gateway's metrics, or move its workloads by a taint with a key of \
-                 your own"
+                 them is probably at fault; see the gateway's metrics, or move its workloads with a taint that has \
+                 a key of your own"
             );
         }
         if !is_held {
