@@ -305,7 +305,7 @@ impl Judge {
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
         let written = self.hub.merge_status(&self.api, name, &change).await?;
-        tracing::info!(cluster = name, status, reason, message, "whether a cluster is available");
+        tracing::info!(cluster = name, status, reason, message, "availability of a cluster");
         Ok(value(&written))
     }
 
