@@ -103,7 +103,7 @@ impl Chart {
             Some(named) => Ok(Placed { place: named.to_owned(), _directory: None }),
             None => self.unpacked().map_err(|error| {
                 Trouble::failed(
-                    format!("no place for the chart {}: {error}", self.name),
+                    format!("cannot unpack the chart {} into a temporary directory: {error}", self.name),
                     "set TMPDIR to a writable directory, or name a chart",
                 )
             }),

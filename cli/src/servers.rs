@@ -49,7 +49,7 @@ pub fn dialled(service: &Service, names: Option<&[String]>, given: &[String]) ->
             let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
             let what =
                 format!("the certificate that agents verify is for {names}, and they dial {}", dialled.join(", "));
-            Err(Trouble::failed(what, "give --server HOST:PORT, and with --server-name a name that it is for"))
+            Err(Trouble::failed(what, "give --server HOST:PORT, and with --server-name a name in the certificate"))
         }
     }
 }

@@ -120,12 +120,13 @@ pub struct Sources {
     /// availability look there and in namespaces whose name begins with open-cluster-management
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
-    /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
-    /// continues, as OCM does; for works without such a rule, manifestworks then sets no
-    /// Progressing (default: such works have finished when they are applied and available)
+    /// Continue a rollout of a `ManifestWorkReplicaSet` only if a condition rule sets Progressing,
+    /// as OCM does; manifestworks then sets no Progressing itself (default: works without such a
+    /// rule have finished when they are applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
-    /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`
+    /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`;
+    /// required for argocd
     #[arg(long, value_name = "NAMESPACE")]
     pub argocd_namespace: Option<String>,
     /// `ServiceAccount` of the hub whose token Argo CD uses for members, in Argo CD's namespace
@@ -155,7 +156,8 @@ pub struct DeliveryFlags {
     /// Timeout of one request to a member
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub timeout: Duration,
-    /// Interval, with jitter, at which a member's objects that cannot be watched are listed
+    /// Interval between lists of a member's objects that cannot be watched; jitter shortens it by
+    /// up to a quarter
     #[arg(long, value_parser = duration, default_value = "4m", value_name = "DURATION")]
     pub resync: Duration,
     /// Deliver no `ManifestWork` that names no executor
@@ -180,7 +182,7 @@ pub struct RuleFlags {
     /// Register clusters whose certificate is not verified
     #[arg(long)]
     pub allow_insecure: bool,
-    /// Networks that no cluster may be in; repeatable
+    /// Networks that no cluster's address may be in; host names are not resolved; repeatable
     #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = DENIED)]
     pub deny_endpoints: Vec<String>,
     /// More URLs of the gateway, besides --gateway-url. Clusters at these are refused, because

@@ -56,7 +56,7 @@ where
         applier(work, retry, context, store, keys, config)
             .for_each(|done| async move {
                 if let Err(error @ Error::RunnerError(_)) = done {
-                    tracing::error!(%error, "the queue does not run");
+                    tracing::error!(%error, "the queue has failed");
                 }
             })
             .await;

@@ -112,7 +112,7 @@ pub struct Serving {
     /// --standalone)
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub shutdown_delay_duration: Option<Duration>,
-    /// Time for requests in flight and open upgrades to finish after that, before they are cut off
+    /// Time after that for requests in flight and open upgrades to finish, before they are cut off
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
 }

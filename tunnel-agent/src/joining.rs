@@ -169,7 +169,7 @@ impl Joining {
                 tracing::info!("the hub accepts the certificate again: using it");
                 // The request would need a person's approval, and the next renewal would reuse it.
                 if let Err(error) = self.state.forget_request() {
-                    tracing::warn!(reason = %error, "the certificate request that is not needed any more stays");
+                    tracing::warn!(reason = %error, "cannot forget a certificate request that is no longer needed");
                 }
                 joined
             }
@@ -301,7 +301,10 @@ impl Joining {
                 return None;
             }
             if let Some(reason) = complaints.new_cause(&error) {
-                tracing::warn!(reason, "no client of the member, for the Secrets that were asked for: trying again");
+                tracing::warn!(
+                    reason,
+                    "cannot set up a client for this cluster, which the Secrets of the flags need: trying again"
+                );
             }
             sleep(Backoff::HUB.wait(failures)).await;
             failures += 1;

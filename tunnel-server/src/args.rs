@@ -73,8 +73,8 @@ pub struct Agents {
 
 #[derive(Debug, Group)]
 pub struct Frontends {
-    /// Address on which frontends connect by mutual TLS (default 0.0.0.0:8090); needs the three
-    /// files below
+    /// Address on which frontends connect with mutual TLS (default: 0.0.0.0:8090); needs the next
+    /// three flags
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub frontend_listen: Option<SocketAddr>,
     /// Serving certificate for frontends, with its intermediates, PEM
@@ -111,7 +111,7 @@ pub struct Process {
     /// Time to keep serving after SIGTERM while load balancers and DNS remove this server
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
-    /// Time for open streams to finish after that, before they are reset
+    /// Time after that for open streams to finish, before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
     /// Threads that relay bytes, about a gigabyte a second each; with more than one, small messages

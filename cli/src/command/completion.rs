@@ -36,7 +36,7 @@ Examples:
   chmod +x ~/.local/bin/kubectl_complete-clusters
   source <(kubectl-clusters completion bash)")]
 pub struct Completion {
-    /// The program that completes: kubectl or a shell
+    /// What to complete for: kubectl, or a shell
     #[arg(value_name = "PROGRAM")]
     by: By,
     /// What stands in the line, as kubectl tells it

@@ -42,7 +42,7 @@ Examples:
   kubectl clusters exec-each -l env=prod -- kubectl -n web rollout status deployment/shop
   kubectl clusters exec-each berlin,munich --prefix -- sh -c 'kubectl version -o json | jq .serverVersion'")]
 pub struct ExecEach {
-    /// NAME,NAME: clusters
+    /// Clusters, as NAME,NAME
     clusters: Option<String>,
     #[command(flatten)]
     selection: Selection,

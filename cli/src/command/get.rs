@@ -45,7 +45,7 @@ Examples:
 pub struct Get {
     /// As for kubectl: pods, po, deployments.apps, or TYPE/NAME for one object
     resource: String,
-    /// NAME,NAME: clusters to ask
+    /// Clusters, as NAME,NAME
     clusters: Option<String>,
     #[command(flatten)]
     selection: Selection,

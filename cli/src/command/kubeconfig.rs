@@ -31,7 +31,7 @@ Examples:
   kubectl clusters kubeconfig berlin,munich --prefix hub/ -o clusters.yaml
   KUBECONFIG=clusters.yaml:$HOME/.kube/config kubectl --context hub/berlin get pods")]
 pub struct Contexts {
-    /// NAME,NAME: clusters
+    /// Clusters, as NAME,NAME
     clusters: Option<String>,
     #[command(flatten)]
     selection: Selection,

@@ -19,7 +19,7 @@ use crate::{output, selection};
 /// Time for the cluster to answer under its new name.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Register a cluster by another name.
+/// Rename a cluster.
 ///
 /// Registers the cluster under its new name, and removes the old name when the cluster has answered
 /// under the new one. Update the roles that name the old cluster in `resourceNames`. The
@@ -82,9 +82,9 @@ fn refuse_sourced(secret: &Secret, old: &ClusterName) -> Result<()> {
     Err(Trouble::usage(
         format!("the controllers registered {old} from the source {source}, and would register it again"),
         format!(
-            "set a name template (controllers.nameTemplates.{source} in the chart, --name-template), which names all \
-             clusters of the source anew and leaves the former names; do not delete the object to create it again: \
-             that may delete the cluster itself, as Cluster API does"
+            "set a name template (controllers.nameTemplates.{source} in the chart, --name-template), which gives \
+             all clusters of the source new names and leaves the former ones; do not delete the object to create \
+             it again: that may delete the cluster itself, for example with Cluster API"
         ),
     ))
 }
@@ -94,7 +94,7 @@ fn refuse_tunnelled(secret: &Secret, old: &ClusterName, new: &ClusterName) -> Re
         return Ok(());
     }
     Err(Trouble::usage(
-        "a cluster behind the tunnel has the name that its agents link",
+        "a cluster behind the tunnel cannot be renamed: its agents link the old name",
         format!(
             "`kubectl clusters detach {old}`, then `kubectl clusters join {new} --tunnel`: agents of both names \
              cannot be in one namespace"

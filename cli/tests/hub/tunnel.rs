@@ -175,7 +175,7 @@ impl Walk<'_> {
         for part in [
             "✓ agents dial agents.example.com:8091",
             "✓ the certificate that agents verify expires in 36",
-            "✓ the CA by which agents verify it expires in 36",
+            "✓ the agents' CA for tunnel-servers expires in 36",
         ] {
             ensure!(checked.contains(part), "{part}: {checked}");
         }

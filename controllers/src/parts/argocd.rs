@@ -54,7 +54,7 @@ pub async fn run(context: Context<'_>) {
                 if let Some(reason) = complaints.new_cause(&error) {
                     tracing::error!(
                         reason,
-                        "no Secret for Argo CD is written: nothing says how the gateway is reached"
+                        "no Secret for Argo CD is written: how clients reach the gateway is not known"
                     );
                 }
                 sleep(LOOK_AGAIN).await;

@@ -63,7 +63,7 @@ pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Versions, again: imp
     while !behind.catches_up(told) {
         if last.elapsed() >= PATIENCE.window(begins) {
             let (kind, stale, unseen) = (api.resource_url(), behind.stale.len(), behind.unseen.len());
-            tracing::warn!(kind, stale, unseen, "a watch is behind the hub: it begins anew");
+            tracing::warn!(kind, stale, unseen, "a watch is behind the hub: starting it again");
             again();
             (begins, last) = (begins.saturating_add(1), Instant::now());
             // Its list has them, if they are there still.
@@ -78,7 +78,7 @@ async fn list(api: &Api<DynamicObject>) -> Listed<(Key, String)> {
     loop {
         match list_metadata_as(api, ListParams::default(), |metadata| named(&metadata)).await {
             Ok(listed) => return listed,
-            Err(error) => tracing::warn!(%error, kind = api.resource_url(), "cannot list: nothing is done before"),
+            Err(error) => tracing::warn!(%error, kind = api.resource_url(), "cannot list: the part waits for it"),
         }
         sleep(TRIES.wait(failures)).await;
         failures = failures.saturating_add(1);

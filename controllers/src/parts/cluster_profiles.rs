@@ -37,7 +37,7 @@ pub async fn run(context: Context<'_>) {
                 if let Some(reason) = complaints.new_cause(&error) {
                     tracing::error!(
                         reason,
-                        "no ClusterProfile is published: nothing says how clients reach the gateway"
+                        "no ClusterProfile is published: how clients reach the gateway is not known"
                     );
                 }
                 sleep(LOOK_AGAIN).await;

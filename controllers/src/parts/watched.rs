@@ -94,7 +94,7 @@ pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readi
     // The senders live as long as this does.
     let mut listed = pin!(async { drop(listed.wait_for(|listed| *listed).await) });
     if timeout(PATIENCE, &mut listed).await.is_err() {
-        tracing::warn!(kind = kind.name, "a kind was not listed yet: nothing is done before");
+        tracing::warn!(kind = kind.name, "a kind is not listed yet: the part waits for it");
         let _not_ready = readiness.block(reason);
         listed.await;
     }

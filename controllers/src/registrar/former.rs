@@ -26,8 +26,8 @@ impl Registrar {
             return;
         }
         let note = format!(
-            "this object claims the name {current} now. Its former name {name} stays registered, but nothing follows \
-             it: delete Secret {name} once {current} is registered and {name} is not used any more"
+            "this object claims the name {current} now. Its former name {name} stays registered, but no source \
+             updates it: delete Secret {name} once {current} is registered and {name} is no longer used"
         );
         tracing::warn!(source = object.source, object = object.reference, "{note}");
         self.publish(state, &object, Reason::FormerNameKept, &note);

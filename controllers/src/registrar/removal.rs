@@ -52,7 +52,7 @@ impl Registrar {
 
     fn tell_delayed(&self, state: &Registrations, name: &str) {
         let note = "the object of this cluster disappeared together with more objects of its source than \
-                    --source-removal-limit allows, or the source's list has none of its clusters any more: the \
+                    --source-removal-limit allows, or the source's list no longer has any of its clusters: the \
                     cluster stays for 10 minutes";
         tracing::warn!(cluster = name, "{note}");
         let secret = ObjectReference {

@@ -63,8 +63,8 @@ pub struct Authorization {
     /// How long `SubjectAccessReview` results that deny are cached
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
-    /// Verb that authorizes an upgrade by GET: WebSocket exec, attach, port-forward, and every
-    /// other except a watch of a collection
+    /// Verb that authorizes an upgrade by GET: WebSocket exec, attach, port-forward and all others,
+    /// except a watch of a collection
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create, value_name = "VERB")]
     pub upgrade_verb: UpgradeVerb,
     /// Review each proxied request a second time, for what it does on the member

@@ -24,8 +24,8 @@ pub struct Members {
     /// or not at all
     #[arg(long, value_enum, default_value_t = MissingCa::System, value_name = "TRUST")]
     pub missing_ca: MissingCa,
-    /// How often to probe each member's `/healthz` and write changes to its Secret's health
-    /// annotations; 0s turns probes off
+    /// Interval between probes of each member's `/healthz`, which write changes to its Secret's
+    /// health annotations; 0s turns probes off
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION", conflicts_with = "standalone")]
     pub health_probe_interval: Duration,
     /// Timeout for one probe, connecting included

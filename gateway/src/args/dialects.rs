@@ -23,21 +23,21 @@ pub struct Dialects {
     /// Management's user server: `/<cluster>/…`, for tokens and client certificates of the hub
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub ocm_user_server_listen: Option<SocketAddr>,
-    /// Serve members under Karmada's paths too,
-    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each request as its caller.
-    /// off: not at all; standalone: on a hub that has no Karmada; beside: on Karmada's own API
-    /// server, for members only; everything else of the group goes to --karmada-upstream
+    /// Also serve members under Karmada's paths,
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, where members see the caller.
+    /// off: not at all; standalone: on a hub that has no Karmada; beside: with Karmada's API server
+    /// as the hub, for members only (everything else of the group goes to --karmada-upstream)
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
-    /// Karmada's aggregated API server, for everything of its group but members, with
+    /// URL of Karmada's aggregated API server, for everything of its group but members; with
     /// --karmada-dialect=beside
     #[arg(long, value_name = "URL")]
     pub karmada_upstream: Option<String>,
     /// PEM file of the CAs of --karmada-upstream, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_ca_file: Option<PathBuf>,
-    /// PEM file of a front proxy's client certificate: with it, --karmada-upstream trusts the
-    /// gateway to name the caller; re-read when it changes
+    /// PEM file of a client certificate that --karmada-upstream accepts from its front proxy; with
+    /// it, the gateway names the caller. Re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_cert_file: Option<PathBuf>,
     /// PEM file of the private key of --karmada-upstream-cert-file, re-read when it changes

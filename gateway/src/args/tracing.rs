@@ -13,8 +13,8 @@ pub struct Tracing {
     /// Requests to trace per million, unless a trusted `traceparent` decides
     #[arg(long = "tracing-sampling-rate-per-million", value_name = "NUMBER", default_value = "0")]
     pub sampling_rate_per_million: PerMillion,
-    /// Whose `traceparent` to trust and continue; none for a hub without traces, which forwards its
-    /// callers' headers
+    /// Whose `traceparent` to trust and continue: hub, or none if the hub does not trace, because
+    /// such a hub forwards its callers' headers
     #[arg(long = "tracing-parent", value_enum, default_value_t = Parent::Hub, value_name = "WHOSE")]
     pub parent: Parent,
 }

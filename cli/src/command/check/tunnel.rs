@@ -23,9 +23,9 @@ const RENEW: &str = "renew it: see the chart's README";
 /// reached.
 const BETWEEN: [(&str, &str, bool); 4] = [
     ("--proxy-cert", "the gateway's certificate for tunnel-servers", false),
-    ("--proxy-ca-cert", "the CA by which the gateway knows tunnel-servers", true),
+    ("--proxy-ca-cert", "the gateway's CA for tunnel-servers", true),
     ("--frontend-tls-cert-file", "the tunnel-servers' certificate for gateways", false),
-    ("--frontend-client-ca-file", "the CA by which tunnel-servers know gateways", true),
+    ("--frontend-client-ca-file", "the tunnel-servers' CA for gateways", true),
 ];
 
 /// Findings about the tunnel-servers' Deployments, the certificates, and what agents dial, if there
@@ -96,6 +96,6 @@ fn verified(data: &BTreeMap<String, ByteString>, what: &str) -> Vec<Finding> {
     let certificate = data.get(TLS_CERT_KEY);
     let certificate = certificate.map(|pem| findings::ending(what, Expiry::of_certificate(&pem.0), now(), RENEW));
     let authority = data.get(CA_KEY).filter(|pem| !pem.0.is_empty());
-    let authority = authority.map(|pem| findings::bundle("the CA by which agents verify it", &pem.0, now(), RENEW));
+    let authority = authority.map(|pem| findings::bundle("the agents' CA for tunnel-servers", &pem.0, now(), RENEW));
     certificate.into_iter().chain(authority).collect()
 }

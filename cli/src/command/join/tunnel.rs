@@ -26,15 +26,16 @@ pub struct Tunnel {
     /// Install an agent on the member that dials out, for members that the gateway cannot reach
     #[arg(id = "tunnel", long)]
     pub wanted: bool,
-    /// Address that agents dial; may be given more than once [default: the agents' Service on the
-    /// hub, or the name in its certificate]
+    /// Address of tunnel-servers that agents dial; may be given more than once [default: the
+    /// agents' Service on the hub, or the name in its certificate]
     #[arg(long = "server", value_name = "HOST:PORT", requires = "tunnel")]
     servers: Vec<String>,
-    /// Name in its certificate [default: the name of the agents' Service, if it is for that]
+    /// Name in the servers' certificate [default: the name of the agents' Service, if the
+    /// certificate has it]
     #[arg(long, value_name = "NAME", requires = "tunnel")]
     server_name: Option<String>,
-    /// PEM of the CA of its certificate [default: the CA beside the certificate on the hub, else
-    /// those of the agent's image]
+    /// PEM file of the CA of the servers' certificate [default: the CA beside the certificate on
+    /// the hub, else the CAs of the agent's image]
     #[arg(long, value_name = "FILE", requires = "tunnel")]
     server_ca: Option<PathBuf>,
     /// The chart tunnel-agent: a directory, or an address for helm [default: the chart of this
@@ -198,7 +199,7 @@ fn image_file(image: &str) -> Result<NamedTempFile> {
     let written = NamedTempFile::new().and_then(|mut file| file.write_all(values.as_bytes()).map(|()| file));
     written.map_err(|error| {
         Trouble::failed(
-            format!("no place for values of the agent's chart: {error}"),
+            format!("cannot write values of the agent's chart to a temporary file: {error}"),
             "set TMPDIR to a writable directory, or give --agent-image",
         )
     })

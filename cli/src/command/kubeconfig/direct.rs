@@ -22,8 +22,7 @@ pub struct Direct {
     /// With --direct: use that user for more than one cluster
     #[arg(long, requires = "direct")]
     one_user: bool,
-    /// With --direct: also members whose identity is not verified: http, or certificates that are
-    /// not verified
+    /// With --direct: include members with an http endpoint, or whose certificate is not verified
     #[arg(long, requires = "direct")]
     insecure: bool,
 }

@@ -94,6 +94,6 @@ async fn remove(publisher: &Publisher, cluster: &str, uid: &str, version: &str) 
     found(publisher.hub.write(call).await)?;
     publisher.inventory.remove_secret(cluster);
     publisher.metrics.argocd.wrote(Operation::Delete);
-    tracing::info!(cluster, "its Secret for Argo CD was removed, because the cluster is gone or accepted no more");
+    tracing::info!(cluster, "its Secret for Argo CD was removed, because the cluster is gone or no longer accepted");
     Ok(())
 }

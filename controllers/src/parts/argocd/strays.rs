@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub async fn run(publisher: &Publisher, wakes: &Wakes) {
     loop {
         if let Err(error) = look(publisher, wakes).await {
-            tracing::warn!(%error, "Secrets for Argo CD that bear no label of ours were not looked for");
+            tracing::warn!(%error, "cannot look for Secrets for Argo CD that have lost our label");
         }
         let began = Instant::now();
         // A notification during the search starts another one after the pause.

@@ -209,8 +209,8 @@ impl Worker for Judge {
             tracing::warn!(
                 cluster = name,
                 "the member does not answer, and neither do most others: no loss is reported, because the path to \
-                 them is probably at fault; see the gateway's metrics, or move its workloads by a taint with a key of \
-                 your own"
+                 them is probably at fault; see the gateway's metrics, or move its workloads with a taint that has \
+                 a key of your own"
             );
         }
         if !is_held {
@@ -305,7 +305,7 @@ impl Judge {
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
         let written = self.hub.merge_status(&self.api, name, &change).await?;
-        tracing::info!(cluster = name, status, reason, message, "whether a cluster is available");
+        tracing::info!(cluster = name, status, reason, message, "availability of a cluster");
         Ok(value(&written))
     }
 

@@ -39,7 +39,7 @@ pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
                 let hub_hash = hub_hash(url.unwrap_or(&uid));
                 return Agent { hub_hash, id: format!("{AGENT_ID}-{uid}") };
             }
-            Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
+            Err(error) => tracing::warn!(%error, "cannot read namespace kube-system: delivery waits for it"),
         }
         // The whole part waits for this, as for a watch.
         sleep(Backoff::WATCH.wait(failures)).await;

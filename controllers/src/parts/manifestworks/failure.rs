@@ -17,16 +17,16 @@ pub enum Failure {
     #[error("AppliedManifestWork is defined but not served yet: see the conditions of its CustomResourceDefinition")]
     Defined,
     #[error(
-        "cluster {cluster}: AppliedManifestWork {name} is kept by {agent:?}. To take it over, stop that agent, then \
-         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`, and to `push` \
-         before that if it is `adopt` already: it is taken over once"
+        "cluster {cluster}: AppliedManifestWork {name} is kept by {agent:?}. To take it over, stop that agent, \
+         then `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`. If the \
+         value is `adopt` already, set `push` first: each change to `adopt` takes it over once"
     )]
     Foreign { cluster: String, name: String, agent: String },
     #[error(
-        "cluster {cluster}: AppliedManifestWork {name} is kept for cluster {other:?}, which leads to the same member and \
-         has a work of that name: give one of them another name. Or, to take it over, take the annotation \
-         cluster.core.oam.dev/delivery off {other}, then \
-         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`"
+        "cluster {cluster}: AppliedManifestWork {name} is kept for cluster {other:?}, which leads to the same \
+         member and has a work of that name: give one of them another name. Or, to take it over, remove the \
+         annotation cluster.core.oam.dev/delivery from {other}, then `kubectl annotate managedcluster {cluster} \
+         cluster.core.oam.dev/delivery=adopt --overwrite`"
     )]
     Shared { cluster: String, name: String, other: String },
     #[error(
@@ -37,8 +37,8 @@ pub enum Failure {
     )]
     Earlier { cluster: String, name: String },
     #[error(
-        "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}, or taking it: it is written again \
-         after {after:?}"
+        "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}, or taking it over: it is \
+         written again after {after:?}"
     )]
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]

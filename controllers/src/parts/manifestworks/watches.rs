@@ -126,7 +126,7 @@ fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
     if !part.clusters.put(cluster, mode) {
         return;
     }
-    tracing::info!(cluster, ?mode, "how a cluster is delivered to");
+    tracing::info!(cluster, ?mode, "delivery mode of a cluster");
     if mode.is_none() {
         for key in part.memories.of_cluster(cluster) {
             part.leave(&key);

@@ -107,7 +107,7 @@ impl Worker for Requests {
         };
         if let Some((decision, why)) = told {
             self.metrics.judged(decision);
-            tracing::info!(request = name, decision = decision.as_str(), why, "a certificate request");
+            tracing::info!(request = name, decision = decision.as_str(), why, "certificate request reviewed");
             if let Some(reason) = event(decision) {
                 self.events.publish_of(is_agents, reference(object), reason, why);
             }

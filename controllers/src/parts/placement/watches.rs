@@ -156,7 +156,10 @@ impl Follower<'_> {
     fn hold(&self) {
         if self.of.is_guarded() {
             let kind = self.of.kind().name;
-            tracing::error!(kind, "a kind was on its way out: for 10 minutes decisions keep the clusters that left");
+            tracing::error!(
+                kind,
+                "a definition was being deleted: for 10 minutes decisions keep the clusters that left"
+            );
             self.shared.world.write().hold(worker::moment());
         }
     }

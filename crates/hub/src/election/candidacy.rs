@@ -116,7 +116,7 @@ impl Candidacy {
 
     fn tell(&mut self, lock: &Lock, cause: &Cause) {
         if let Some(reason) = self.of_watches.new_cause(cause) {
-            tracing::warn!(lease = %lock, reason, "the Lease cannot be watched, and is looked at now and then");
+            tracing::warn!(lease = %lock, reason, "cannot watch the Lease: reading it from time to time");
         }
     }
 

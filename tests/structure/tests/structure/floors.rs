@@ -170,7 +170,7 @@ fn the_documentation_says_what_each_library_uses() {
         used.insert(package.name.clone(), dependencies.map(|one| one.name.clone()).collect::<BTreeSet<_>>());
     }
     let document = fs::read_to_string(workspace().join("docs/architecture.md")).expect("docs/architecture.md");
-    let (_, text) = document.split_once("\nThe libraries use each other so").expect("the sentence");
+    let (_, text) = document.split_once("\nThe libraries depend on each other as follows").expect("the sentence");
     let drawing = text.split("```\n").nth(1).expect("its drawing");
     let mut said = BTreeMap::new();
     for line in drawing.lines() {

@@ -37,7 +37,7 @@ impl Announcing {
             Ok(()) => self.complaints.clear(),
             Err(error) => {
                 if let Some(reason) = self.complaints.new_cause(&error) {
-                    tracing::warn!(reason, "the hub may not know this cluster any more, and it is not announced");
+                    tracing::warn!(reason, "the hub may no longer know this cluster, and announcing it again failed");
                 }
             }
         }

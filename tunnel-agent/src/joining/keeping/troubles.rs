@@ -37,7 +37,7 @@ impl Troubles {
     /// Reports an error; returns the wait before the next attempt.
     pub(super) fn failed(&mut self, error: &JoinError) -> Duration {
         if let Some(reason) = self.complaints.new_cause(error) {
-            tracing::warn!(reason, "not done, trying again");
+            tracing::warn!(reason, "a step failed, trying again");
         }
         self.failures += 1;
         STEP.wait(self.failures - 1)
