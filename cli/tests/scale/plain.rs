@@ -48,7 +48,7 @@ fn round(own: &OwnHub) -> Result<()> {
         }
     };
     thread::scope(|scope| {
-        let asking: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(&ask)).collect();
+        let asking: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().try_for_each(|one| one.join().expect("no panic"))
     })
 }

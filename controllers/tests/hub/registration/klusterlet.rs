@@ -213,13 +213,13 @@ impl<'t> Klusterlet<'t> {
         ensure!(after < TAINTED + late, "the taint came {after:?} after the word, and the hub's part is {late:?}");
         let reported = self.late(due, &taint)?.saturating_sub(late);
         self.process.start_again()?;
-        self.is_clean_soon()?;
+        self.comes_back()?;
         Ok(reported)
     }
 
     /// It is back once it renews its Lease and reports itself available; what the hub reports until
     /// then is true.
-    fn is_clean_soon(&self) -> Result<()> {
+    fn comes_back(&self) -> Result<()> {
         self.wait_beat()?;
         wait::until_true("its own word", AGENT, || {
             Ok(condition(self.testbed, self.name, AVAILABLE)? == "True/ManagedClusterAvailable")
