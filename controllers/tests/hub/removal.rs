@@ -172,11 +172,16 @@ fn crowd(testbed: &Testbed) -> Result<()> {
     let clusters = || clusters(testbed, CROWD);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
     // Objects that are deleted a moment before the others would be removed on their own. However
-    // long the hub takes, the controllers see all deletions at once.
+    // long the hub takes, the controllers see all deletions at once: watches are fed from the
+    // cache that a list of any version is from.
     controllers.process.signal("STOP")?;
     let server = &testbed.hub.server;
-    let path = format!("/api/v1/namespaces/{fleet}/secrets");
-    server.client(Some(server.admin())).send(&Method::DELETE, &path, &[], Vec::new().into())?.expect(StatusCode::OK)?;
+    let (client, path) = (server.client(Some(server.admin())), format!("/api/v1/namespaces/{fleet}/secrets"));
+    client.send(&Method::DELETE, &path, &[], Vec::new().into())?.expect(StatusCode::OK)?;
+    wait::until_true("the deletions to reach watches", SOON, || {
+        let cached = client.get(&format!("{path}?resourceVersion=0"), &[])?.expect(StatusCode::OK)?.json()?;
+        Ok(cached["items"].as_array().context("a list")?.is_empty())
+    })?;
     controllers.process.signal("CONT")?;
     let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubeconfig");
     wait::until_true("their removal to be held", SOON, || Ok(held()? >= f64::from(u32::try_from(FLEET)?)))?;

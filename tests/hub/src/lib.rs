@@ -23,6 +23,7 @@ pub mod load;
 pub mod mask;
 pub mod member;
 mod objects;
+pub mod pace;
 pub mod ports;
 pub mod prelude;
 pub mod process;

@@ -7,6 +7,8 @@ use std::{fs, io};
 
 /// The same on all Linux (`CLK_TCK` of proc(5)).
 const TICK_MILLIS: u64 = 10;
+/// Least part of the machine that is left to a test, in limits of time.
+const LEAST_SHARE: f64 = 0.1;
 
 /// CPU time at one moment, in ticks (proc(5)).
 pub struct Moment {
@@ -47,10 +49,23 @@ impl Moment {
         Ok(others as f64 / (now.all - self.all).max(1) as f64)
     }
 
+    /// A limit of time for what was done since, extended by what others have taken of the machine
+    /// meanwhile: twice as long where they took half of it, ten times at most.
+    ///
+    /// Others are processes beside this one and those that it started. Tests of the same process
+    /// are none: compare with something that waits for the same machine, in the same run.
+    pub fn extended(&self, limit: Duration) -> io::Result<Duration> {
+        Ok(extended(limit, self.others()?))
+    }
+
     /// CPU time that this process and all that it started have taken since, whatever others took.
     pub fn spent(&self) -> io::Result<Duration> {
         Ok(Duration::from_millis(TICK_MILLIS * own()?.saturating_sub(self.own)))
     }
+}
+
+fn extended(limit: Duration, others: f64) -> Duration {
+    limit.div_f64((1.0 - others).max(LEAST_SHARE))
 }
 
 /// Ended processes are in the count of the parent that waited for them.
@@ -76,4 +91,16 @@ fn process(id: u32) -> Option<Process> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum::<Option<u64>>()?;
     Some(Process { parent: fields.get(1)?.parse().ok()?, ticks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_grows_by_what_others_take_and_not_without_end() {
+        let second = Duration::from_secs(1);
+        let grown = [0.0, 0.5, 0.95, 1.0].map(|others| extended(second, others).as_secs_f64().round());
+        assert_eq!(grown.map(Duration::from_secs_f64), [1, 2, 10, 10].map(Duration::from_secs));
+    }
 }

@@ -11,8 +11,8 @@ use crate::cluster::Cluster;
 use crate::programs::CLI;
 use crate::testbed::Testbed;
 
-/// Time limit of one command line.
-const LIMIT: Duration = Duration::from_mins(3);
+/// Time limit of one command line, some of which wait for a rollout.
+const LIMIT: Duration = Duration::from_mins(6);
 
 /// An administrator of the hub and of the clusters in their kubeconfig.
 pub struct Operator<'a> {

@@ -29,7 +29,9 @@ const REQUESTS: usize = 2_000;
 const KEYS: usize = 8;
 /// Events: the most that wait, and how many are sent per second.
 const EVENTS: (u64, u64) = (1_024, 20);
-/// Time for the approval of the valid request among them.
+/// Time for the approval of the valid request among them. Where the machine is slow or busy, half
+/// of the time in which as many as in the gate are made, because the valid one does not wait for
+/// all others. On two free cores, it takes a ninth of that.
 const APPROVED_WITHIN: Duration = Duration::from_secs(5);
 /// The most that all of them may add to the program's memory.
 const MEMORY: u64 = 48 << 20;
@@ -112,7 +114,9 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
          after {approved:.1?}; {} MiB more memory, {events} Events",
         more >> 20
     ));
-    ensure!(approved < APPROVED_WITHIN, "the good one was approved after {approved:?}");
+    let half = made * u32::try_from(REQUESTS)? / (2 * u32::try_from(requests)?);
+    let within = APPROVED_WITHIN.max(half);
+    ensure!(approved < within, "the good one was approved after {approved:?}, and not within {within:?}");
     ensure!((1..=bound).contains(&events), "{events} Events, none or more than {bound}");
     ensure!(more < MEMORY, "{more} bytes more");
     // Before another replica leads, which would send the Events of all of them again.

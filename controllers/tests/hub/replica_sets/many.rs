@@ -26,6 +26,8 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     let took = began.elapsed();
     print(&format!("{CLUSTERS} works in {took:.1?}"));
     wait::until_true("its status", PATIENCE, || Ok(place.read("app")?["status"]["summary"]["total"] == CLUSTERS))?;
+    // To its last write: one on its way would be refused beside the next change, and repeated.
+    place.wait_told("app", 3, [CLUSTERS, CLUSTERS])?;
     // The set's status, at most once a second, and its finalizer.
     let of_set = place.metric(WRITES, "object=\"set\"")?;
     ensure!(of_set <= 3.0 + began.elapsed().as_secs_f64(), "{of_set} writes of the set");

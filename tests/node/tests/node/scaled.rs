@@ -25,8 +25,10 @@ const TARGET: u32 = 10;
 const REST: u64 = 7;
 /// Time for the autoscaler to see reported values, and for a pod to be ready.
 const LIMIT: Duration = Duration::from_mins(1);
-/// A pod's reported use is the mean of so many looks, because the kernel counts in steps of 10 ms.
-const LOOKS: usize = 8;
+/// A pod's reported use is the mean of so long: the kernel counts in steps of 10 ms, each of which
+/// is 2m of this time. Within a second, one would be as much as [`TARGET`], and two gateways that
+/// nobody asks for anything would be scaled for one look at the hub.
+const WINDOW: Duration = Duration::from_secs(5);
 /// Thousandths of a CPU that all gateways together use at least, for a third to be wanted and to
 /// stay: [`TARGET`] of each, and the tenth more that the autoscaler tolerates.
 const ENOUGH: u64 = 33;
@@ -83,16 +85,17 @@ fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     wait::until_true("both to be ready", LIMIT, || Ok(replicas(operator)? == ["2", "2"]))?;
 
     let mut load = Load::start(&testbed.hub, &[("berlin", &testbed.member)])?;
-    let (mut looks, mut added) = (0_usize, 0);
+    let (mut measured, mut added) = (Instant::now(), 0);
     let limit = LIMIT * u32::try_from(1 + TIMES)?;
     let scaled = wait::until("a third gateway", limit, || {
         let used = tell()?;
         let now = replicas(operator)?;
-        looks += 1;
-        let is_measured = looks.is_multiple_of(2 * LOOKS);
-        if is_measured && added < TIMES && used.values().sum::<u64>() < ENOUGH {
-            load.read_more(&testbed.hub, "berlin", MORE)?;
-            added += 1;
+        if measured.elapsed() >= 2 * WINDOW && added < TIMES {
+            measured = Instant::now();
+            if used.values().sum::<u64>() < ENOUGH {
+                load.read_more(&testbed.hub, "berlin", MORE)?;
+                added += 1;
+            }
         }
         ensure!(now == ["3", "3"] && used.len() == 3, "{now:?} at {used:?}");
         Ok(())
@@ -128,7 +131,8 @@ fn replicas(operator: &Operator<'_>) -> Result<Vec<String>> {
 // === impl Meter ===
 
 impl Meter {
-    /// Thousandths of a CPU that each pod has used lately.
+    /// Thousandths of a CPU that each pod has used lately, without pods that were not seen for long
+    /// enough yet.
     fn used(&mut self) -> Result<BTreeMap<String, u64>> {
         let now = Instant::now();
         let mut used = BTreeMap::new();
@@ -137,13 +141,14 @@ impl Meter {
             let (Ok(pod), Ok(millis)) = (gateway.host_name(), gateway.cpu_millis()) else { continue };
             let looks = self.0.entry(pod.clone()).or_default();
             looks.push_back((now, millis));
-            if looks.len() > LOOKS {
+            // The window begins with the last look before it.
+            while looks.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
                 looks.pop_front();
             }
             let (since, before) = looks.front().copied().context("there is one")?;
-            let elapsed = u64::try_from(now.duration_since(since).as_millis())?;
-            if let Some(share) = (1000 * millis.saturating_sub(before)).checked_div(elapsed) {
-                used.insert(pod, share);
+            let elapsed = now.duration_since(since);
+            if elapsed >= WINDOW {
+                used.insert(pod, 1000 * millis.saturating_sub(before) / u64::try_from(elapsed.as_millis())?);
             }
         }
         Ok(used)

@@ -1,0 +1,65 @@
+//! How long a hub takes for its own part, beside what a test measures: where that is long, the
+//! machine is slow or busy, and everything that goes through the hub is late by as much.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use http::StatusCode;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::control_plane::ApiServer;
+
+/// Pause between two looks: several fall into a second, and cost little.
+const PAUSE: Duration = Duration::from_millis(200);
+/// A look is a write and a read. What tests measure takes up to twice that: a program is told of a
+/// change and writes, another write follows from that, and the test reads.
+const LOOKS: u32 = 2;
+
+/// Says on drop that it is over.
+struct Over<'a>(&'a AtomicBool);
+
+/// Runs `measured`, while another client writes to the hub and reads from it. Returns its outcome,
+/// and how late a promise may be that does not count the hub's own part: a few times the longest
+/// that this client waited.
+///
+/// # Errors
+///
+/// That of `measured`, or the hub's.
+pub fn beside<T>(server: &ApiServer, measured: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let looks = scope.spawn(|| longest(server, &is_over));
+        let outcome = {
+            // Also if it panics: the scope waits for the looks.
+            let _over = Over(&is_over);
+            measured()
+        };
+        let longest = looks.join().expect("no panic");
+        Ok((outcome?, LOOKS * longest?))
+    })
+}
+
+/// A write that the hub checks as any other and does not keep, and a read, again and again.
+fn longest(server: &ApiServer, is_over: &AtomicBool) -> Result<Duration> {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pace", "namespace": "default"}});
+    let mut longest = Duration::ZERO;
+    while !is_over.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        server.dry_run(&object)?.expect(StatusCode::CREATED)?;
+        server.read("namespace default")?;
+        longest = longest.max(begin.elapsed());
+        thread::park_timeout(PAUSE);
+    }
+    Ok(longest)
+}
+
+// === impl Over ===
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
