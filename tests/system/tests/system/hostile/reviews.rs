@@ -11,7 +11,7 @@ use super::{Fixture, Victim};
 const KNOWN: &[&str] =
     &["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
 /// Waiting strangers, and how many of them a connection carries.
-const STRANGERS: usize = 10_000;
+const STRANGERS: usize = 3_000;
 const OF_ONE: usize = 250;
 
 /// Refused, with a text that names the hub.
