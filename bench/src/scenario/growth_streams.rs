@@ -35,6 +35,8 @@ const POINTS: [(Target, usize, usize); 7] = [
     (IDLE_100, 32, 100),
     (IDLE_1000, 32, 1000),
 ];
+/// Most requests at once, and most watches beside them, to try.
+const SMOKE: usize = 200;
 const CONNECTIONS: usize = 4;
 /// Usual number of a client's watches on one connection.
 const WATCHES_PER_CONNECTION: usize = 100;
@@ -78,6 +80,8 @@ pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
 
 impl Beside {
     fn new(testbed: &mut Testbed, busy: usize, watches: usize) -> Result<Self> {
+        let most = if testbed.smoke { SMOKE } else { usize::MAX };
+        let (busy, watches) = (busy.min(most), watches.min(most));
         let connections = busy.min(CONNECTIONS);
         let shape = Shape::get(SMALL, connections, busy / connections);
         Ok(Self { tool: H2load::find()?, route: proxies::route(testbed, OURS)?, shape, watches })

@@ -9,7 +9,7 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{PROGRAM, pack, run};
+use super::{PROGRAM, pack, run, stand_in};
 
 /// A person's machine with krew, and the servers of archives and of the index.
 struct Machine {
@@ -48,9 +48,9 @@ impl Machine {
         run(alone(Command::new("git").current_dir(self.file("index"))).args(author).args(words));
     }
 
-    /// The manifest of a release whose archives are served.
-    fn packed(&self, version: &str) -> String {
-        let platform = format!("{}={PROGRAM}", platform());
+    /// The manifest of a release of this program, whose archives are served.
+    fn packed(&self, version: &str, program: &Path) -> String {
+        let platform = format!("{}={}", platform(), program.display());
         let archives = self.file("archives");
         let output = pack(&[version, &self.archives.url(), archives.to_str().expect("text"), &platform]);
         assert!(output.status.success(), "{output:?}");
@@ -120,7 +120,8 @@ fn platform() -> String {
 #[test]
 fn krew_installs_upgrades_and_removes_it_by_an_index() {
     let machine = Machine::new();
-    let first = machine.packed("v0.1.0");
+    let program = stand_in(&machine.directory);
+    let first = machine.packed("v0.1.0", &program);
     // krew refuses an archive that does not match the manifest.
     let manifest: Value = serde_saphyr::from_str(&first).expect("YAML");
     let sum = manifest["spec"]["platforms"][0]["sha256"].as_str().expect("a checksum");
@@ -138,7 +139,7 @@ fn krew_installs_upgrades_and_removes_it_by_an_index() {
     let version = machine.kubectl_clusters(&["--version"]);
     assert!(String::from_utf8_lossy(&version.stdout).starts_with("kubectl-clusters "), "{version:?}");
     assert!(machine.krew_ok(&["search", "clusters"]).contains("Join, see and use the clusters"));
-    machine.publish(&machine.packed("v0.2.0"));
+    machine.publish(&machine.packed("v0.2.0", &program));
     machine.krew_ok(&["upgrade", "clusters"]);
     assert!(machine.file("krew/store/clusters/v0.2.0/kubectl-clusters").is_file() && machine.is_found());
     machine.krew_ok(&["uninstall", "clusters"]);
@@ -150,7 +151,7 @@ fn krew_installs_upgrades_and_removes_it_by_an_index() {
 fn krew_installs_it_by_a_manifest_and_an_archive() {
     let machine = Machine::new();
     let manifest = machine.file("clusters.yaml");
-    std::fs::write(&manifest, machine.packed("v0.1.0")).expect("a file");
+    std::fs::write(&manifest, machine.packed("v0.1.0", Path::new(PROGRAM))).expect("a file");
     let archive = machine.file(&format!("archives/kubectl-clusters-v0.1.0-{}.tar.gz", platform()));
     let (manifest, archive) =
         (format!("--manifest={}", manifest.display()), format!("--archive={}", archive.display()));

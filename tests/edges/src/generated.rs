@@ -5,7 +5,9 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Target;
 
@@ -13,6 +15,9 @@ use crate::Target;
 const LONGEST: usize = 4096;
 /// Changes to a seed.
 const MOST_CHANGES: u64 = 6;
+/// Processor time after which a target gets no more inputs in a run: those that take long for one
+/// would take most of the time of all.
+const MOST_TIME: Duration = Duration::from_secs(1);
 
 /// The number that a run's inputs follow from.
 const SEED: &str = "EDGES_SEED";
@@ -26,7 +31,8 @@ static OF_RUN: LazyLock<u64> = LazyLock::new(|| {
 /// Xorshift (Marsaglia 2003, 64 bits).
 struct Numbers(u64);
 
-/// Checks the target's corpus and `cases` inputs made of it.
+/// Checks the target's corpus, and inputs made of it: `cases` of them, or as many as there is time
+/// for. A run that repeats another one has time for all.
 ///
 /// # Panics
 ///
@@ -38,9 +44,18 @@ pub fn run(target: &Target) {
     for seed in &seeds {
         check(target, *OF_RUN, seed);
     }
+    let (is_repeated, begun) = (std::env::var_os(SEED).is_some(), time_of_thread());
     for input in inputs(target, &seeds, *OF_RUN) {
         check(target, *OF_RUN, &input);
+        if !is_repeated && time_of_thread().saturating_sub(begun) >= MOST_TIME {
+            return;
+        }
     }
+}
+
+/// Processor time that this thread has used: what else runs on the machine makes no difference.
+fn time_of_thread() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 /// The same for the same seed.

@@ -3,7 +3,7 @@
 //!
 //! Each target is a function of any bytes: it never panics because of them, and asserts what a user
 //! relies on. `fuzz` has libFuzzer look for inputs; [`generated`] does so on the pinned compiler,
-//! with so many cases, which are other ones in each run.
+//! for a while, and has other inputs in each run.
 
 pub mod generated;
 mod repeated;
@@ -20,7 +20,7 @@ pub struct Target {
     pub check: fn(&[u8]),
     /// Words from which inputs are made, besides bytes.
     pub words: &'static [&'static str],
-    /// Inputs made in the tests: some seconds' worth in an unoptimized build at most.
+    /// Most inputs made in the tests.
     pub cases: usize,
 }
 

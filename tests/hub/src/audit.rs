@@ -3,9 +3,11 @@
 //! what it must not.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::control_plane::Launcher;
@@ -68,7 +70,10 @@ impl Audit {
 
     /// The length of the log so far.
     pub fn mark(&self) -> Result<usize> {
-        Ok(self.read()?.len())
+        match std::fs::metadata(&self.log) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            metadata => Ok(usize::try_from(metadata.with_context(|| self.unread())?.len())?),
+        }
     }
 
     /// The requests of the accounts of `namespace` that were refused since `mark` because a right
@@ -76,7 +81,7 @@ impl Audit {
     /// refused.
     pub fn refusals(&self, namespace: &str, mark: usize) -> Result<Vec<String>> {
         let theirs = self.asked(&format!("system:serviceaccount:{namespace}:"), mark)?;
-        anyhow::ensure!(!theirs.is_empty(), "nobody of {namespace} has asked for anything");
+        ensure!(!theirs.is_empty(), "nobody of {namespace} has asked for anything");
         let refused = theirs.iter().filter(|event| event["responseStatus"]["code"] == 403);
         Ok(refused
             .map(|event| format!("{} {} {}", event["user"]["username"], event["verb"], event["requestURI"]))
@@ -131,20 +136,29 @@ impl Audit {
 
     /// The events since `mark` of users whose names begin with `users`.
     fn asked(&self, users: &str, mark: usize) -> Result<Vec<Value>> {
-        let log = self.read()?;
-        let lines = log.get(mark..).context("the log is shorter than it was")?.lines();
+        let log = self.since(mark)?;
         // Most lines are of other users, and it takes a second to parse all of them.
-        let lines = lines.filter(|line| line.contains(users));
+        let lines = log.lines().filter(|line| line.contains(users));
         let events = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(events.filter(|event| event["user"]["username"].as_str().is_some_and(|it| it.starts_with(users))).collect())
     }
 
-    /// The file is created with the first event, and its last line may be incomplete.
-    fn read(&self) -> Result<String> {
-        match std::fs::read_to_string(&self.log) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-            text => text.with_context(|| format!("cannot read {}", self.log.display())),
-        }
+    /// What was logged since `mark`: the log of a whole run takes seconds to look through. The file
+    /// is created with the first event, and its last line may be incomplete.
+    fn since(&self, mark: usize) -> Result<String> {
+        ensure!(mark <= self.mark()?, "the log is shorter than it was");
+        let mut log = match File::open(&self.log) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
+            log => log.with_context(|| self.unread())?,
+        };
+        log.seek(SeekFrom::Start(u64::try_from(mark)?))?;
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes).with_context(|| self.unread())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn unread(&self) -> String {
+        format!("cannot read {}", self.log.display())
     }
 }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 pub use self::manager::{
     start_autoscaler, start_controller_manager, start_job_controller, start_kwok, start_scheduler,
 };
-use crate::http::Client;
+use crate::http::{Client, Pool};
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
 use crate::ports;
@@ -59,6 +59,7 @@ pub struct ApiServer {
     address: SocketAddr,
     keys: Arc<Keys>,
     admin_kubeconfig: PathBuf,
+    administrator: Pool,
 }
 
 /// What all replicas of an API server share.
@@ -228,7 +229,8 @@ impl ApiServer {
         let admin_kubeconfig = admin_kubeconfig.write(launcher.file(&format!("{name}-admin.kubeconfig")))?;
         let process = launcher.start(&format!("{name}-apiserver"), Tool::ApiServer, &args)?;
         let (name, launcher) = (name.to_owned(), launcher.clone());
-        Ok(Self { process, args, name, launcher, address, keys, admin_kubeconfig })
+        let administrator = Pool::new(Client::new(address, &keys.authority, Some(&keys.admin)));
+        Ok(Self { process, args, name, launcher, address, keys, admin_kubeconfig, administrator })
     }
 
     /// The launcher that it was started with.
@@ -287,6 +289,11 @@ impl ApiServer {
         Client::new(self.address, &self.keys.authority, identity)
     }
 
+    /// Requests of a member of `system:masters` that test nothing themselves.
+    pub(crate) fn administrator(&self) -> &Pool {
+        &self.administrator
+    }
+
     /// A kubeconfig for this server as another user, written under `name`.
     pub fn kubeconfig(&self, name: &str, credential: Credential) -> Result<PathBuf> {
         let (server, authority) = (self.url(), self.keys.authority_file.clone());
@@ -305,7 +312,7 @@ impl ApiServer {
     /// Kills it and waits until its port refuses connections.
     pub fn stop(&mut self) -> Result<()> {
         self.process.stop()?;
-        // Its supervisor ends a moment before the sockets of a large process close.
+        // What it started may hold the socket a moment longer.
         wait::until_true("its port to be free", START_LIMIT, || Ok(TcpStream::connect(self.address).is_err()))
     }
 

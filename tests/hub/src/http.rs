@@ -2,7 +2,10 @@
 //! many concurrent streams.
 //!
 //! A request and its answer are blocking, use a new connection each (so that no answer depends on
-//! an earlier one), HTTP/1.1, and a time limit.
+//! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests that
+//! test nothing themselves.
+
+mod pool;
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -20,11 +23,13 @@ use kit::client::{BoxedIo, H2Connection, H2Options};
 use kit::pki::{self, Authority, Issued, Trust};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::CertificateDer;
+
+pub(crate) use self::pool::Pool;
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// A hub's error for a request with a body, if its connection to the gateway had no room any more
@@ -101,13 +106,7 @@ impl Client {
 
     /// Sends any request. If the hub reports that it could not send it, it is sent again.
     pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
-        for _ in 0..TRIES {
-            let response = self.send_once(method, path, headers, body.clone())?;
-            if !response.is_unsent() {
-                return Ok(response);
-            }
-        }
-        self.send_once(method, path, headers, body)
+        until_sent(|| self.send_once(method, path, headers, body.clone()))
     }
 
     fn send_once(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
@@ -131,11 +130,9 @@ impl Client {
     /// A connection that is kept open.
     pub fn keep(&self) -> Result<Kept> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let sender = runtime.block_on(async {
-            let (sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
-            tokio::spawn(connection);
-            anyhow::Ok(sender)
-        })?;
+        let sender = runtime
+            .block_on(async { tokio::time::timeout(LIMIT, self.http1()).await })
+            .with_context(|| format!("no connection to {} within {LIMIT:?}", self.address))??;
         Ok(Kept { runtime, sender, client: self.clone() })
     }
 
@@ -164,15 +161,18 @@ impl Client {
     /// the connection.
     pub async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<http::Response<Incoming>> {
         let request = self.request(&Method::GET, path, headers)?.body(Full::new(Bytes::new()))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
-        tokio::spawn(connection);
-        Ok(sender.send_request(request).await?)
+        Ok(self.http1().await?.send_request(request).await?)
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response> {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
+        Response::whole(self.http1().await?.send_request(request).await?).await
+    }
+
+    /// A new connection.
+    async fn http1(&self) -> Result<SendRequest<Full<Bytes>>> {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
         tokio::spawn(connection);
-        Response::whole(sender.send_request(request).await?).await
+        Ok(sender)
     }
 
     fn request(&self, method: &Method, path: &str, headers: &[(&str, &str)]) -> Result<http::request::Builder> {
@@ -185,9 +185,23 @@ impl Client {
     }
 }
 
-/// Runs on a separate thread: asynchronous callers have a runtime, and no other can be started
-/// within it.
+/// Sends again what the hub says that it could not send.
+fn until_sent(mut send: impl FnMut() -> Result<Response>) -> Result<Response> {
+    for _ in 0..TRIES {
+        let response = send()?;
+        if !response.is_unsent() {
+            return Ok(response);
+        }
+    }
+    send()
+}
+
+/// Runs on a separate thread if the caller is asynchronous: it has a runtime, and no other can be
+/// started within it.
 fn apart<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    if Handle::try_current().is_err() {
+        return run();
+    }
     let ran = std::thread::scope(|scope| scope.spawn(run).join());
     ran.unwrap_or_else(|_| bail!("a request panicked"))
 }

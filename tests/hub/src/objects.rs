@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::line::Line;
 use crate::control_plane::ApiServer;
-use crate::http::{Client, Response};
+use crate::http::{Pool, Response};
 use crate::wait;
 
 /// The form of aggregated discovery that all servers of these tests have.
@@ -42,7 +42,7 @@ struct Resource {
 /// Requests to one server as a member of `system:masters`.
 struct Objects<'a> {
     server: &'a ApiServer,
-    client: Client,
+    client: &'a Pool,
 }
 
 // === impl ApiServer ===
@@ -85,7 +85,7 @@ impl ApiServer {
 
 impl<'a> Objects<'a> {
     fn of(server: &'a ApiServer) -> Self {
-        Self { server, client: server.client(Some(server.admin())) }
+        Self { server, client: server.administrator() }
     }
 
     /// The object at this path; null if the server has the kind but no object of that name.
@@ -129,7 +129,7 @@ impl<'a> Objects<'a> {
 
     /// Sends a request with a body of this content type.
     fn send(&self, method: &Method, path: &str, kind: &str, body: &Value) -> Result<Response> {
-        self.client.send(method, path, &[("content-type", kind)], Bytes::from(body.to_string()))
+        self.client.send(method, path, &[("content-type", kind)], &Bytes::from(body.to_string()))
     }
 
     /// The resource by the name that a user types: `RESOURCE` or `RESOURCE.GROUP`, or a kind.

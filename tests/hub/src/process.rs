@@ -19,12 +19,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::wait;
 
 /// `$@` is the program, `$0` the file for its process ID. SIGKILL, because nothing here has state
-/// worth saving and kube-apiserver takes seconds to end gracefully.
+/// worth saving and kube-apiserver takes seconds to end gracefully. The shell waits for the program
+/// that it killed: otherwise the gate would not know what processor time it took.
 const SUPERVISOR: &str = r#"exec 3<&0
+trap 'kill -KILL "$program"; wait "$program"; kill -KILL 0' TERM
 "$@" </dev/null 3<&- &
 program=$!
 echo "$program" >"$0"
-{ read -r _ <&3; kill -KILL 0; } &
+{ read -r _ <&3; kill -TERM $$; } &
 watcher=$!
 wait "$program"
 code=$?

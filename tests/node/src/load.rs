@@ -28,9 +28,9 @@ use crate::cluster::Cluster;
 
 /// Namespace of the account on the hub, and of the objects written to members.
 pub const NAMESPACE: &str = "load";
-/// Pause between two requests of a client: some clients go on while anything happens, and the
-/// machine can keep up.
-const PACE: Duration = Duration::from_millis(40);
+/// Pause between two requests of a client: several fall into each step of a rollout, and the
+/// machine, on which hub, member and all programs run, has something else to do.
+const PACE: Duration = Duration::from_millis(100);
 /// Time for requests in flight to end, and for the last event to arrive.
 const END: Duration = Duration::from_mins(1);
 

@@ -26,6 +26,7 @@ pub mod sizes;
 mod tests_out;
 mod tokens;
 pub mod twins;
+pub mod unrun;
 pub mod unused;
 pub mod widths;
 

@@ -59,8 +59,8 @@ async fn publish_while(hub: &Hub, time: Duration, term: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_idle_clusters_are_probed_and_not_written() {
-    const CLUSTERS: usize = 1000;
+async fn idle_clusters_are_probed_and_not_written() {
+    const CLUSTERS: usize = 100;
     let hub = Hub::new(CLUSTERS);
     publish(&hub, MINUTE / 2).await;
     assert_eq!(hub.profiles(), CLUSTERS);

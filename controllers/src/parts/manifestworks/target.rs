@@ -122,13 +122,19 @@ pub struct Targets {
 
 impl Shared {
     pub fn new(rules: Lanes) -> Self {
+        Self::within(rules, REMEMBERED, KEPT)
+    }
+
+    /// With these limits of what is remembered of objects, and of what is kept of unfinished passes
+    /// and statuses.
+    pub fn within(rules: Lanes, remembered: MemoryLimits, kept: MemoryLimits) -> Self {
         Self {
             rules,
             heavy_works: Arc::default(),
             read_works: Arc::default(),
             lists: Lists::default(),
-            remembered: Allowance::new(REMEMBERED),
-            kept: Allowance::new(KEPT),
+            remembered: Allowance::new(remembered),
+            kept: Allowance::new(kept),
             slow_works: Arc::default(),
             slow_line: Arc::default(),
         }

@@ -74,7 +74,7 @@ impl ApiServer {
     }
 
     fn answer(&self, path: &str, form: &str) -> Result<Value> {
-        let answer = self.client(Some(self.admin())).get(path, &[("accept", form)])?;
+        let answer = self.administrator().client().get(path, &[("accept", form)])?;
         answer.expect(StatusCode::OK).with_context(|| path.to_owned())?.json()
     }
 }

@@ -15,7 +15,7 @@ use super::tried::Asked;
 use super::{NAMESPACE, Shared};
 
 /// Pause between two rounds of several requests each.
-const PACE: Duration = Duration::from_millis(150);
+const PACE: Duration = Duration::from_millis(300);
 const REPLACED: &str = "replaced";
 const DELETED: &str = "deleted";
 

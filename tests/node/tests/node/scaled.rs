@@ -18,8 +18,8 @@ use crate::readme;
 const NAMESPACE: &str = "vela-system";
 /// Name of the Deployment and of its container.
 const NAME: &str = "cluster-gateway";
-/// Per cent of the 100m that a gateway requests. An idle gateway uses about 2m; under load two have
-/// used 52m together, which is more than the target even if three share it.
+/// Per cent of the 100m that a gateway requests. An idle gateway uses about 2m; under half of this
+/// load two have used 52m together, which is more than the target even if three share it.
 const TARGET: u32 = 10;
 /// Thousandths of a CPU: a pod that uses less has no requests.
 const REST: u64 = 7;
@@ -32,8 +32,8 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Thousandths of a CPU that all gateways together use at least, for a third to be wanted and to
 /// stay: [`TARGET`] of each, and the tenth more that the autoscaler tolerates.
 const ENOUGH: u64 = 33;
-/// Readers that are added where the load makes gateways use less, because others want the machine
-/// as well; and how often.
+/// Readers beside the usual load. As many again are added where gateways use less, because others
+/// want the machine as well; and how often.
 const MORE: usize = 8;
 const TIMES: usize = 4;
 /// Least number of reads after the end of the third gateway.
@@ -85,6 +85,7 @@ fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     wait::until_true("both to be ready", LIMIT, || Ok(replicas(operator)? == ["2", "2"]))?;
 
     let mut load = Load::start(&testbed.hub, &[("berlin", &testbed.member)])?;
+    load.read_more(&testbed.hub, "berlin", MORE)?;
     let (mut measured, mut added) = (Instant::now(), 0);
     let limit = LIMIT * u32::try_from(1 + TIMES)?;
     let scaled = wait::until("a third gateway", limit, || {

@@ -306,7 +306,7 @@ impl Walk<'_> {
         ensure!(rotated.contains("berlin: rotated, 1 old token ended"), "{rotated}");
         let rotated = self.operator.run("kubectl clusters rotate oslo --member-context oslo")?;
         ensure!(rotated.contains("oslo: rotated, 2 old tokens ended"), "{rotated}");
-        load.wait_for_more(SOME)?;
+        load.wait_for_more(2 * SOME)?;
         let tally = load.finish().context("while credentials are rotated")?;
         ensure!(tally.reads > 4 * SOME && tally.events > SOME, "no load: {tally:?}");
         ensure!(tally.repeated == 0, "clients had to repeat requests: {tally:?}");

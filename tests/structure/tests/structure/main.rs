@@ -16,6 +16,7 @@ mod reasons;
 mod recording;
 mod sizes;
 mod twins;
+mod unrun;
 mod unused;
 mod watchers;
 mod widths;

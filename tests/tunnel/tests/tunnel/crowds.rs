@@ -65,13 +65,13 @@ async fn dials(kind: Frontend, dials: usize, at_a_time: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_thousand_dials_two_hundred_at_a_time_over_unix_sockets() {
-    dials(Frontend::Uds, 4_000, 200).await;
+async fn a_thousand_dials_two_hundred_at_a_time_over_unix_sockets() {
+    dials(Frontend::Uds, 1_000, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_thousand_dials_two_hundred_at_a_time_over_one_link() {
-    dials(Frontend::H2, 4_000, 200).await;
+async fn a_thousand_dials_two_hundred_at_a_time_over_one_link() {
+    dials(Frontend::H2, 1_000, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@ use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, Tunnel, measure};
 
 /// Each has four descriptors in this process over a Unix socket (both ends of the client's and of
 /// the destination's).
-const CONNECTIONS: usize = 2_000;
+const CONNECTIONS: usize = 1_000;
 /// Together longer than the allocator keeps unused memory.
 const ROUNDS_TO_REST: usize = 12;
 

@@ -52,7 +52,7 @@ async fn assert_undisturbed(testbed: &Testbed, kind: Frontend, what: &str) {
 
 async fn compare(calm: &mut Tunnel, disturbed: &mut Tunnel) -> (Duration, Duration) {
     let (mut idle, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..9 {
+    for _ in 0..5 {
         idle.push(measure::echo_p99(calm, 100).await.expect("an echo"));
         beside.push(measure::echo_p99(disturbed, 100).await.expect("an echo"));
     }

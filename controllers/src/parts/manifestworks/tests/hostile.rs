@@ -15,12 +15,22 @@ use super::*;
 use crate::parts::manifestworks::allowance::weighs;
 use crate::parts::manifestworks::remembering::OBJECT;
 use crate::parts::manifestworks::removal::MOST_AT_ONCE;
+use crate::parts::manifestworks::shelf::MemoryLimits;
 use crate::parts::manifestworks::target::{KEPT, REMEMBERED};
 
 const GROUP: &str = "work.open-cluster-management.io";
 const APPLIED: &str = "/appliedmanifestworks/";
 /// Works of one namespace.
 const WORKS: usize = 60;
+/// Manifests of works, and the room for their state, where only the proportions count: a tenth of
+/// the largest takes a tenth of the time.
+const MANIFESTS: usize = MOST_MANIFESTS / 10;
+const OF_OBJECTS: MemoryLimits = tenth(REMEMBERED);
+const OF_STATUSES: MemoryLimits = tenth(KEPT);
+
+const fn tenth(of: MemoryLimits) -> MemoryLimits {
+    MemoryLimits { in_all: of.in_all / 10, of_one: of.of_one / 10 }
+}
 
 /// A hub that is also its member, and the requests to it.
 #[derive(Clone)]
@@ -77,6 +87,14 @@ impl Planes {
         let (mut part, writer) = part(&Hub::default());
         part.hub.client = self.client();
         part.members = Fleet::new(self.client());
+        (part, writer)
+    }
+
+    /// The same with a tenth of the room.
+    fn narrow(&self) -> (Part, Writer<DynamicObject>) {
+        let (mut part, writer) = self.part();
+        let rules = Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES);
+        part.targets = Targets::new(Shared::within(rules, OF_OBJECTS, OF_STATUSES));
         (part, writer)
     }
 }
@@ -172,12 +190,12 @@ async fn a_work_of_too_many_manifests_is_refused_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_status_that_is_too_large_for_the_hub_is_neither_kept_nor_tried_again() {
     let planes = planes();
-    planes.0.lock().largest = 100_000;
+    planes.0.lock().largest = 10_000;
     let (part, mut writer) = planes.part();
-    let work = crowd(0, MOST_MANIFESTS);
+    let work = crowd(0, MANIFESTS);
     reconcile(&part, &mut writer, &work).await;
     let told = applied(&planes);
-    let why = "the status of its 1500 manifests is larger than the hub takes, and left out: split the work";
+    let why = "the status of its 150 manifests is larger than the hub takes, and left out: split the work";
     assert!(told.message.ends_with(why), "{}", told.message);
     assert!(memory(&part, 0).status.is_none());
     for _ in 0..10 {
@@ -192,18 +210,18 @@ async fn a_status_that_is_too_large_for_the_hub_is_neither_kept_nor_tried_again(
 async fn statuses_that_cannot_be_written_take_no_more_than_there_is_room_for() {
     let planes = planes();
     planes.0.lock().is_broken = true;
-    let (part, mut writer) = planes.part();
+    let (part, mut writer) = planes.narrow();
     for number in 0..WORKS {
-        reconcile(&part, &mut writer, &crowd(number, MOST_MANIFESTS)).await;
+        reconcile(&part, &mut writer, &crowd(number, MANIFESTS)).await;
     }
     let sizes = (0..WORKS).map(|number| memory(&part, number).status.as_ref().map_or(0, weighs));
     let sum: usize = sizes.sum();
-    assert!((1..=KEPT.of_one).contains(&sum), "{sum}");
+    assert!((1..=OF_STATUSES.of_one).contains(&sum), "{sum}");
     // Each is written once the hub accepts it.
     planes.0.lock().is_broken = false;
     tokio::time::advance(Duration::from_mins(10)).await;
     for number in 0..WORKS {
-        part.reconcile(&crowd(number, MOST_MANIFESTS)).await;
+        part.reconcile(&crowd(number, MANIFESTS)).await;
     }
     assert_eq!(planes.0.lock().statuses.len(), WORKS);
 }
@@ -211,14 +229,14 @@ async fn statuses_that_cannot_be_written_take_no_more_than_there_is_room_for() {
 #[tokio::test(start_paused = true)]
 async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time() {
     let planes = planes();
-    let (part, mut writer) = planes.part();
+    let (part, mut writer) = planes.narrow();
     let mut last = Action::await_change();
     for number in 0..WORKS {
-        last = reconcile(&part, &mut writer, &crowd(number, MOST_MANIFESTS)).await;
+        last = reconcile(&part, &mut writer, &crowd(number, MANIFESTS)).await;
     }
     let count = |number| memory(&part, number).objects.len();
     let remembered = (0..WORKS).map(count).sum::<usize>();
-    let room = REMEMBERED.of_one / OBJECT;
+    let room = OF_OBJECTS.of_one / OBJECT;
     assert!((room / 2..=room).contains(&remembered), "{remembered}");
     let unwatched = part.metrics.delivery.unwatched_works();
     assert!(unwatched > 0 && !part.target("c1").unwrap().mark_unwatched(), "{unwatched}, and it was told");
@@ -232,15 +250,15 @@ async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time
     let left = part.metrics.delivery.unwatched_works();
     assert_eq!(left, i64::try_from(WORKS / 2).unwrap());
     tokio::time::advance(Duration::from_mins(20)).await;
-    part.reconcile(&crowd(WORKS - 1, MOST_MANIFESTS)).await;
-    assert_eq!((count(WORKS - 1), part.metrics.delivery.unwatched_works()), (MOST_MANIFESTS, left - 1));
+    part.reconcile(&crowd(WORKS - 1, MANIFESTS)).await;
+    assert_eq!((count(WORKS - 1), part.metrics.delivery.unwatched_works()), (MANIFESTS, left - 1));
 }
 
 /// As many as fit into one response.
 #[tokio::test(start_paused = true)]
 async fn of_what_a_member_lists_so_many_are_looked_at_in_one_pass() {
     let planes = planes();
-    let listed = MOST_AT_ONCE + 5_000;
+    let listed = MOST_AT_ONCE + 500;
     let one = |at: usize| json!({"version": "v1", "resource": "things", "name": format!("a{at:05}"), "uid": "u"});
     planes.0.lock().listed = (0..listed).map(one).collect();
     let (part, mut writer) = planes.part();
@@ -249,9 +267,9 @@ async fn of_what_a_member_lists_so_many_are_looked_at_in_one_pass() {
     let looks = std::mem::take(&mut planes.0.lock().looks);
     assert!((MOST_AT_ONCE..MOST_AT_ONCE + 10).contains(&looks), "{looks}");
     let told = applied(&planes);
-    let why = "AppliedManifestWork h-w0 lists 5000 more objects to delete: the next passes delete them";
+    let why = "AppliedManifestWork h-w0 lists 500 more objects to delete: the next passes delete them";
     assert!(told.message.contains(why), "{}", told.message);
-    assert_eq!(planes.0.lock().listed.len(), 5_000);
+    assert_eq!(planes.0.lock().listed.len(), 500);
     // And then the others.
     for _ in 0..3 {
         tokio::time::advance(Duration::from_mins(5)).await;

@@ -40,7 +40,7 @@ const ROWS: &[Row] = &[
         name: "early hints of 500 KiB, and no answer",
         first: nothing,
         again: |stream| in_frames(0, stream, &[HINT.to_vec(), large()].concat()),
-        times: 200,
+        times: 50,
         expected: &[Expected::Silence],
     },
     Row {

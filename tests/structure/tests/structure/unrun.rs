@@ -1,0 +1,33 @@
+//! The gate runs every test that there is.
+
+use std::fs;
+
+use structure_tests::manifests::packages;
+use structure_tests::unrun::{examples, has_tests, untested};
+use structure_tests::{widths, workspace};
+
+#[test]
+fn no_doc_comment_has_code_that_only_rustdoc_would_run() {
+    let (root, mut wrong) = (workspace(), Vec::new());
+    for file in widths::files(&root, &["rs"]) {
+        let text = fs::read_to_string(&file).expect("text");
+        let place = |line: &usize| format!("{}:{line}", file.strip_prefix(&root).unwrap_or(&file).display());
+        wrong.extend(examples(&text).iter().map(place));
+    }
+    assert!(wrong.is_empty(), "make it a test, or name its language (`text`):\n\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn no_program_that_is_not_tested_has_tests() {
+    let (root, mut seen) = (workspace(), 0);
+    for package in packages(&root) {
+        let directory = root.join(&package.directory);
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).expect("a manifest");
+        for path in untested(&manifest) {
+            seen += 1;
+            let text = fs::read_to_string(directory.join(path)).expect("a program");
+            assert!(!has_tests(&text), "{}/{path}: no test of it would run", package.directory.display());
+        }
+    }
+    assert!(seen > 7, "{seen} programs");
+}
