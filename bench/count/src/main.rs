@@ -18,8 +18,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
+use harness::gateway::{self, callers};
 use harness::program::{Given, Profile, Program};
-use harness::{Case, Floor, Harness, gateway, tunnel};
+use harness::{Case, Floor, Harness, tunnel};
 use hub_tests::scratch::Scratch;
 
 use crate::callgrind::{Counted, Dump};
@@ -113,8 +114,10 @@ fn run(options: &Options) -> Result<()> {
     let floor = Floor { directory: scratch.path(), program: &program, gateway: &arguments };
     let mut counting = Counting { options, floor, figures: record::Figures::committed()?, above: Vec::new() };
     let operations = operation::names();
-    options.know(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
+    let whole = gateway::NAMES.iter().chain(&callers::NAMES).chain(&tunnel::NAMES).copied();
+    options.know(whole.chain(operations.iter().map(String::as_str)))?;
     counting.whole(&gateway::NAMES, gateway::harness)?;
+    counting.whole(&callers::NAMES, callers::harness)?;
     counting.whole(&tunnel::NAMES, tunnel::harness)?;
     for name in operations {
         if options.wants(&name) {

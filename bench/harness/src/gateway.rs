@@ -1,9 +1,11 @@
 //! The whole gateway, with one serving thread.
 
+pub mod callers;
 mod load;
 mod watches;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,19 +73,7 @@ struct Fakes {
 pub fn harness<P: Player>(floor: &Floor<'_>) -> Result<Harness<P>> {
     let program = floor.program(Program::Gateway)?;
     let fakes = Fakes::start()?;
-    let kubeconfig = fakes.hub.write_kubeconfig(floor.directory)?;
-    let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(floor.directory, "serving")?;
-    let mut flags = vec![
-        format!("--secure-port={}", fakes.address.port()),
-        format!("--bind-address={}", fakes.address.ip()),
-        format!("--kubeconfig={}", kubeconfig.display()),
-        format!("--tls-cert-file={}", serving.certificate.display()),
-        format!("--tls-private-key-file={}", serving.key.display()),
-        "--serving-threads=1".to_owned(),
-    ];
-    flags.extend_from_slice(floor.gateway);
-    let mut gateway = P::start("gateway", &program, flags, floor.directory)?;
-    fakes.runtime.block_on(fakes.ready(&mut gateway))?;
+    let gateway = fakes.start_gateway("gateway", &program, floor, Vec::new())?;
     let cases = cases(&Rc::new(fakes))?;
     Ok(Harness { programs: vec![gateway], cases })
 }
@@ -144,9 +134,39 @@ impl Fakes {
         Ok(Self { runtime, hub, member, authority: Authority::new("gateway-ca"), address })
     }
 
+    /// Starts `program` with the flags of every gateway here and `more`. Waits until it is ready.
+    fn start_gateway<P: Player>(
+        &self,
+        name: &'static str,
+        program: &Path,
+        floor: &Floor<'_>,
+        more: Vec<String>,
+    ) -> Result<P> {
+        let kubeconfig = self.hub.write_kubeconfig(floor.directory)?;
+        let serving = self.authority.issue(&Leaf::server("gateway")).write_to(floor.directory, "serving")?;
+        let mut flags = vec![
+            format!("--secure-port={}", self.address.port()),
+            format!("--bind-address={}", self.address.ip()),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--tls-cert-file={}", serving.certificate.display()),
+            format!("--tls-private-key-file={}", serving.key.display()),
+            "--serving-threads=1".to_owned(),
+        ];
+        flags.extend(more);
+        flags.extend_from_slice(floor.gateway);
+        let mut gateway = P::start(name, program, flags, floor.directory)?;
+        self.runtime.block_on(self.ready(&mut gateway))?;
+        Ok(gateway)
+    }
+
     fn client(&self, identity: Option<&Issued>) -> Client {
+        self.client_of(self.address, identity)
+    }
+
+    /// A client of another port of the gateway.
+    fn client_of(&self, address: SocketAddr, identity: Option<&Issued>) -> Client {
         let options = H2Options { stream_window: WINDOW, ..H2Options::default() };
-        Client::new(self.address, Trust::Authority(&self.authority), identity).h2_options(options)
+        Client::new(address, Trust::Authority(&self.authority), identity).h2_options(options)
     }
 
     async fn ready(&self, gateway: &mut impl Player) -> Result<()> {
