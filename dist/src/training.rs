@@ -9,8 +9,9 @@ use hub_tests::process::Process;
 use hub_tests::wait;
 use rustix::process::{Pid, Signal, kill_process};
 
+use harness::gateway::{self, callers};
 use harness::usage::Tree;
-use harness::{Floor, Harness, Player, gateway, tunnel};
+use harness::{Floor, Harness, Player, tunnel};
 
 /// Time for a program to end after SIGTERM: longer than any of ours drains.
 const END: Duration = Duration::from_mins(1);
@@ -24,6 +25,7 @@ struct Trainee {
 /// Does every case of every harness, `rounds` times.
 pub fn train(floor: &Floor<'_>, rounds: usize) -> Result<()> {
     exercise(gateway::harness(floor)?, rounds)?;
+    exercise(callers::harness(floor)?, rounds)?;
     exercise(tunnel::harness(floor)?, rounds)
 }
 
