@@ -125,7 +125,7 @@ impl Joining {
                 agent = joined.certificate.agent.agent,
                 "this cluster has a certificate of the hub"
             );
-            let (over, joined) = Keeping::new(&self, member.as_ref(), joined).run().await;
+            let (over, joined) = Box::pin(Keeping::new(&self, member.as_ref(), joined).run()).await;
             self.refused(None);
             self.metrics.joins_again(over.as_str());
             tracing::warn!(reason = over.as_str(), "joining again, with the bootstrap kubeconfig");
