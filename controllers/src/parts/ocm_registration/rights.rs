@@ -192,21 +192,21 @@ impl Rights {
     async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
         let (key, parameters) = (&wanted.key, PatchParams::apply(MANAGER).force());
         // Roles that all clusters share are never taken away.
-        let wrote = |version| {
-            if !acceptance::is_common(&key.name) {
-                self.unseen.wrote(key, version);
-            }
-        };
-        // Before the call: it may take effect without an answer.
-        wrote(None);
+        let is_noted = !acceptance::is_common(&key.name);
+        if is_noted {
+            // Before the call: it may take effect without an answer.
+            self.unseen.begin_write(key);
+        }
         let api = self.mirror.api(key);
         let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await?;
-        wrote(written.resource_version());
+        if is_noted {
+            self.unseen.wrote(key, written.resource_version());
+        }
         Ok(())
     }
 
     /// Deletes what the mirror has, and what was written here and the mirror may lack. If an object
-    /// of another client arrives there later, the cluster is looked at again.
+    /// of another client appears in the mirror later, the cluster is looked at again.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
         let Some(existing) = self.existing(key).await? else { return Ok(()) };
         let api = self.mirror.api(key);
@@ -243,7 +243,7 @@ impl Rights {
     }
 
     fn is_unseen(&self, key: &Key) -> bool {
-        self.unseen.has(key, || self.mirror.get(key)?.resource_version())
+        self.unseen.may_lack(key, || self.mirror.get(key)?.resource_version())
     }
 }
 

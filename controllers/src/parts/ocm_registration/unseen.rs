@@ -1,5 +1,5 @@
-//! What this program wrote and the mirror may not have seen yet. A refusal takes that as well: the
-//! cluster's Secret goes only after its rights.
+//! What this program wrote and the mirror may not have seen yet. A refusal takes that as well: what
+//! is not taken would outlive the cluster's Secret.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,21 @@ use register::ocm::acceptance::Key;
 use crate::parts::watched::is_older;
 
 /// The objects, with the versions that the last writes gave them; none for a write without an
-/// answer. An object is forgotten when the mirror has that version, or when it is deleted. So there
-/// is at most one entry for each right of a cluster, mostly for a moment.
+/// answer. [`Unseen::may_lack`] forgets an object once the mirror has that version, and
+/// [`Unseen::deleted`] at once; one whose write failed stays until it is written or deleted. There
+/// is at most one entry for each right of a cluster.
 #[derive(Debug, Default)]
 pub struct Unseen(Mutex<BTreeMap<Key, Option<String>>>);
 
 // === impl Unseen ===
 
 impl Unseen {
+    /// A write begins: until its answer, the object may have any version.
+    pub fn begin_write(&self, key: &Key) {
+        self.wrote(key, None);
+    }
+
+    /// A write was answered with this version.
     pub fn wrote(&self, key: &Key, version: Option<String>) {
         self.0.lock().insert(key.clone(), version);
     }
@@ -26,7 +33,7 @@ impl Unseen {
     }
 
     /// Whether the mirror may lack what was written. `mirrored` is the version that it has.
-    pub fn has(&self, key: &Key, mirrored: impl FnOnce() -> Option<String>) -> bool {
+    pub fn may_lack(&self, key: &Key, mirrored: impl FnOnce() -> Option<String>) -> bool {
         let mut all = self.0.lock();
         let Some(written) = all.get(key) else { return false };
         let (written, mirrored) = (written.as_deref(), mirrored());
@@ -47,9 +54,9 @@ mod tests {
     #[test]
     fn what_was_written_is_unseen_until_the_mirror_has_it() {
         let (unseen, key) = (Unseen::default(), Cluster { name: "c1", uid: "u" }.work_key());
-        let is_behind = |mirrored: Option<&str>| unseen.has(&key, || mirrored.map(str::to_owned));
+        let is_behind = |mirrored: Option<&str>| unseen.may_lack(&key, || mirrored.map(str::to_owned));
         assert!(!is_behind(None), "nothing was written");
-        unseen.wrote(&key, None);
+        unseen.begin_write(&key);
         assert!(is_behind(None) && is_behind(Some("9")), "no answer came: it may be any version");
         unseen.wrote(&key, Some("10".to_owned()));
         assert!(is_behind(None) && is_behind(Some("9")), "an earlier one, as a number");
