@@ -303,7 +303,8 @@ impl Joining {
             if let Some(reason) = complaints.new_cause(&error) {
                 tracing::warn!(
                     reason,
-                    "cannot set up a client for this cluster, which the Secrets of the flags need: trying again"
+                    "cannot set up a client for this cluster, which --state-secret and --credential-service-account \
+                     need: trying again"
                 );
             }
             sleep(Backoff::HUB.wait(failures)).await;

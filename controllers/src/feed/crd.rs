@@ -52,7 +52,12 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
             Err(_) => format!("no answer within {} s", WITHIN.as_secs()),
         };
         if let Some(reason) = complaints.new_cause(&cause) {
-            tracing::warn!(kind = kind.name, group = kind.group, reason, "the hub lacks a kind: what needs it waits");
+            tracing::warn!(
+                kind = kind.name,
+                group = kind.group,
+                reason,
+                "cannot use a kind of the hub: what needs it waits"
+            );
         }
         sleep(LOOKS.wait(failures)).await;
         failures = failures.saturating_add(1);

@@ -78,7 +78,9 @@ async fn list(api: &Api<DynamicObject>) -> Listed<(Key, String)> {
     loop {
         match list_metadata_as(api, ListParams::default(), |metadata| named(&metadata)).await {
             Ok(listed) => return listed,
-            Err(error) => tracing::warn!(%error, kind = api.resource_url(), "cannot list: the part waits for it"),
+            Err(error) => {
+                tracing::warn!(%error, kind = api.resource_url(), "cannot list: the part does nothing until it can")
+            }
         }
         sleep(TRIES.wait(failures)).await;
         failures = failures.saturating_add(1);
