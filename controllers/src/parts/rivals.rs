@@ -176,7 +176,7 @@ async fn follow(
     let begin = || (watcher::watcher(api.clone(), only.clone()).boxed(), term.has_begun());
     let ((mut events, mut is_of_term), mut begins) = (begin(), Instant::now());
     let (mut failures, mut failed) = (0, None::<Instant>);
-    let (mut leases, mut listed, mut is_listed) = (Leases::unlisted(sought), None, false);
+    let (mut leases, mut listing, mut is_listed_in_term) = (Leases::unlisted(sought), None, false);
     loop {
         let wait =
             leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now_millis()).unwrap_or(0)));
@@ -187,8 +187,8 @@ async fn follow(
         tokio::select! {
             event = next => match event {
                 Some(Ok(event)) => {
-                    is_listed |= is_of_term && matches!(event, Event::InitDone);
-                    leases.see(event, &mut listed);
+                    is_listed_in_term |= is_of_term && matches!(event, Event::InitDone);
+                    leases.see(event, &mut listing);
                 }
                 Some(Err(error)) => {
                     let error = causes(&error);
@@ -205,14 +205,14 @@ async fn follow(
             Ok(()) = pods.changed() => {}
             () = sleep(wait) => {}
         }
-        let KnownPods { pods: running, is_of_term: are_of_term } = *pods.borrow_and_update();
-        let seen = running.beside(leases.alive(now_millis()), sought.rival.deployment);
-        rivals.send_if_modified(|known| {
-            let is_news = *known != seen;
-            *known = seen;
+        let known = *pods.borrow_and_update();
+        let seen = known.pods.beside(leases.alive(now_millis()), sought.rival.deployment);
+        rivals.send_if_modified(|last| {
+            let is_news = *last != seen;
+            *last = seen;
             is_news
         });
-        if is_listed && are_of_term {
+        if is_listed_in_term && known.is_of_term {
             asked.send_replace(true);
         }
     }
@@ -242,17 +242,17 @@ impl<'a> Leases<'a> {
         Self { sought, held: BTreeMap::new(), lost: Some(i64::MIN) }
     }
 
-    fn see(&mut self, event: Event<Bounded<Lease>>, listed: &mut Option<Self>) {
+    fn see(&mut self, event: Event<Bounded<Lease>>, listing: &mut Option<Self>) {
         let sought = self.sought;
         let new = move || Self { sought, held: BTreeMap::new(), lost: None };
         match event {
-            Event::Init => *listed = Some(new()),
+            Event::Init => *listing = Some(new()),
             Event::InitApply(lease) => {
-                if let Some(listed) = listed {
-                    listed.take(&lease, self.held.get(&namespace(&lease)));
+                if let Some(listing) = listing {
+                    listing.take(&lease, self.held.get(&namespace(&lease)));
                 }
             }
-            Event::InitDone => *self = listed.take().unwrap_or_else(new),
+            Event::InitDone => *self = listing.take().unwrap_or_else(new),
             Event::Apply(lease) => {
                 let known = self.held.remove(&namespace(&lease));
                 self.take(&lease, known.as_ref());
@@ -380,18 +380,18 @@ mod tests {
         };
         let namespaces = ["b".to_owned()];
         let mut leases = Leases::unlisted(Sought { namespaces: &namespaces, ..THEIRS });
-        let mut listed = None;
+        let mut listing = None;
         for event in [Event::Init, Event::InitApply(bad("a", "1")), Event::InitDone] {
-            leases.see(event, &mut listed);
+            leases.see(event, &mut listing);
         }
         assert_eq!(alive(&leases, now_millis()), "none", "whoever may write Leases elsewhere is nobody");
-        leases.see(Event::Apply(bad("b", "1")), &mut listed);
+        leases.see(Event::Apply(bad("b", "1")), &mut listing);
         assert_eq!(alive(&leases, now_millis()), format!("b/{UNREADABLE_HOLDER}"));
         // Listed again, it is as old as it was, unless it has changed.
         for (version, is_held) in [("1", false), ("2", true)] {
             leases.held.get_mut("b").unwrap().until = Some(1);
             for event in [Event::Init, Event::InitApply(bad("b", version)), Event::InitDone] {
-                leases.see(event, &mut listed);
+                leases.see(event, &mut listing);
             }
             assert_eq!(alive(&leases, now_millis()) != "none", is_held, "{version}");
         }

@@ -40,7 +40,7 @@ pub enum Pods {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPods {
     pub pods: Pods,
-    /// Whether it was asked in the term.
+    /// Whether that holds for the term: asked in it, or nothing to ask.
     pub is_of_term: bool,
 }
 
@@ -80,7 +80,7 @@ async fn ask(client: &Client, workload: Workload, known: &watch::Sender<KnownPod
 }
 
 /// Whether the hub has no Deployments at all, like control planes without workloads. Asks until it
-/// says so: a watch of them would never be listed there.
+/// answers: a watch of them would never be listed there.
 async fn is_unserved(client: &Client) -> bool {
     let mut failures = 0;
     loop {
