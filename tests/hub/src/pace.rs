@@ -2,7 +2,7 @@
 //! machine is slow or busy, and everything that goes through the hub is late by as much.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,16 +14,19 @@ use crate::control_plane::ApiServer;
 
 /// Pause between two looks: several fall into a second, and cost little.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A look is a write and a read. What tests measure takes up to twice that: a program is told of a
-/// change and writes, another write follows from that, and the test reads.
-const LOOKS: u32 = 2;
+/// A look is one pair of a write and a read; what tests measure takes up to two: a program is told
+/// of a change and writes, another write follows from that, and the test reads.
+const MOST_PAIRS: u32 = 2;
 
-/// Says on drop that it is over.
-struct Over<'a>(&'a AtomicBool);
+/// Says on drop that it is over, and wakes who pauses between two looks.
+struct Over<'a> {
+    is_over: &'a AtomicBool,
+    looks: &'a Thread,
+}
 
 /// Runs `measured`, while another client writes to the hub and reads from it. Returns its outcome,
-/// and how late a promise may be that does not count the hub's own part: a few times the longest
-/// that this client waited.
+/// and how late a promise may be that does not count the hub's own part: twice the longest that this
+/// client waited.
 ///
 /// # Errors
 ///
@@ -34,11 +37,11 @@ pub fn beside<T>(server: &ApiServer, measured: impl FnOnce() -> Result<T>) -> Re
         let looks = scope.spawn(|| longest(server, &is_over));
         let outcome = {
             // Also if it panics: the scope waits for the looks.
-            let _over = Over(&is_over);
+            let _over = Over { is_over: &is_over, looks: looks.thread() };
             measured()
         };
         let longest = looks.join().expect("no panic");
-        Ok((outcome?, LOOKS * longest?))
+        Ok((outcome?, MOST_PAIRS * longest?))
     })
 }
 
@@ -60,6 +63,7 @@ fn longest(server: &ApiServer, is_over: &AtomicBool) -> Result<Duration> {
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_over.store(true, Ordering::Relaxed);
+        self.looks.unpark();
     }
 }

@@ -44,13 +44,13 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     let behind = -k8s_openapi::jiff::SignedDuration::from_mins(10);
     renew(now() + behind)?;
     available(testbed)?;
-    let (clean, late) = pace::beside(&testbed.hub.server, || {
+    let (clean, allowance) = pace::beside(&testbed.hub.server, || {
         let back = Instant::now();
         wait_taint(testbed, None)?;
         Ok(back.elapsed())
     })?;
     print(&format!("the taint of an agent that is back went after {clean:?}"));
-    ensure!(clean < CLEAN + late, "the taint went after {clean:?}, and the hub's part may be {late:?}");
+    ensure!(clean < CLEAN + allowance, "the taint went after {clean:?}, and the hub's part may be {allowance:?}");
     wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "False/ManagedClusterClockOutOfSync")?;
     ensure!(condition(testbed, "beat1", AVAILABLE)?.starts_with("True"));
     missed(testbed, || renew(now() + behind))?;
@@ -69,7 +69,7 @@ fn missed(testbed: &Testbed, renew: impl Fn() -> Result<()>) -> Result<()> {
         let before = Instant::now();
         renew()?;
         let after = Instant::now();
-        let ((told, tainted), late) = pace::beside(&testbed.hub.server, || {
+        let ((told, tainted), allowance) = pace::beside(&testbed.hub.server, || {
             wait_condition(testbed, "beat1", AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
             let early = before.elapsed();
             ensure!(early + Duration::from_millis(500) > grace, "it was told of within its grace, after {early:?}");
@@ -78,9 +78,9 @@ fn missed(testbed: &Testbed, renew: impl Fn() -> Result<()>) -> Result<()> {
             Ok((told, after.elapsed()))
         })?;
         print(&format!(
-            "a silent agent was told of after {told:?}, and tainted after {tainted:?}; the hub's part may be {late:?}"
+            "a silent agent was told of after {told:?}, tainted after {tainted:?}; the hub's part may be {allowance:?}"
         ));
-        Ok(tainted.saturating_sub(late))
+        Ok(tainted.saturating_sub(allowance))
     })
 }
 
