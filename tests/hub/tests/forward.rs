@@ -1,4 +1,4 @@
-//! `port-forward`, over WebSocket and over SPDY: 100 MB in both directions at the same time, and
+//! `port-forward`, over WebSocket and over SPDY: 4 to 100 MB in both directions at the same time, and
 //! the behaviour when a side is closed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -190,10 +190,11 @@ mod tests {
         assert_eq!((owed, begun.later), ([all[1].identity()].into(), [all[0].identity()].into()));
     }
 
-    /// The tests take this part of all limits, which takes this part of the time.
+    /// Tests use one `PART`th of all limits, to take one `PART`th of the time.
     const PART: usize = 20;
 
-    /// The state of a pass over the maximum of objects, each of which the member refuses to delete.
+    /// The state of a pass over a [`PART`]th of the most objects, each of which the member refuses to
+    /// delete.
     fn hostile() -> Begun {
         let mut begun = Begun::default();
         for number in 0..MOST_AT_ONCE / PART {

@@ -254,7 +254,7 @@ async fn objects_beyond_the_room_are_not_watched_but_looked_at_from_time_to_time
     assert_eq!((count(WORKS - 1), part.metrics.delivery.unwatched_works()), (MANIFESTS, left - 1));
 }
 
-/// As many as fit into one response.
+/// Somewhat more than one pass looks at.
 #[tokio::test(start_paused = true)]
 async fn of_what_a_member_lists_so_many_are_looked_at_in_one_pass() {
     let planes = planes();
