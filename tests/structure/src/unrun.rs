@@ -41,7 +41,8 @@ pub fn untested(manifest: &str) -> Vec<&str> {
 
 /// Whether this source of a program has tests, or modules that may have some.
 pub fn has_tests(source: &str) -> bool {
-    source.contains("test]") || source.contains("cfg(test)") || source.lines().any(|line| line.starts_with("mod "))
+    let is_module = |line: &str| line.starts_with("mod ") || (line.starts_with("pub") && line.contains(" mod "));
+    source.contains("test]") || source.contains("cfg(test)") || source.lines().any(is_module)
 }
 
 #[cfg(test)]
@@ -67,6 +68,9 @@ mod tests {
         let manifest = "[[bin]]\nname = \"a\"\npath = \"a.rs\"\ntest = false # why\n\n[[bin]]\npath = \"b.rs\"\n\n\
             [[test]]\npath = \"c.rs\"\ntest = false\n";
         assert_eq!(untested(manifest), ["a.rs"]);
-        assert!(has_tests("#[test]\nfn a() {}") && has_tests("mod a;\n") && !has_tests("fn main() {}\n"));
+        for source in ["#[test]\nfn a() {}", "mod a;\n", "pub mod a;\n", "pub(crate) mod a;\n"] {
+            assert!(has_tests(source), "{source}");
+        }
+        assert!(!has_tests("fn main() {}\n"));
     }
 }
