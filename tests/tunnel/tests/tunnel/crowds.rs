@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, measure, testbed::CLUSTER};
 
-/// No dial takes longer, on a machine that is neither slow nor busy.
+/// The limit of a dial's p99 on a machine that is neither slow nor busy.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Dials one after the other, before there are many at a time.
 const ALONE: u32 = 50;
@@ -55,8 +55,8 @@ async fn dials(kind: Frontend, dials: usize, at_a_time: usize) {
     let took = start.elapsed();
     let p99 = measure::percentile(&mut times, 99);
     println!("{kind:?}: {dials} dials at {at_a_time} in {took:?}, p99 {p99:?}; one alone took {alone:?} of CPU time");
-    // On a slow machine, as long as all that are there at a time need one core; longer where others
-    // take a part of it. Nothing that dials only wait for makes that more.
+    // Slow machine: `at_a_time` dials may need one core for `alone` each. Busy machine: extended by
+    // what others take. Waiting is in neither, so a dial that waits still fails.
     let needed = alone * u32::try_from(at_a_time).expect("few");
     let limit = machine.extended(LONGEST.max(needed)).expect("/proc");
     assert!(p99 < limit, "{p99:?}, and not {limit:?}; one alone took {alone:?} of CPU time");

@@ -18,14 +18,15 @@ const STREAMS: usize = 1_500;
 const RESET: usize = 500;
 /// Fewer than the dials that a cluster may have.
 const AT_A_TIME: usize = 100;
-/// Frames of a flood, in writes of so many: half of those that end a link.
+/// Most frames of a flood.
 const FLOOD: usize = 100_000;
+/// Frames of one write: half of the 1,000 that end a link (`net::costly`).
 const WRITE: usize = 500;
 /// Within this, others have their answers meanwhile.
 const PROMPT: Duration = Duration::from_secs(1);
-/// Where the machine is slow or busy, within so many times what the server takes for one such
-/// write, with the same streams, and for an answer without a flood. All that a link may send is two
-/// writes. A server without limits takes a hundred between two looks at its sockets.
+/// On a slow or busy machine, the limit is this many times the sum of one such write and the slowest
+/// answer without a flood. A link may send two writes before it ends; a server without limits would
+/// take a hundred at once.
 const TIMES: u32 = 10;
 /// Answers without a flood, of which the slowest counts.
 const CALM: usize = 20;
