@@ -64,25 +64,25 @@ pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Res
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
 }
 
-/// A read of clusters with its options. The route does not have these: they are parsed for callers
-/// that may read.
-enum Asked<'a> {
+/// A read of clusters. Its options are not parsed with the route, so that only callers that may read
+/// learn of mistakes in them.
+enum ClustersRead<'a> {
     Get(&'a ClusterName),
     List(ListOptions),
     Watch(WatchOptions),
 }
 
 /// What `request` reads by `route`, and the form that it accepts.
-fn asked<'a, B>(route: &'a ClustersRoute, request: &Request<B>) -> Result<(Asked<'a>, Form), Error> {
+fn clusters_read<'a, B>(route: &'a ClustersRoute, request: &Request<B>) -> Result<(ClustersRead<'a>, Form), Error> {
     let query = request.uri().query();
     let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
     let form = form_of(shape, request)?;
-    let asked = match route {
-        ClustersRoute::Get(name) => Asked::Get(name),
-        ClustersRoute::List => Asked::List(ListOptions::from_query(query).map_err(Error::List)?),
-        ClustersRoute::Watch => Asked::Watch(WatchOptions::from_query(query).map_err(Error::List)?),
+    let read = match route {
+        ClustersRoute::Get(name) => ClustersRead::Get(name),
+        ClustersRoute::List => ClustersRead::List(ListOptions::from_query(query).map_err(Error::List)?),
+        ClustersRoute::Watch => ClustersRead::Watch(WatchOptions::from_query(query).map_err(Error::List)?),
     };
-    Ok((asked, form))
+    Ok((read, form))
 }
 
 fn form_of<B>(shape: Shape, request: &Request<B>) -> Result<Form, Error> {

@@ -22,7 +22,7 @@ use super::kinds::{Gateways, Kind};
 use super::translate::Clusters;
 use super::watch::{self, Flow, Watch as _};
 use super::weight::{self, Weight};
-use super::{Asked, asked, memory, ok, version_query};
+use super::{ClustersRead, clusters_read, memory, ok, version_query};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
 use crate::error::{self, Error};
@@ -48,17 +48,17 @@ pub async fn serve_as<K: Kind>(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let (asked, form) = asked(route, request)?;
+    let (read, form) = clusters_read(route, request)?;
     let Some(hub) = &gateway.hub else {
-        return memory::clusters(kind, gateway, permission.user(), asked, form, request);
+        return memory::clusters(kind, gateway, permission.user(), read, form, request);
     };
-    match asked {
-        Asked::Get(name) => {
+    match read {
+        ClustersRead::Get(name) => {
             let seen = get::<K>(hub, &gateway.view, name, &version_query(request.uri())).await?;
             Ok(ok(form.object(&kind.object(&seen.spec, seen.health))))
         }
-        Asked::List(options) => list(kind, &weight::asked_by(request, hub), &options, form).await.map(ok),
-        Asked::Watch(options) => {
+        ClustersRead::List(options) => list(kind, &weight::asked_by(request, hub), &options, form).await.map(ok),
+        ClustersRead::Watch(options) => {
             let flow = watch(kind, gateway, hub, permission, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }

@@ -14,7 +14,7 @@ use super::memory_watch::MemoryWatch;
 use super::virtual_sources::{not_found, sorted};
 use super::watch::Watch as _;
 use super::weight::Weight;
-use super::{Asked, ok, watch};
+use super::{ClustersRead, ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
 use crate::error::{Cause, Error};
@@ -26,18 +26,18 @@ pub fn clusters<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
     user: &User,
-    asked: Asked<'_>,
+    read: ClustersRead<'_>,
     form: Form,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let snapshot = listed(gateway)?;
     let view = kind.view();
-    match asked {
-        Asked::Get(name) => {
+    match read {
+        ClustersRead::Get(name) => {
             let cluster = registered(gateway, name, K::absent)?;
             Ok(ok(form.object(&kind.object(cluster.spec(), view.health_of(cluster.spec())))))
         }
-        Asked::List(options) => {
+        ClustersRead::List(options) => {
             let selectors = selectors(options)?;
             let ready = snapshot.ready();
             let specs = ready.iter().map(|cluster| cluster.spec());
@@ -46,7 +46,7 @@ pub fn clusters<K: Kind>(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&objects, metadata)))
         }
-        Asked::Watch(options) => watched(gateway, user, (K::RESOURCE, kind.subject()), (options, form), request),
+        ClustersRead::Watch(options) => watched(gateway, user, (K::RESOURCE, kind.subject()), (options, form), request),
     }
 }
 
@@ -91,18 +91,18 @@ fn registered(
 pub fn virtual_clusters(
     gateway: &RequestNeeds,
     user: &User,
-    asked: Asked<'_>,
+    read: ClustersRead<'_>,
     form: Form,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let snapshot = listed(gateway)?;
-    match asked {
-        Asked::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
-        Asked::Get(name) => {
+    match read {
+        ClustersRead::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
+        ClustersRead::Get(name) => {
             let cluster = registered(gateway, name, not_found)?;
             Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
         }
-        Asked::List(options) => {
+        ClustersRead::List(options) => {
             let selectors = selectors(options)?;
             let ready = snapshot.ready();
             let registered = ready.iter().map(|cluster| cluster.spec()).filter(|spec| spec.name.as_str() != LOCAL);
@@ -111,6 +111,8 @@ pub fn virtual_clusters(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&clusters, metadata)))
         }
-        Asked::Watch(options) => watched(gateway, user, (RESOURCE, Subject::VirtualClusters), (options, form), request),
+        ClustersRead::Watch(options) => {
+            watched(gateway, user, (RESOURCE, Subject::VirtualClusters), (options, form), request)
+        }
     }
 }

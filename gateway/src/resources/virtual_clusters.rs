@@ -19,7 +19,7 @@ use super::virtual_sources::{Sources, no_cluster, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
 use super::watch::Watch as _;
 use super::weight;
-use super::{Asked, asked, memory, ok, version_query, watch};
+use super::{ClustersRead, clusters_read, memory, ok, version_query, watch};
 use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
 use crate::error::Error;
@@ -34,14 +34,14 @@ pub async fn serve(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let (asked, form) = asked(route, request)?;
+    let (read, form) = clusters_read(route, request)?;
     let Some(hub) = &gateway.hub else {
-        return memory::virtual_clusters(gateway, permission.user(), asked, form, request);
+        return memory::virtual_clusters(gateway, permission.user(), read, form, request);
     };
-    match asked {
-        Asked::Get(name) => Ok(ok(form.object(&get(hub, name, &version_query(request.uri())).await?))),
-        Asked::List(options) => list(gateway, &weight::asked_by(request, hub), options, form).await.map(ok),
-        Asked::Watch(options) => {
+    match read {
+        ClustersRead::Get(name) => Ok(ok(form.object(&get(hub, name, &version_query(request.uri())).await?))),
+        ClustersRead::List(options) => list(gateway, &weight::asked_by(request, hub), options, form).await.map(ok),
+        ClustersRead::Watch(options) => {
             let watch = VirtualWatch::begin(gateway, hub, permission, options, form, request).await?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
