@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hub::describe;
+use hub::cause_text;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
@@ -41,7 +41,7 @@ pub enum CallError {
     /// What was to be changed is not there, or not as it was: the watch is about to say so.
     #[error("it was changed or deleted in the meantime")]
     Gone,
-    #[error("{}", describe(.0))]
+    #[error("{}", cause_text(.0))]
     Hub(#[source] kube::Error),
 }
 

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use api::secret::{CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_TYPE_LABEL};
-use hub::describe;
+use hub::cause_text;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
 use kube::core::Status;
@@ -70,7 +70,7 @@ pub enum WriteError {
     Timeout,
     #[error("the gateway could not use it: {0}")]
     Unusable(#[from] api::secret::SecretError),
-    #[error("{}", describe(.0))]
+    #[error("{}", cause_text(.0))]
     Hub(#[source] kube::Error),
 }
 

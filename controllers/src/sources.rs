@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::secret::CREDENTIAL_TYPE_LABEL;
-use hub::describe;
+use hub::cause_text;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use register::Rules;
@@ -82,7 +82,7 @@ pub struct Related {
 pub enum ReadError {
     #[error("cannot read Secret {0}: the hub did not answer within {seconds} s", seconds = WITHIN.as_secs())]
     Timeout(String),
-    #[error("cannot read Secret {place}: {}", describe(.source))]
+    #[error("cannot read Secret {place}: {}", cause_text(.source))]
     Hub { place: String, source: kube::Error },
 }
 

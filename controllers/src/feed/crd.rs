@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hub::describe;
+use hub::cause_text;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::runtime::watcher;
@@ -48,7 +48,7 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
         let cause = match timeout(WITHIN, look(kind, client)).await {
             Ok(Ok(Some(resource))) => return resource,
             Ok(Ok(None)) => "the hub does not serve it in a version that is understood".to_owned(),
-            Ok(Err(error)) => describe(&error),
+            Ok(Err(error)) => cause_text(&error),
             Err(_) => format!("no answer within {} s", WITHIN.as_secs()),
         };
         if let Some(reason) = complaints.new_cause(&cause) {

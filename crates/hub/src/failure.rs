@@ -8,6 +8,9 @@ use net::words::{Causes, causes};
 
 use super::watches::{Full, MOST_OF_ONE};
 
+/// Begins the text of a request that the hub did not answer.
+const NO_ANSWER: &str = "no answer: ";
+
 /// The hub's collections that we read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collection {
@@ -35,7 +38,7 @@ pub enum Cause {
     #[error("the hub answered {}: {}", .0.code, .0.message)]
     Status(HubStatus),
     /// The connection failed or broke.
-    #[error("no answer: {0}")]
+    #[error("{NO_ANSWER}{0}")]
     Unreachable(#[source] Causes),
     #[error("no complete answer in time")]
     Timeout,
@@ -144,9 +147,10 @@ impl Cause {
     }
 }
 
-/// The text of the [`Cause`] that `error` is, for errors that keep it as their source.
-pub fn describe(error: &kube::Error) -> String {
-    Cause::of_answer(error).map_or_else(|| format!("no answer: {}", causes(error)), |cause| cause.to_string())
+/// What `Cause::from(error)` would say, without taking `error`: for errors that keep the
+/// [`kube::Error`] as their source.
+pub fn cause_text(error: &kube::Error) -> String {
+    Cause::of_answer(error).map_or_else(|| format!("{NO_ANSWER}{}", causes(error)), |cause| cause.to_string())
 }
 
 #[cfg(test)]
@@ -164,14 +168,14 @@ mod tests {
         let status = Status { code: 403, message: "secrets is forbidden".to_owned(), ..Status::default() };
         let error = kube::Error::Api(Box::new(status));
         let text = "the hub answered 403: secrets is forbidden";
-        assert_eq!((describe(&error), Cause::from(error).to_string()), (text.to_owned(), text.to_owned()));
+        assert_eq!((cause_text(&error), Cause::from(error).to_string()), (text.to_owned(), text.to_owned()));
     }
 
     #[test]
     fn no_answer_is_its_cause() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         let error = kube::Error::Service(Box::new(refused));
-        let text = describe(&error);
+        let text = cause_text(&error);
         assert!(text.starts_with("no answer: ") && text.ends_with("connection refused"), "{text}");
         let failure = HubFailure { verb: Verb::List, collection: Collection::Secrets, cause: error.into() };
         assert_eq!(causes(&failure), format!("cannot list secrets: {text}"), "each cause once");

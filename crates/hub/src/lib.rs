@@ -18,7 +18,7 @@ mod watches;
 
 pub use self::calls::{Hub, Meter, Watching};
 pub use self::certificate::ClientCertificate;
-pub use self::failure::{Cause, Collection, HubFailure, describe};
+pub use self::failure::{Cause, Collection, HubFailure, cause_text};
 pub use self::lines::{Line, Lines};
 pub use self::pages::{PAGE, paged};
 pub use self::requests::{RequestError, Requests};
