@@ -35,7 +35,7 @@ const POINTS: [(Target, usize, usize); 7] = [
     (IDLE_100, 32, 100),
     (IDLE_1000, 32, 1000),
 ];
-/// Most requests at once, and most watches beside them, to try.
+/// In `bench smoke`: most requests at once, and most watches beside them.
 const SMOKE: usize = 200;
 const CONNECTIONS: usize = 4;
 /// Usual number of a client's watches on one connection.

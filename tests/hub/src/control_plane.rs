@@ -312,7 +312,7 @@ impl ApiServer {
     /// Kills it and waits until its port refuses connections.
     pub fn stop(&mut self) -> Result<()> {
         self.process.stop()?;
-        // What it started may hold the socket a moment longer.
+        // Its shell waits for it, unless it has only just started it.
         wait::until_true("its port to be free", START_LIMIT, || Ok(TcpStream::connect(self.address).is_err()))
     }
 
