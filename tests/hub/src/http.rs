@@ -106,7 +106,7 @@ impl Client {
 
     /// Sends any request. If the hub reports that it could not send it, it is sent again.
     pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
-        until_sent(|| self.send_once(method, path, headers, body.clone()))
+        until_sent(move || self.send_once(method, path, headers, body.clone()))
     }
 
     fn send_once(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {

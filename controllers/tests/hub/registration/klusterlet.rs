@@ -209,7 +209,7 @@ impl<'t> Klusterlet<'t> {
         // A busy agent renews late: what it wrote says when it did so last.
         let due = self.renewed()? + grace;
         ensure!(seen >= due, "it was told within its grace: at {seen}, not {due}");
-        let after = tainted - told;
+        let after = tainted.saturating_sub(told);
         ensure!(
             after < TAINTED + allowance,
             "the taint came {after:?} after the word, and the hub's part may be {allowance:?}"

@@ -75,7 +75,7 @@ fn rolled_out(place: &Place<'_>, works_here: usize, limit: Duration) -> Result<(
     wait::until("the Deployments to be rolled out", limit, || {
         let all = place.member().read(&format!("deployments -n {}", place.cluster))?;
         let progress = |deployment: &Value| condition(&deployment["status"], "Progressing")["reason"].clone();
-        let done = all["items"].as_array().into_iter().flatten().filter(|it| progress(*it) == "NewReplicaSetAvailable");
+        let done = all["items"].as_array().into_iter().flatten().filter(|it| progress(it) == "NewReplicaSetAvailable");
         let done = done.count();
         ensure!(done == works_here, "{done} of {works_here}");
         Ok(())
