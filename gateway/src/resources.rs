@@ -64,8 +64,8 @@ pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Res
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
 }
 
-/// A read of clusters. Its options are not parsed with the route, so that only callers that may read
-/// learn of mistakes in them.
+/// A read of clusters. Its options are not parsed with the route, so that only callers that may
+/// read learn of mistakes in them.
 enum ClustersRead<'a> {
     Get(&'a ClusterName),
     List(ListOptions),

@@ -25,8 +25,8 @@ struct Over<'a> {
 }
 
 /// Runs `measured`, while another client writes to the hub and reads from it. Returns its outcome,
-/// and how late a promise may be that does not count the hub's own part: twice the longest that this
-/// client waited.
+/// and how late a promise may be that does not count the hub's own part: twice the longest that
+/// this client waited.
 ///
 /// # Errors
 ///

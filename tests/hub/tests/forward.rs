@@ -1,5 +1,5 @@
-//! `port-forward`, over WebSocket and over SPDY: 4 to 100 MB in both directions at the same time, and
-//! the behaviour when a side is closed.
+//! `port-forward`, over WebSocket and over SPDY: 4 to 100 MB in both directions at the same time,
+//! and the behaviour when a side is closed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -193,8 +193,8 @@ mod tests {
     /// Tests use one `PART`th of all limits, to take one `PART`th of the time.
     const PART: usize = 20;
 
-    /// The state of a pass over a [`PART`]th of the most objects, each of which the member refuses to
-    /// delete.
+    /// The state of a pass over a [`PART`]th of the most objects, each of which the member refuses
+    /// to delete.
     fn hostile() -> Begun {
         let mut begun = Begun::default();
         for number in 0..MOST_AT_ONCE / PART {

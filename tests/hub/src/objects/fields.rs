@@ -73,8 +73,8 @@ impl ApiServer {
         Ok(())
     }
 
-    /// On a connection of its own: the pool sends a read again if its connection ends, and of some of
-    /// these none may fail (`load::beside`).
+    /// On a connection of its own: the pool sends a read again if its connection ends, and of some
+    /// of these none may fail (`load::beside`).
     fn answer(&self, path: &str, form: &str) -> Result<Value> {
         let answer = self.administrator().client().get(path, &[("accept", form)])?;
         answer.expect(StatusCode::OK).with_context(|| path.to_owned())?.json()

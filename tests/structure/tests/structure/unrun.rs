@@ -6,8 +6,8 @@ use structure_tests::manifests::packages;
 use structure_tests::unrun::{examples, has_tests, untested};
 use structure_tests::{widths, workspace};
 
-/// Programs whose manifests say that they have no tests, besides fuzz targets. With fewer, this test
-/// does not see them.
+/// Programs whose manifests say that they have no tests, besides fuzz targets. With fewer, this
+/// test does not see them.
 const PROGRAMS: usize = 9;
 
 #[test]

@@ -7,8 +7,8 @@ use system_tests::prelude::*;
 
 use super::Fixture;
 
-/// The version of HTTP that a member speaks at best, and requests to it. Fewer for HTTP/1.1, which no
-/// API server prefers.
+/// The version of HTTP that a member speaks at best, and requests to it. Fewer for HTTP/1.1, which
+/// no API server prefers.
 const REQUESTS: [(Http, usize); 2] = [(Http::H2, 10_000), (Http::H1, 2_000)];
 /// Before them: what is kept only once is kept by then.
 const BEFORE: usize = 2_000;

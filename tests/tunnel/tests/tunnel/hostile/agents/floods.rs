@@ -24,9 +24,9 @@ const FLOOD: usize = 100_000;
 const WRITE: usize = 500;
 /// Within this, others have their answers meanwhile.
 const PROMPT: Duration = Duration::from_secs(1);
-/// On a slow or busy machine, the limit is this many times the sum of one such write and the slowest
-/// answer without a flood. A link may send two writes before it ends; a server without limits would
-/// take a hundred at once.
+/// On a slow or busy machine, the limit is this many times the sum of one such write and the
+/// slowest answer without a flood. A link may send two writes before it ends; a server without
+/// limits would take a hundred at once.
 const TIMES: u32 = 10;
 /// Answers without a flood, of which the slowest counts.
 const CALM: usize = 20;
