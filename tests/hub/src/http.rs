@@ -2,8 +2,8 @@
 //! many concurrent streams.
 //!
 //! A request and its answer are blocking, use a new connection each (so that no answer depends on
-//! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests that
-//! test nothing themselves.
+//! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests
+//! that test nothing themselves.
 
 mod pool;
 

@@ -69,8 +69,8 @@ fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     until(0)
 }
 
-/// Fails if `what` has taken longer than [`PROMPT`] since `begin`, and than others explain that have
-/// used the machine since `machine`.
+/// Fails if `what` has taken longer than [`PROMPT`] since `begin`, extended by what others have
+/// used of the machine since `machine`.
 fn ensure_prompt(what: &str, begin: Instant, machine: &Moment) -> Result<()> {
     let took = begin.elapsed();
     if took >= PROMPT {

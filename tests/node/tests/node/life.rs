@@ -159,8 +159,8 @@ impl Life<'_> {
     }
 
     /// Checks that two pods of each Deployment are those of `before` ([`NAME_AND_RESTARTS`]), and
-    /// are ready. On a busy machine a probe may be late: one that is not ready for a moment is still
-    /// the same pod, and one whose container ended and came back is not.
+    /// are ready. On a busy machine a probe may be late: a pod that is not ready for a moment is
+    /// the same one, but not if its container has ended and come back.
     fn stay(&self, before: &[String]) -> Result<()> {
         let field = format!("if (index .status.containerStatuses 0).ready}}}}{{{{{NAME_AND_RESTARTS}}}}}{{{{end");
         for (context, namespace, name) in DEPLOYMENTS {
