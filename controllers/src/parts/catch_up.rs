@@ -79,7 +79,7 @@ async fn list(api: &Api<DynamicObject>) -> Listed<(Key, String)> {
         match list_metadata_as(api, ListParams::default(), |metadata| named(&metadata)).await {
             Ok(listed) => return listed,
             Err(error) => {
-                tracing::warn!(%error, kind = api.resource_url(), "cannot list: the part does nothing until it can")
+                tracing::warn!(%error, kind = api.resource_url(), "cannot list: the part does nothing until it can");
             }
         }
         sleep(TRIES.wait(failures)).await;

@@ -18,6 +18,9 @@ const MOST_CHANGES: u64 = 6;
 /// Processor time after which a target gets no more inputs in a run: those that take long for one
 /// would take most of the time of all.
 const MOST_TIME: Duration = Duration::from_secs(1);
+/// One in so many of its cases is the least that a target gets in that time: with fewer, it has
+/// become slow.
+const PART: usize = 50;
 
 /// The number that a run's inputs follow from.
 const SEED: &str = "EDGES_SEED";
@@ -36,8 +39,9 @@ struct Numbers(u64);
 ///
 /// # Panics
 ///
-/// A condition does not hold: the input, and how to repeat the run, are on standard error. The
-/// corpus is empty or cannot be read.
+/// A condition does not hold: the input, and how to repeat the run, are on standard error. There
+/// was time for few inputs. The corpus is empty or cannot be read.
+#[expect(clippy::print_stdout, reason = "how much was checked is what a pass is worth")]
 pub fn run(target: &Target) {
     let seeds = corpus(target.name);
     assert!(!seeds.is_empty(), "{} has no corpus", target.name);
@@ -45,12 +49,20 @@ pub fn run(target: &Target) {
         check(target, *OF_RUN, seed);
     }
     let (is_repeated, begun) = (std::env::var_os(SEED).is_some(), time_of_thread());
+    let (mut count, mut took) = (0, Duration::ZERO);
     for input in inputs(target, &seeds, *OF_RUN) {
         check(target, *OF_RUN, &input);
-        if !is_repeated && time_of_thread().saturating_sub(begun) >= MOST_TIME {
-            return;
+        (count, took) = (count + 1, time_of_thread().saturating_sub(begun));
+        if !is_repeated && took >= MOST_TIME {
+            break;
         }
     }
+    println!("{}: {count} of {} inputs in {took:?}", target.name, target.cases);
+    assert!(is_enough(count, target.cases), "{}: only {count} inputs in {took:?}: it is slow", target.name);
+}
+
+fn is_enough(count: usize, cases: usize) -> bool {
+    count >= cases.div_ceil(PART)
 }
 
 /// Processor time that this thread has used: what else runs on the machine makes no difference.
@@ -174,6 +186,15 @@ mod tests {
         assert_eq!(some(7), some(7));
         assert_ne!(some(7), some(8));
         assert_eq!(some(0).len(), 50);
+    }
+
+    #[test]
+    fn few_inputs_are_not_enough() {
+        let cases = [(500, 10), (501, 11), (100_000, 2_000)];
+        for (cases, least) in cases {
+            assert!(is_enough(least, cases) && !is_enough(least - 1, cases), "{least} of {cases}");
+        }
+        assert!(TARGETS.iter().all(|target| !is_enough(0, target.cases)));
     }
 
     /// With one seed for all runs, no run would find more than the others.

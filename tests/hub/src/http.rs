@@ -2,11 +2,12 @@
 //! many concurrent streams.
 //!
 //! A request and its answer are blocking, use a new connection each (so that no answer depends on
-//! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests that
-//! test nothing themselves.
+//! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests
+//! that test nothing themselves.
 
 mod pool;
 
+use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,6 +55,10 @@ pub struct Kept {
     sender: SendRequest<Full<Bytes>>,
     client: Client,
 }
+
+/// Says of an error that no head of an answer had arrived before it.
+#[derive(Debug)]
+struct Unanswered;
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
@@ -218,13 +223,31 @@ impl Kept {
     pub fn send(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         let request = self.client.request(method, path, headers)?.body(Full::new(body))?;
         let exchange = async {
-            self.sender.ready().await?;
-            Response::whole(self.sender.send_request(request).await?).await
+            self.sender.ready().await.map_err(Unanswered::of)?;
+            let head = self.sender.send_request(request).await.map_err(Unanswered::of)?;
+            Response::whole(head).await
         };
         self.runtime
             .block_on(async { tokio::time::timeout(LIMIT, exchange).await })
             .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
             .with_context(|| format!("{method} {path} failed"))
+    }
+}
+
+// === impl Unanswered ===
+
+impl Unanswered {
+    /// Marks the error of a request, unless something arrived that is no head.
+    fn of(error: hyper::Error) -> anyhow::Error {
+        let is_parse = error.is_parse();
+        let error = anyhow::Error::new(error);
+        if is_parse { error } else { error.context(Self) }
+    }
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("no head of an answer")
     }
 }
 

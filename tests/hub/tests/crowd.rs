@@ -5,9 +5,10 @@ use http_body_util::BodyExt as _;
 use hub_tests::http::Client;
 use hub_tests::prelude::*;
 use hyper::body::Incoming;
+use kit::others::Moment;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
@@ -15,7 +16,9 @@ use crate::fixture::{Fixture, test};
 /// More than the 250 streams that kube-apiserver allows on one connection
 /// (`--http2-max-streams-per-connection`).
 const WATCHES: usize = 300;
-/// Patience, on a busy machine: what another watch blocks never comes.
+/// Time of one step, on a machine that does nothing else; longer where others take a part of it.
+const PROMPT: Duration = Duration::from_secs(20);
+/// Most time of one step on any machine, and of asking until a busy kube-apiserver lets one in.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -31,20 +34,29 @@ fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     testbed.member.server.create_namespace(namespace)?;
     let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Testbed::proxy_path(CLUSTER));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut bodies = open(&runtime, testbed, route, &format!("{path}?fieldSelector=metadata.name=crowded&watch=true"))?;
+    let machine = Moment::now()?;
+    let target = format!("{path}?fieldSelector=metadata.name=crowded&watch=true");
+    let mut bodies = open(&runtime, testbed, route, &target, &machine)?;
     let watches = || testbed.member.open_streams(&format!("/namespaces/{namespace}/configmaps?fieldSelector"));
+    let until = |count: usize| {
+        let (begin, what) = (Instant::now(), format!("the member to have {count} watches"));
+        wait::until(&what, LIMIT, || match watches()? {
+            open if open == count => Ok(()),
+            other => bail!("the member has {other} watches"),
+        })?;
+        ensure_prompt(&what, begin, &machine)
+    };
     // All of them, and none twice; its log may lag behind what it has answered.
-    wait::until("the member to have all watches", LIMIT, || match watches()? {
-        WATCHES => Ok(()),
-        other => bail!("the member has {other} watches"),
-    })?;
+    until(WATCHES)?;
 
     client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;
     let crowded = json!({"name": "crowded", "namespace": namespace});
     testbed.member.server.create(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": crowded})])?;
     runtime.block_on(async {
         for (number, body) in bodies.iter_mut().enumerate() {
+            let begin = Instant::now();
             let frame = timeout(LIMIT, body.frame()).await.with_context(|| format!("nothing on watch {number}"))?;
+            ensure_prompt(&format!("an event on watch {number}"), begin, &machine)?;
             let frame = frame.with_context(|| format!("watch {number} ended"))??;
             let text = frame.into_data().map(|data| String::from_utf8_lossy(&data).into_owned()).unwrap_or_default();
             ensure!(text.contains("ADDED") && text.contains("crowded"), "watch {number} got {text:?}");
@@ -54,17 +66,27 @@ fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
 
     drop(bodies);
     drop(runtime); // and with it the connections
-    wait::until("the member's watches to end", LIMIT, || match watches()? {
-        0 => Ok(()),
-        left => bail!("{left} watches are left"),
-    })
+    until(0)
+}
+
+/// Fails if `what` has taken longer than [`PROMPT`] since `begin`, extended by what others have
+/// used of the machine since `machine`.
+fn ensure_prompt(what: &str, begin: Instant, machine: &Moment) -> Result<()> {
+    let took = begin.elapsed();
+    if took >= PROMPT {
+        let limit = machine.extended(PROMPT)?;
+        ensure!(took < limit, "{what} took {took:?}, and not {limit:?}");
+    }
+    Ok(())
 }
 
 /// Retries as clients do, because a kube-apiserver that other tests keep busy asks for it.
-async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)]) -> Result<Incoming> {
+async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)], machine: &Moment) -> Result<Incoming> {
     const BUSY: &[u8] = b"Too many requests, please try again later.";
     loop {
+        let begin = Instant::now();
         let response = client.open(path, headers).await?;
+        ensure_prompt("the head of an answer", begin, machine)?;
         let status = response.status();
         if status == StatusCode::OK {
             return Ok(response.into_body());
@@ -75,13 +97,13 @@ async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)]) -> Resu
     }
 }
 
-fn open(runtime: &Runtime, testbed: &Testbed, route: Route, path: &str) -> Result<Vec<Incoming>> {
+fn open(runtime: &Runtime, testbed: &Testbed, route: Route, path: &str, machine: &Moment) -> Result<Vec<Incoming>> {
     let (client, authorization) = (client(testbed, route), bearer(&testbed.token));
     let headers = [("authorization", &*authorization)];
     runtime.block_on(async {
         let mut bodies = Vec::with_capacity(WATCHES);
         for number in 0..WATCHES {
-            let opening = open_one(&client, path, &headers);
+            let opening = open_one(&client, path, &headers, machine);
             let body = timeout(LIMIT, opening).await.with_context(|| format!("watch {number} was not opened"))?;
             bodies.push(body.with_context(|| format!("watch {number}"))?);
         }

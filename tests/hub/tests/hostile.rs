@@ -14,7 +14,7 @@ use kit::frames::{Places, Wire};
 use kit::hostile::{Expected, Outcome, Row, rows};
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
@@ -43,8 +43,10 @@ const TURNS: usize = 2;
 const REQUEST: usize = 400;
 /// Time for an attack to end.
 const LIMIT: Duration = Duration::from_mins(1);
-/// Time until an attack goes over the victims' connections and is let through, on a busy machine.
+/// Time until an attack goes over the victims' connections, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
+/// Longest run of 429s: until the requests are answered that an earlier row left at the member.
+const REFUSED: Duration = Duration::from_mins(1);
 /// Pause before it is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Attacks beside no victim before another victim joins: where other tests fill the hub's
@@ -174,23 +176,22 @@ fn through_hub(row: &Row) -> Option<&'static [Expected]> {
 
 /// Returns how the attacker's outcome differs from the expected one.
 async fn attack(victims: &mut Victims<'_>, row: &Row, token: &str) -> Result<Option<String>> {
-    let until = tokio::time::Instant::now() + PATIENCE;
-    let mut apart = 0_usize;
+    let begin = Instant::now();
+    let (mut apart, mut refused) = (0_usize, None);
     loop {
-        ensure!(
-            tokio::time::Instant::now() < until,
-            "{}: for {PATIENCE:?}, 429 or beside no victim ({apart} times)",
-            row.name
-        );
+        ensure!(begin.elapsed() < PATIENCE, "{}: for {PATIENCE:?}, 429 or beside no victim ({apart} times)", row.name);
         let mut wire = wire(victims.testbed, victims.route, &victims.cluster, token).await?;
         let before = victims.relay.bytes();
         let outcome = timeout(LIMIT, (row.attack)(&mut wire)).await.with_context(|| format!("{}: no end", row.name))?;
         // Requests that an earlier row left at the member count against its user until they are
         // answered.
         if matches!(outcome, Outcome::Answered { status: 429, .. }) {
+            let first = *refused.get_or_insert_with(Instant::now);
+            ensure!(first.elapsed() < REFUSED, "{}: nothing but 429 for {REFUSED:?}", row.name);
             sleep(PAUSE).await;
             continue;
         }
+        refused = None;
         let sent_on = victims.asked_since(&before);
         // The hub opens another connection to the gateway when other tests fill its first, which
         // may lead to another core, with another connection to the member.

@@ -9,9 +9,8 @@ use bytes::Bytes;
 use http::Method;
 use parking_lot::Mutex;
 use tokio::task::yield_now;
-use tokio::time::error::Elapsed;
 
-use super::{Client, Kept, Response, apart, until_sent};
+use super::{Client, Kept, Response, Unanswered, apart, until_sent};
 
 /// Most connections that wait for a request: more than tests run at a time.
 const MOST: usize = 8;
@@ -54,9 +53,10 @@ impl Pool {
                     self.keep(kept);
                     return Ok(response);
                 }
-                // The server may have closed it just now. A write may have arrived before that.
-                Err(error) if *method != Method::GET || error.is::<Elapsed>() => return Err(error),
-                Err(_) => {}
+                // The server may have closed it just now. A write may have arrived before that, and
+                // an answer that breaks off is what the server sent.
+                Err(error) if *method == Method::GET && error.is::<Unanswered>() => {}
+                Err(error) => return Err(error),
             }
         }
         let mut kept = self.client.keep()?;
@@ -113,6 +113,7 @@ impl Kept {
 mod tests {
     use std::net::TcpStream;
 
+    use kit::member::raw::{Act, RawMember};
     use kit::member::{FakeMember, MemberOptions, Reply};
     use kit::pki::ALPN_H1;
     use kit::wait::{WAIT, eventually};
@@ -164,5 +165,35 @@ mod tests {
             eventually(WAIT, || TcpStream::connect(address).is_err()).await;
             assert!(asked(&pool, &method).is_err(), "{method}: nobody is there");
         }
+    }
+
+    /// Of a server that answers once, says `last` to the second request, and answers on any other
+    /// connection: the outcome of the second request, and the connections.
+    async fn second(method: &Method, last: &'static str) -> (Result<String>, usize) {
+        const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nit";
+        let server = RawMember::start(move |number| {
+            let mut acts = Act::answer(WHOLE, Act::ReadHead);
+            if number == 0 {
+                acts.push(Act::write(last));
+            }
+            acts.push(Act::Close);
+            acts
+        })
+        .await;
+        let pool = Pool::new(Client::new(server.address(), server.authority(), None));
+        assert_eq!(asked(&pool, method).unwrap(), "it");
+        (asked(&pool, method), server.connection_count())
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn only_a_get_without_an_answer_is_sent_again() {
+        let (again, connections) = second(&Method::GET, "").await;
+        assert_eq!((&*again.unwrap(), connections), ("it", 2));
+        for last in ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ni", "what?\r\n\r\n"] {
+            let (cut, connections) = second(&Method::GET, last).await;
+            assert_eq!((cut.is_err(), connections), (true, 1), "{last:?}");
+        }
+        let (write, connections) = second(&Method::POST, "").await;
+        assert_eq!((write.is_err(), connections), (true, 1));
     }
 }

@@ -33,6 +33,8 @@ const REPEATED: usize = 6;
 const DRAIN: u32 = 5;
 /// A path that the gateway serves only with the feature gate of health reports.
 const HEALTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/health";
+/// A pod's name, and how often its container was started again.
+const NAME_AND_RESTARTS: &str = ".metadata.name}}/{{(index .status.containerStatuses 0).restartCount";
 /// Time for a kubelet to start a pod, and to see it end, on a busy machine.
 const LIMIT: Duration = Duration::from_mins(3);
 /// Time limit of a rollout, and of a drain, on a busy machine: pods are ready for some time before
@@ -135,7 +137,7 @@ impl Life<'_> {
 
     /// Upgrades to an image whose pods end as soon as they start. The old pods stay, and serve.
     fn break_down(&self) -> Result<()> {
-        let before = self.pods()?;
+        let before = self.all(NAME_AND_RESTARTS)?;
         self.upgrade_to(BROKEN, ["", ""])?;
         for deployment in DEPLOYMENTS {
             wait::until("a pod to end as soon as it starts", LIMIT, || {
@@ -156,15 +158,16 @@ impl Life<'_> {
         self.run_of(TAG)
     }
 
-    /// Checks that two of these pods of each Deployment exist and are ready. On a busy machine a
-    /// probe may be late: one that is not ready for a moment is still the same pod.
-    fn stay(&self, pods: &[String]) -> Result<()> {
+    /// Checks that two pods of each Deployment are those of `before` ([`NAME_AND_RESTARTS`]), and
+    /// are ready. On a busy machine a probe may be late: a pod that is not ready for a moment is
+    /// the same one, but not if its container has ended and come back.
+    fn stay(&self, before: &[String]) -> Result<()> {
+        let field = format!("if (index .status.containerStatuses 0).ready}}}}{{{{{NAME_AND_RESTARTS}}}}}{{{{end");
         for (context, namespace, name) in DEPLOYMENTS {
-            let field = "if (index .status.containerStatuses 0).ready}}{{.metadata.name}}{{end";
             wait::until("the pods before to be ready", LIMIT, || {
-                let ready = self.each_pod((context, namespace, name), field)?;
-                let stay = ready.iter().filter(|pod| pods.contains(pod)).count();
-                ensure!(stay == 2, "{name}: of {pods:?}, ready are {ready:?}");
+                let ready = self.each_pod((context, namespace, name), &field)?;
+                let stay = ready.iter().filter(|pod| before.contains(pod)).count();
+                ensure!(stay == 2, "{name}: of {before:?}, ready are {ready:?}");
                 Ok(())
             })?;
         }
@@ -229,11 +232,16 @@ impl Life<'_> {
     }
 
     fn pods(&self) -> Result<Vec<String>> {
-        let mut pods = Vec::new();
-        for (context, namespace, name) in DEPLOYMENTS {
-            pods.extend(self.pods_of(context, namespace, name)?);
+        self.all(".metadata.name")
+    }
+
+    /// A field of each pod of all programs.
+    fn all(&self, field: &str) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        for deployment in DEPLOYMENTS {
+            all.extend(self.each_pod(deployment, field)?);
         }
-        Ok(pods)
+        Ok(all)
     }
 
     fn pods_of(&self, context: &str, namespace: &str, name: &str) -> Result<Vec<String>> {

@@ -18,7 +18,11 @@ fn no_doc_comment_has_code_that_only_rustdoc_would_run() {
         let place = |line: &usize| format!("{}:{line}", file.strip_prefix(&root).unwrap_or(&file).display());
         wrong.extend(examples(&text).iter().map(place));
     }
-    assert!(wrong.is_empty(), "make it a test, or name its language (`text`):\n\n{}\n", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "make it a test, or name its language (`text`), in a comment of `///`:\n\n{}\n",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -9,16 +9,16 @@ use super::Fixture;
 
 /// The version of HTTP that a member speaks at best, and requests to it. Fewer for HTTP/1.1, which
 /// no API server prefers.
-const REQUESTS: [(Http, usize); 2] = [(Http::H2, 10_000), (Http::H1, 2_000)];
+const REQUESTS: [(Http, usize); 2] = [(Http::H2, 10_000), (Http::H1, 5_000)];
 /// Before them: what is kept only once is kept by then.
 const BEFORE: usize = 2_000;
 /// Requests that the member remembers, which is in this process too.
 const REMEMBERED: usize = 100;
 /// Connections of clients; a core that serves one of them opens its own connection to the member.
 const CONNECTIONS: usize = 4;
-/// Freed memory that an allocator may keep, in bytes. A connection that is kept for each of ten
-/// thousand requests would be a hundred times as much, and a kilobyte for each five times. For
-/// HTTP/1.1, only connections, and leaks of more than 1 KiB a request, are seen.
+/// Freed memory that an allocator may keep, in bytes, however many requests there were. A kilobyte
+/// that is kept for each of ten thousand would be five times as much, and a connection a hundred
+/// times; half of that for each of five thousand.
 const FLAT: u64 = 2 << 20;
 /// Says that this process is the one that is measured.
 const ALONE: &str = "MANY_REQUESTS_ALONE";
