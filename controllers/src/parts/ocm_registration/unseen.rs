@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use register::ocm::acceptance::Key;
 
-use crate::parts::watched::is_older;
-
 /// The objects, with the versions that the last writes gave them; none for a write without an
 /// answer. [`Unseen::may_lack`] forgets an object once the mirror has that version, and
 /// [`Unseen::deleted`] at once; one whose write failed stays until it is written or deleted. There
@@ -36,13 +34,22 @@ impl Unseen {
     pub fn may_lack(&self, key: &Key, mirrored: impl FnOnce() -> Option<String>) -> bool {
         let mut all = self.0.lock();
         let Some(written) = all.get(key) else { return false };
-        let (written, mirrored) = (written.as_deref(), mirrored());
-        let is_seen = written.is_some_and(|written| mirrored.is_some() && !is_older(mirrored.as_deref(), written));
+        let mirrored = mirrored();
+        let versions = mirrored.as_deref().zip(written.as_deref());
+        let is_seen = versions.is_some_and(|(mirrored, written)| is_since(mirrored, written));
         if is_seen {
             all.remove(key);
         }
         !is_seen
     }
+}
+
+/// Whether a version is a written one, or a later one. Where they are no numbers, only the same
+/// version is known to be: a right that counts as seen too early would stay.
+fn is_since(version: &str, written: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let numbers = number(version).zip(number(written));
+    numbers.map_or(version == written, |(version, written)| version >= written)
 }
 
 #[cfg(test)]
@@ -64,5 +71,8 @@ mod tests {
         unseen.wrote(&key, Some("11".to_owned()));
         unseen.deleted(&key);
         assert!(!is_behind(None));
+        unseen.wrote(&key, Some("b".to_owned()));
+        assert!(is_behind(Some("9")) && is_behind(Some("c")), "without numbers, any other may be an earlier one");
+        assert!(!is_behind(Some("b")));
     }
 }
