@@ -198,16 +198,18 @@ impl Rights {
             self.unseen.begin_write(key);
         }
         let api = self.mirror.api(key);
-        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await?;
+        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await;
         if is_noted {
-            self.unseen.wrote(key, written.resource_version());
+            // Also without an answer: a deletion beside it may have forgotten that it began.
+            self.unseen.wrote(key, written.as_ref().ok().and_then(|object| object.resource_version()));
         }
-        Ok(())
+        written.map(drop)
     }
 
     /// Deletes what the mirror has, and what was written here and the mirror may lack. If an object
     /// of another client appears in the mirror later, the cluster is looked at again.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
+        let last = self.unseen.last(key);
         let Some(existing) = self.existing(key).await? else { return Ok(()) };
         let api = self.mirror.api(key);
         if let Some(rest) = without_finalizer(&existing) {
@@ -216,7 +218,7 @@ impl Rights {
             found(self.hub.merge(&api, &key.name, &change).await)?;
         }
         found(self.hub.write(api.delete(&key.name, &DeleteParams::default())).await)?;
-        self.unseen.deleted(key);
+        self.unseen.deleted(key, last.as_ref());
         Ok(())
     }
 
@@ -226,10 +228,11 @@ impl Rights {
         if !self.is_unseen(key) {
             return Ok(self.mirror.value(key));
         }
+        let last = self.unseen.last(key);
         let only = ListParams::default().fields(&format!("metadata.name={}", key.name));
         let metadata = list_metadata(&self.mirror.api(key), only).await?.pop();
         if metadata.is_none() {
-            self.unseen.deleted(key);
+            self.unseen.deleted(key, last.as_ref());
         }
         Ok(metadata.map(|metadata| json!({"metadata": metadata})))
     }
