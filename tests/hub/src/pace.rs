@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use http::StatusCode;
 use serde_json::json;
 use tokio::time::Instant;
@@ -17,6 +17,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A look is one pair of a write and a read; what tests measure takes up to two: a program is told
 /// of a change and writes, another write follows from that, and the test reads.
 const MOST_PAIRS: u32 = 2;
+/// More is no allowance: a program that keeps the hub busy would extend its own time.
+const MOST: Duration = Duration::from_secs(2);
+/// A hub that takes so long for one pair fails the test by itself.
+const SLOWEST: Duration = Duration::from_secs(10);
 
 /// Says on drop that it is over, and wakes who pauses between two looks.
 struct Over<'a> {
@@ -26,11 +30,11 @@ struct Over<'a> {
 
 /// Runs `measured`, while another client writes to the hub and reads from it. Returns its outcome,
 /// and how late a promise may be that does not count the hub's own part: twice the longest that
-/// this client waited.
+/// this client waited, and at most 2 s.
 ///
 /// # Errors
 ///
-/// That of `measured`, or the hub's.
+/// That of `measured`, or the hub's; or the hub took 10 s or more for a write and a read.
 pub fn beside<T>(server: &ApiServer, measured: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -41,7 +45,9 @@ pub fn beside<T>(server: &ApiServer, measured: impl FnOnce() -> Result<T>) -> Re
             measured()
         };
         let longest = looks.join().expect("no panic");
-        Ok((outcome?, MOST_PAIRS * longest?))
+        let (outcome, longest) = (outcome?, longest?);
+        ensure!(longest < SLOWEST, "the hub took {longest:?} for a write and a read, and not less than {SLOWEST:?}");
+        Ok((outcome, MOST.min(MOST_PAIRS * longest)))
     })
 }
 

@@ -99,6 +99,14 @@ impl Writers {
         let each = self.0.into_iter();
         join_all(each.map(|(kind, resource, writer)| follow(client.clone(), (kind, resource), writer, notify))).await;
     }
+
+    /// As if a watch had told of an object.
+    #[cfg(test)]
+    pub fn saw(&mut self, kind: Kind, object: &DynamicObject) {
+        for (_, _, writer) in self.0.iter_mut().filter(|(of, ..)| *of == kind) {
+            writer.apply_watcher_event(&Event::Apply(object.clone()));
+        }
+    }
 }
 
 async fn follow(

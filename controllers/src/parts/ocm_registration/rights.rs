@@ -198,16 +198,18 @@ impl Rights {
             self.unseen.begin_write(key);
         }
         let api = self.mirror.api(key);
-        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await?;
+        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await;
         if is_noted {
-            self.unseen.wrote(key, written.resource_version());
+            // Also without an answer: a deletion beside it may have forgotten that it began.
+            self.unseen.wrote(key, written.as_ref().ok().and_then(|object| object.resource_version()));
         }
-        Ok(())
+        written.map(drop)
     }
 
     /// Deletes what the mirror has, and what was written here and the mirror may lack. If an object
     /// of another client appears in the mirror later, the cluster is looked at again.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
+        let last = self.unseen.last(key);
         let Some(existing) = self.existing(key).await? else { return Ok(()) };
         let api = self.mirror.api(key);
         if let Some(rest) = without_finalizer(&existing) {
@@ -216,7 +218,7 @@ impl Rights {
             found(self.hub.merge(&api, &key.name, &change).await)?;
         }
         found(self.hub.write(api.delete(&key.name, &DeleteParams::default())).await)?;
-        self.unseen.deleted(key);
+        self.unseen.deleted(key, last.as_ref());
         Ok(())
     }
 
@@ -226,10 +228,11 @@ impl Rights {
         if !self.is_unseen(key) {
             return Ok(self.mirror.value(key));
         }
+        let last = self.unseen.last(key);
         let only = ListParams::default().fields(&format!("metadata.name={}", key.name));
         let metadata = list_metadata(&self.mirror.api(key), only).await?.pop();
         if metadata.is_none() {
-            self.unseen.deleted(key);
+            self.unseen.deleted(key, last.as_ref());
         }
         Ok(metadata.map(|metadata| json!({"metadata": metadata})))
     }
@@ -262,6 +265,7 @@ mod tests {
     use http::Method;
     use parking_lot::Mutex;
 
+    use super::super::mirror::Writers;
     use super::*;
     use crate::scripted;
 
@@ -306,14 +310,24 @@ mod tests {
         json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items})
     }
 
+    fn rights_on(objects: &Objects) -> (Rights, Writers) {
+        let hub = hub(objects);
+        let (mirror, writers) = Mirror::new(hub.client.clone());
+        let (unseen, own_namespace) = (Unseen::default(), "own".to_owned());
+        (Rights { hub, mirror, unseen, own_namespace, filled: Some("token".to_owned()) }, writers)
+    }
+
+    fn saw(writers: &mut Writers, wanted: &Wanted, version: &str) {
+        let mut object: DynamicObject = serde_json::from_value(wanted.document.clone()).unwrap();
+        object.metadata.resource_version = Some(version.to_owned());
+        writers.saw(wanted.key.kind, &object);
+    }
+
     /// The mirror sees nothing at all here: a watch may be that late.
     #[tokio::test]
     async fn a_refusal_takes_rights_that_the_mirror_has_not_seen() {
         let objects = Objects::default();
-        let hub = hub(&objects);
-        let (mirror, _writers) = Mirror::new(hub.client.clone());
-        let own_namespace = "own".to_owned();
-        let rights = Rights { hub, mirror, unseen: Unseen::default(), own_namespace, filled: Some("token".to_owned()) };
+        let (rights, _writers) = rights_on(&objects);
         let cluster = Cluster { name: "c1", uid: "u" };
         let path = |key: &Key| format!("{}/{}", rights.mirror.api(key).resource_url(), key.name);
         let is_there = |key: &Key| objects.lock().contains_key(&path(key));
@@ -331,5 +345,28 @@ mod tests {
         rights.end(&cluster, false).await.unwrap();
         assert!(!cluster.ended().iter().any(is_there));
         assert!(!rights.were_given(&cluster));
+    }
+
+    #[tokio::test]
+    async fn the_mirror_is_right_once_it_has_what_was_written_and_not_before() {
+        let objects = Objects::default();
+        let (rights, mut writers) = rights_on(&objects);
+        let cluster = Cluster { name: "c1", uid: "u" };
+        let granted = cluster.granted(true);
+        rights.grant(&granted).await.unwrap();
+        let all = [acceptance::common_roles(Some("token")), granted.clone()].concat();
+        // The namespace is only ever created, and a deletion may have come between these versions.
+        for (version, missing) in [("6", granted.len() - 1), ("7", 0)] {
+            all.iter().for_each(|wanted| saw(&mut writers, wanted, version));
+            assert_eq!(rights.missing(&cluster).unwrap().len(), missing, "at version {version}");
+        }
+
+        // A role as it was before the acceptance says nothing of the one that was written.
+        rights.grant(&granted).await.unwrap();
+        let [role, _] = cluster.left();
+        saw(&mut writers, &role, "6");
+        rights.withdraw(&cluster).await.unwrap();
+        let path = format!("{}/{}", rights.mirror.api(&role.key).resource_url(), role.key.name);
+        assert_eq!(objects.lock()[&path]["rules"], role.document["rules"], "it may only look at itself");
     }
 }

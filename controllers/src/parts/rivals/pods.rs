@@ -1,5 +1,6 @@
 //! The pods of a rival's Deployment: without leader election they hold no Lease.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -64,7 +65,9 @@ async fn ask(client: &Client, workload: Workload, known: &watch::Sender<KnownPod
     };
     let api: Api<Bounded<Deployment>> = Api::namespaced(client.clone(), namespace);
     let only = paged().fields(&format!("metadata.name={name}")).timeout(WATCH);
+    let is_told = AtomicBool::new(false);
     let apply = follow::whole(|change| {
+        is_told.store(true, Ordering::Relaxed);
         say(match change {
             Change::Listed(found) => found.first().map_or(Pods::None, Pods::of),
             Change::Applied(found) => Pods::of(&found),
@@ -72,7 +75,8 @@ async fn ask(client: &Client, workload: Workload, known: &watch::Sender<KnownPod
         });
     });
     let unserved = async {
-        if is_unserved(client).await {
+        // The watch speaks again only on a change: what it said stays.
+        if is_unserved(client).await && !is_told.load(Ordering::Relaxed) {
             say(Pods::None);
         }
     };
@@ -126,9 +130,14 @@ impl Pods {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
     use serde_json::json;
+    use tokio::time::timeout;
 
     use super::*;
+    use crate::scripted;
 
     fn pods(status: &serde_json::Value) -> Pods {
         let metadata = json!({"name": "theirs", "namespace": "n", "resourceVersion": "1"});
@@ -146,6 +155,36 @@ mod tests {
         ] {
             assert_eq!(pods(&status), expected, "{status}");
         }
+    }
+
+    /// The hub is busy when it is asked whether it has Deployments, and then not set up whole.
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_that_there_are_no_deployments_takes_back_no_pods() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let times = Arc::clone(&asked);
+        let client = scripted::client(move |head, _| {
+            let query = head.uri.query().unwrap_or_default();
+            match head.uri.path() {
+                "/apis/apps/v1" if times.fetch_add(1, Ordering::Relaxed) == 0 => {
+                    Some(scripted::status(503, "", "busy"))
+                }
+                "/apis/apps/v1" => Some(scripted::status(404, "NotFound", "not found")),
+                _ if query.contains("watch=true") => None,
+                _ => {
+                    let metadata = json!({"name": "theirs", "namespace": "n", "resourceVersion": "1"});
+                    let items = json!([{"metadata": metadata, "status": {"replicas": 1}}]);
+                    let list = json!({"apiVersion": "apps/v1", "kind": "DeploymentList",
+                        "metadata": {"resourceVersion": "9"}, "items": items});
+                    Some((200, list))
+                }
+            }
+        });
+        let theirs = Workload { namespace: "n", name: "theirs" };
+        let known = watch::Sender::new(KnownPods::before(Some(theirs)));
+        // Longer than until the second try, and shorter than a watch lasts.
+        let ended = timeout(WITHIN, ask(&client, theirs, &known, true)).await;
+        assert!(ended.is_err() && asked.load(Ordering::Relaxed) == 2);
+        assert_eq!(*known.borrow(), KnownPods { pods: Pods::Run, is_of_term: true });
     }
 
     #[test]
