@@ -56,7 +56,7 @@ const MOST_TIMES: f64 = 2.5;
 /// members take, and the machine's speed moves both. The first run's connections to members, the
 /// lists, and the tables are what it is above 1. Requests are counted, so that a program that asks
 /// twice does not pass as one that is cheap.
-const MOST_CPU_TIMES: f64 = 3.0;
+const MOST_CPU_TIMES: f64 = 2.5;
 /// As many clusters are asked at a time at least once, and no more than that.
 const AT_ONCE: RangeInclusive<usize> = 8..=16;
 /// How long members take to answer: asked one after the other, they would not answer in time.
