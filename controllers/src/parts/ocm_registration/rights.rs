@@ -1,7 +1,7 @@
 //! Writes and removes the rights that acceptance gives a cluster.
 
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt};
 use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, WORK_FINALIZER, Wanted};
 use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
@@ -201,7 +201,7 @@ impl Rights {
         let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await;
         if is_noted {
             // Also without an answer: a deletion beside it may have forgotten that it began.
-            self.unseen.wrote(key, written.as_ref().ok().and_then(|object| object.resource_version()));
+            self.unseen.wrote(key, written.as_ref().ok().and_then(ResourceExt::resource_version));
         }
         written.map(drop)
     }
@@ -357,7 +357,9 @@ mod tests {
         let all = [acceptance::common_roles(Some("token")), granted.clone()].concat();
         // The namespace is only ever created, and a deletion may have come between these versions.
         for (version, missing) in [("6", granted.len() - 1), ("7", 0)] {
-            all.iter().for_each(|wanted| saw(&mut writers, wanted, version));
+            for wanted in &all {
+                saw(&mut writers, wanted, version);
+            }
             assert_eq!(rights.missing(&cluster).unwrap().len(), missing, "at version {version}");
         }
 
