@@ -14,7 +14,8 @@ use crate::{CLUSTERS, OwnHub};
 /// takes some 50 ms.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Where the machine is slower than that: the limit, in times of what laying out all rows anew
-/// takes in this browser. A page takes one to two; one that lays itself out for each row, a thousand.
+/// takes in this browser. A page takes one to two times that; one that lays itself out for each
+/// row, a thousand.
 const LAYOUTS: u32 = 5;
 /// How often that is measured.
 const MEASURES: usize = 3;
