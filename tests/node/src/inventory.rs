@@ -57,6 +57,19 @@ impl Inventory {
         now.chain(gone.map(|object| format!("{object} gone"))).collect()
     }
 
+    /// Deletes what `cluster` holds beyond this inventory, as far as it can be deleted: for what a
+    /// failed test leaves, so that those after it begin with a cluster as it was.
+    pub fn tidy(&self, cluster: &Cluster) -> Result<()> {
+        for object in Self::of(cluster)?.0.keys().filter(|object| !self.0.contains_key(*object)) {
+            let [kind, namespace, name] = object.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let namespace = if namespace == "<none>" { "default" } else { namespace };
+            let delete = format!("delete {kind} {name} -n {namespace} --ignore-not-found --wait=false");
+            // Some go with others, and some their owners would make again.
+            let _ = cluster.kubectl().ok(&delete);
+        }
+        self.wait_restored(cluster, |_| false)
+    }
+
     /// Waits until `cluster` again holds this inventory and nothing else, except objects that
     /// `stays` accepts.
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {

@@ -52,9 +52,12 @@ pub(crate) fn walk(testbed: &Testbed) -> Result<()> {
     let members = [Inventory::of(&testbed.member)?, Inventory::of(berlin)?];
     testbed.hide_member(true)?;
     let walked = walk.through(hub, &members);
-    // The tests after this one can use the member, even if this one failed.
+    // The tests after this one can use the member and the hub, even if this one failed.
     testbed.hide_member(false)?;
-    walked
+    walked.map_err(|failure| {
+        let left = [hub.tidy(&testbed.hub), members[0].tidy(&testbed.member)];
+        left.into_iter().filter_map(Result::err).fold(failure, |failure, left| failure.context(format!("{left:#}")))
+    })
 }
 
 /// One of the README's first commands, with this testbed's registry.
