@@ -83,7 +83,7 @@ fn refuse_sourced(secret: &Secret, old: &ClusterName) -> Result<()> {
         format!("the controllers registered {old} from the source {source}, and would register it again"),
         format!(
             "set a name template (controllers.nameTemplates.{source} in the chart, --name-template), which gives \
-             all clusters of the source new names and leaves the former ones; do not delete the object to create \
+             all clusters of the source new names and leaves the former names; do not delete the object to create \
              it again: that may delete the cluster itself, for example with Cluster API"
         ),
     ))
