@@ -33,6 +33,7 @@ use super::admission::Admission;
 use super::clusters::reference;
 use super::hub::{CallError, Hub, found, now_text, value};
 use super::rights::Rights;
+use super::settled::{self, Settled};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
@@ -69,6 +70,7 @@ pub struct Requests {
     pub metrics: Joining,
     pub pace: Mutex<Pace>,
     pub started: Instant,
+    pub settled: Settled,
     pub tries: Tries,
 }
 
@@ -89,11 +91,17 @@ impl Worker for Requests {
     }
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        if self.settled.contains(object.metadata.uid.as_deref()) {
+            return Ok(Action::await_change());
+        }
         let name = object.name_any();
         let Some(read) = found(self.hub.read(meta::get_object(&self.all, &name)).await)? else {
             return Ok(Action::await_change());
         };
         if is_decided(&read.data) {
+            if settled::is_final(&read.data) {
+                self.settled.insert(read.metadata.uid);
+            }
             return Ok(Action::await_change());
         }
         let is_agents = read.data["spec"]["username"].as_str().is_some_and(csr::is_agent);
@@ -259,6 +267,7 @@ impl Requests {
         let parameters = PostParams::default();
         // With its version, so that a request that has changed is judged again.
         self.hub.write(self.api.replace_subresource("approval", &name, &parameters, &request)).await?;
+        self.settled.insert(request.metadata.uid);
         Ok(Outcome::Decided(decision, format!("approved for the cluster {}", agent.cluster)))
     }
 }
