@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use super::admission::Admission;
 use super::clusters::reference;
+use super::corrections::Corrections;
 use super::hub::{CallError, Hub, found, now_text, value};
 use super::rights::Rights;
 use super::settled::{self, Settled};
@@ -244,7 +245,7 @@ impl Requests {
                 "annotations": {AUTOMATIC_ANNOTATION: now_text()}},
             "spec": {"hubAcceptsClient": true},
         });
-        Ok(value(&self.hub.merge(&self.clusters, name, &change).await?))
+        Corrections { hub: &self.hub, api: &self.clusters, name }.write_with(cluster, &change).await
     }
 
     /// Approves a request as judged, if its cluster, as the hub had it a moment ago, is accepted.
