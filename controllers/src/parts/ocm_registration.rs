@@ -237,3 +237,6 @@ fn request_selection() -> watcher::Config {
     let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
     paged().fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }
+
+#[cfg(test)]
+mod tests;
