@@ -244,8 +244,8 @@ impl Clusters {
     }
 }
 
-/// When the hub had the object as it was judged, if that is known: a write that was `asked` for then
-/// has its version, and was answered with another.
+/// When the hub had the object as it was judged, if that is known: a write that was `asked` for
+/// then has its version, and was answered with another.
 fn seen(object: &DynamicObject, written: &Value, asked: Instant) -> Option<Instant> {
     let version = written["metadata"]["resourceVersion"].as_str();
     (version.is_some() && version != object.metadata.resource_version.as_deref()).then_some(asked)

@@ -42,9 +42,10 @@ impl Corrections<'_> {
         Ok((cluster, of_metadata.or(of_taints).or(refused)))
     }
 
-    /// Makes a `change` that accepts the `cluster`, and by the same patch what [`Corrections::write`]
-    /// would make right after it: each patch is checked by admission, and is an event for all who
-    /// watch. Where the hub refuses both, the acceptance does not wait for the rest.
+    /// Makes a `change` that accepts the `cluster`, and by the same patch what
+    /// [`Corrections::write`] would make right after it: each patch is checked by admission, and is
+    /// an event for all who watch. Where the hub refuses both, the acceptance does not wait for the
+    /// rest.
     pub async fn write_with(&self, cluster: &Value, change: &Value) -> Result<Value, CallError> {
         let whole = if cluster.to_string().len() > SMALL { change.clone() } else { corrected(cluster, change) };
         let changed = match self.hub.merge(self.api, self.name, &whole).await {

@@ -221,8 +221,8 @@ impl Requests {
         }))
     }
 
-    /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal in the
-    /// meantime wins. Returns the cluster as it is then.
+    /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal in
+    /// the meantime wins. Returns the cluster as it is then.
     async fn let_in(&self, name: &str, cluster: &Value) -> Result<Value, CallError> {
         let accepted = match self.set_accepted(name, cluster).await {
             // Mostly by the other queue, which writes a new cluster's set and taint at that time.

@@ -193,8 +193,8 @@ impl Rights {
         }
     }
 
-    /// Creates what is not there. To apply it would create it too, for one more access review: those
-    /// take most of the hub's time when many clusters join.
+    /// Creates what is not there. To apply it would create it too, for one more access review:
+    /// those take much of the hub's time when many clusters join.
     async fn create(&self, wanted: &Wanted) -> Result<(), CallError> {
         let (api, object) = (self.mirror.api(&wanted.key), object(wanted)?);
         self.noted(&wanted.key, api.create(&creating(), &object)).await
