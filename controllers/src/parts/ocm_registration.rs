@@ -12,6 +12,7 @@ mod mirror;
 mod requests;
 mod rights;
 mod sets;
+mod settled;
 mod unseen;
 mod watches;
 
@@ -35,6 +36,7 @@ use self::mirror::{Mirror, Writers};
 use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
+use self::settled::Settled;
 use self::unseen::Unseen;
 use super::hub::Hub;
 use super::rivals::{Place, Rival, Rivals, Sought, Workload};
@@ -224,6 +226,7 @@ impl Shared {
             metrics: context.metrics.joining.clone(),
             pace: parking_lot::Mutex::default(),
             started: Instant::now(),
+            settled: Settled::default(),
             tries: worker::Tries::default(),
         }
     }
@@ -234,3 +237,6 @@ fn request_selection() -> watcher::Config {
     let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
     paged().fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,6 +55,8 @@ pub struct Admission {
     clusters: Api<DynamicObject>,
     roles: Api<ClusterRole>,
     last: Mutex<Option<Instant>>,
+    /// Held while a cluster's probe runs that others wait for.
+    asking: tokio::sync::Mutex<()>,
 }
 
 // === impl Policy ===
@@ -103,7 +105,7 @@ impl Policy {
 impl Admission {
     pub fn new(hub: Hub, clusters: Api<DynamicObject>) -> Self {
         let roles = Api::all(hub.client.clone());
-        Self { hub, clusters, roles, last: Mutex::default() }
+        Self { hub, clusters, roles, last: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
     /// Probes each policy by dry runs: of a change of the `ManagedCluster` `name`, and of a role.
@@ -121,12 +123,25 @@ impl Admission {
 
     /// Why the cluster `name` must not be accepted, if so.
     pub async fn objection(&self, name: &str) -> Option<String> {
-        if self.last.lock().is_some_and(|moment| moment.elapsed() < FRESH) {
+        if self.were_in_force() {
             return None;
+        }
+        // Whoever comes while another one asks waits for that. Only what is in force says something
+        // of all clusters: otherwise each asks for itself.
+        let turn = self.asking.try_lock();
+        if turn.is_err() {
+            drop(self.asking.lock().await);
+            if self.were_in_force() {
+                return None;
+            }
         }
         let told = self.ask(Some(name)).await;
         let objections: Vec<String> = told.iter().filter_map(|(policy, verdict)| verdict.objection(*policy)).collect();
         (!objections.is_empty()).then(|| objections.join("; "))
+    }
+
+    fn were_in_force(&self) -> bool {
+        self.last.lock().is_some_and(|moment| moment.elapsed() < FRESH)
     }
 
     async fn probe(&self, policy: Policy, name: &str) -> Verdict {
@@ -176,5 +191,60 @@ impl Verdict {
                 Some(format!("cannot find out whether the admission policy {name} is in force: {why}"))
             }
         }
+    }
+}
+
+/// The answer of a hub on which all policies are in force, if a request is a probe.
+#[cfg(test)]
+pub fn refused_probe(head: &http::request::Parts, body: &serde_json::Value) -> Option<(u16, serde_json::Value)> {
+    let is_dry = head.uri.query().is_some_and(|query| query.contains("dryRun=All"));
+    let policy = match body["metadata"]["annotations"][PROBE_ANNOTATION].as_str() {
+        Some("") => Policy::Clusters,
+        Some(_) => Policy::Bindings,
+        None => Policy::Limits,
+    };
+    is_dry.then(|| crate::scripted::status(403, "Forbidden", policy.proof()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::parts::hub::managed_clusters;
+    use crate::scripted;
+
+    /// A hub that counts what it is asked, and has no cluster `gone`.
+    fn admission(asked: &Arc<AtomicUsize>) -> Admission {
+        let asked = Arc::clone(asked);
+        let hub = scripted::hub(move |head, body| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            if head.uri.path().ends_with("/gone") {
+                return Some(scripted::status(404, "NotFound", "there is none"));
+            }
+            refused_probe(head, &body)
+        });
+        let clusters = Api::all_with(hub.client.clone(), &managed_clusters());
+        Admission::new(hub, clusters)
+    }
+
+    #[tokio::test]
+    async fn one_probe_does_for_all_clusters_that_are_accepted_at_once() {
+        let asked = Arc::default();
+        let admission = admission(&asked);
+        let all = (0..16).map(|number| format!("c{number}"));
+        let objections = join_all(all.map(async |name| admission.objection(&name).await)).await;
+        assert_eq!(objections, vec![None; 16]);
+        assert_eq!(asked.load(Ordering::Relaxed), Policy::ALL.len());
+    }
+
+    #[tokio::test]
+    async fn what_a_probe_of_one_cluster_finds_amiss_refuses_no_other() {
+        let asked = Arc::default();
+        let admission = admission(&asked);
+        let (gone, other) = tokio::join!(admission.objection("gone"), admission.objection("c1"));
+        assert!(gone.is_some_and(|why| why.contains("cannot find out")), "it is not there");
+        assert_eq!(other, None);
     }
 }

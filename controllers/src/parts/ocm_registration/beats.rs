@@ -79,8 +79,13 @@ impl Beats {
     /// Takes a Lease that says no time, or cannot be read: it is not renewed. At first sight, the
     /// agent has its whole grace.
     pub fn see_unrenewed(&self, name: &str, cluster: Option<&Value>) -> bool {
+        self.see_first(name, now_millis(), cluster)
+    }
+
+    /// Takes a Lease of a cluster that has none yet: of another, the watch has seen more.
+    pub fn see_first(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
         let is_known = self.state.lock().beats.contains_key(name);
-        !is_known && self.see(name, now_millis(), cluster)
+        !is_known && self.see(name, renewed, cluster)
     }
 
     pub fn forget(&self, name: &str) {

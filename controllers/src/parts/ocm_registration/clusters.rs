@@ -15,6 +15,7 @@ use register::ocm::heartbeat::grace;
 use register::ocm::standing::{self, Standing};
 use register::ocm::taints;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::admission::Admission;
 use super::beats::Beats;
@@ -31,6 +32,9 @@ use crate::wakes::Wakes;
 
 /// Interval of checks of what a leaving cluster still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
+/// How long an acceptance that the hub had counts as the present one: rights that a refusal finds
+/// are taken at once.
+const RECENT: Duration = Duration::from_secs(1);
 
 pub struct Clusters {
     pub hub: Hub,
@@ -87,10 +91,11 @@ impl Worker for Clusters {
             return self.report(object, standing, full);
         }
         let corrections = Corrections { hub: &self.hub, api: &self.api, name: &name };
+        let asked = Instant::now();
         let (mut cluster, mut uncorrected) = corrections.write(cluster, standing).await?;
         match standing {
             Standing::Denied => conditions.push(Condition::denied()),
-            Standing::Accepted => match self.accept(&rights).await {
+            Standing::Accepted => match self.accept(&rights, seen(object, &cluster, asked)).await {
                 Ok(()) => {
                     let (chosen, full) = self.choose_delivery(&name, cluster).await?;
                     cluster = chosen;
@@ -124,8 +129,8 @@ impl Clusters {
         Err(Failure::Reported(note))
     }
 
-    /// Carries out an acceptance. Costs no call if everything exists.
-    async fn accept(&self, cluster: &Cluster<'_>) -> Result<(), Refused> {
+    /// Carries out an acceptance that the hub had after `seen`. Costs no call if everything exists.
+    async fn accept(&self, cluster: &Cluster<'_>, seen: Option<Instant>) -> Result<(), Refused> {
         let missing = self.rights.missing(cluster)?;
         if missing.is_empty() {
             return Ok(());
@@ -134,16 +139,17 @@ impl Clusters {
             return Err(Refused::Admission(objection));
         }
         // The watched object may be old, and after a refusal no rights may be given.
-        let key = cluster.namespace_key();
-        let fresh = self
-            .hub
-            .read(meta::get_object(&self.api, cluster.name))
-            .await
-            .map_err(|error| Refused::Write { key, error })?;
-        if standing::of(&value(&fresh)) != Standing::Accepted || fresh.uid().as_deref() != Some(cluster.uid) {
+        if seen.is_none_or(|seen| seen.elapsed() >= RECENT) && !self.is_still_accepted(cluster).await? {
             return Ok(());
         }
         self.rights.grant(&missing).await
+    }
+
+    async fn is_still_accepted(&self, cluster: &Cluster<'_>) -> Result<bool, Refused> {
+        let key = cluster.namespace_key();
+        let fresh = self.hub.read(meta::get_object(&self.api, cluster.name)).await;
+        let fresh = fresh.map_err(|error| Refused::Write { key, error })?;
+        Ok(standing::of(&value(&fresh)) == Standing::Accepted && fresh.uid().as_deref() == Some(cluster.uid))
     }
 
     /// Reports the silence of an accepted cluster that is too large, and sets the taints that its
@@ -236,6 +242,13 @@ impl Clusters {
         }
         Ok(Action::await_change())
     }
+}
+
+/// When the hub had the object as it was judged, if that is known: a write that was `asked` for
+/// then has its version, and was answered with another.
+fn seen(object: &DynamicObject, written: &Value, asked: Instant) -> Option<Instant> {
+    let version = written["metadata"]["resourceVersion"].as_str();
+    (version.is_some() && version != object.metadata.resource_version.as_deref()).then_some(asked)
 }
 
 /// What was written; or why `what` was not, if the hub takes no larger object.

@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 use super::hub::{CallError, Hub, now_text, value};
 use crate::calls::NOT_FOUND;
 
+/// Bytes of a cluster, as JSON, up to which it is corrected with its acceptance. One beyond may be
+/// too large to be corrected at all.
+const SMALL: usize = 16 << 10;
+
 /// Of one cluster.
 pub struct Corrections<'a> {
     pub hub: &'a Hub,
@@ -38,6 +42,21 @@ impl Corrections<'_> {
         Ok((cluster, of_metadata.or(of_taints).or(refused)))
     }
 
+    /// Makes a `change` that accepts the `cluster`, and by the same patch what
+    /// [`Corrections::write`] would make right after it: each patch is checked by admission, and is
+    /// an event for all who watch. Where the hub refuses both, the acceptance does not wait for the
+    /// rest.
+    pub async fn write_with(&self, cluster: &Value, change: &Value) -> Result<Value, CallError> {
+        let whole = if cluster.to_string().len() > SMALL { change.clone() } else { corrected(cluster, change) };
+        let changed = match self.hub.merge(self.api, self.name, &whole).await {
+            Err(error) if concerns_contents(&error) && whole != *change => {
+                self.hub.merge(self.api, self.name, change).await
+            }
+            answer => answer,
+        };
+        changed.map(|changed| value(&changed))
+    }
+
     async fn change(
         &self,
         cluster: Value,
@@ -59,10 +78,27 @@ impl Corrections<'_> {
         }
         match self.hub.merge(self.api, self.name, &change).await {
             Ok(changed) => Ok((value(&changed), None)),
-            Err(error) if error.is_conflict() || error.is(NOT_FOUND) || error.concerns_all() => Err(error),
-            Err(error) => Ok((cluster, Some(unwritten(what, &error)))),
+            Err(error) if concerns_contents(&error) => Ok((cluster, Some(unwritten(what, &error)))),
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Whether another change of the cluster may succeed.
+fn concerns_contents(error: &CallError) -> bool {
+    !(error.is_conflict() || error.is(NOT_FOUND) || error.concerns_all())
+}
+
+/// A `change` that accepts `cluster`, with what is missing then.
+fn corrected(cluster: &Value, change: &Value) -> Value {
+    let mut whole = change.clone();
+    for (field, value) in missing(cluster, Standing::Accepted) {
+        whole["metadata"][field] = value;
+    }
+    if let Some(taints) = taints::corrected(cluster, &now_text()) {
+        whole["spec"]["taints"] = taints.into();
+    }
+    whole
 }
 
 /// Why `what` of a cluster is not written, and what to do if the hub takes no larger object.
@@ -129,5 +165,37 @@ mod tests {
         assert!(cluster["spec"]["taints"].as_array().is_some_and(|taints| !taints.is_empty()), "{cluster}");
         let refused = refused.unwrap();
         assert!(refused.contains("its finalizer or set") && refused.contains("not here"), "{refused}");
+    }
+
+    /// What an acceptance of a cluster with an annotation of so many bytes writes.
+    async fn accepted(guarded: &'static str, code: u16, bytes: usize) -> Result<Value, CallError> {
+        let hub = hub(guarded, code);
+        let api = Api::all_with(hub.client.clone(), &managed_clusters());
+        let cluster = json!({"metadata": {"name": "c1", "annotations": {"a": "x".repeat(bytes)}}});
+        let change = json!({"metadata": {"resourceVersion": "7"}, "spec": {"hubAcceptsClient": true}});
+        Corrections { hub: &hub, api: &api, name: "c1" }.write_with(&cluster, &change).await
+    }
+
+    #[tokio::test]
+    async fn an_acceptance_brings_what_is_missing_by_the_same_write() {
+        let cluster = accepted("/nothing", 500, 1).await.unwrap();
+        assert_eq!(cluster["metadata"]["finalizers"], json!([FINALIZER]));
+        assert_eq!(cluster["metadata"]["labels"][SET_LABEL], DEFAULT_SET);
+        assert_eq!(cluster["spec"]["hubAcceptsClient"], true);
+        assert!(cluster["spec"]["taints"].as_array().is_some_and(|taints| !taints.is_empty()), "{cluster}");
+    }
+
+    #[tokio::test]
+    async fn an_acceptance_does_not_wait_for_what_is_missing() {
+        for (guarded, code, bytes) in
+            [("/spec/taints", 422, 1), ("/metadata/finalizers", 403, 1), ("/spec/taints", 409, SMALL)]
+        {
+            let cluster = accepted(guarded, code, bytes).await.unwrap();
+            assert_eq!(cluster["spec"], json!({"hubAcceptsClient": true}), "{guarded}");
+            assert!(cluster["metadata"]["finalizers"].is_null(), "{guarded}");
+        }
+        for code in [409, 404, 500, 429] {
+            assert!(accepted("/spec/taints", code, 1).await.is_err(), "{code}");
+        }
     }
 }

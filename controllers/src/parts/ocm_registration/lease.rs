@@ -63,7 +63,14 @@ impl AgentLease<'_> {
         };
         match self.hub.write(api.create(&PostParams::default(), &lease)).await {
             Err(error) if error.is_conflict() => self.label(error).await,
-            answer => answer.map(drop),
+            Err(error) => Err(error),
+            Ok(created) => {
+                // Until the watch tells of it, each look at the cluster would create it again.
+                if let Some(renewed) = renewed(&created) {
+                    self.beats.see_first(self.name, renewed, Some(self.cluster));
+                }
+                Ok(())
+            }
         }
     }
 
@@ -139,6 +146,20 @@ mod tests {
         let lease = stored.lock().clone().unwrap();
         assert_eq!(lease["metadata"]["labels"], json!({CLUSTER_LABEL: "c1"}));
         assert_eq!((&lease["metadata"]["resourceVersion"], &lease["spec"]), (&json!("7"), &unreadable()["spec"]));
+    }
+
+    /// The watch may be late, and the cluster is looked at again before.
+    #[tokio::test]
+    async fn a_lease_that_was_created_is_known_and_its_own_event_is_no_renewal() {
+        let (stored, beats) = (Stored::default(), Beats::default());
+        let cluster = json!({});
+        AgentLease { hub: &hub(&stored), beats: &beats, name: "c1", cluster: &cluster }.create().await.unwrap();
+        let grace = register::ocm::heartbeat::grace(&cluster);
+        let known = beats.of("c1", grace).expect("no watch told of it");
+        let seen: Lease = serde_json::from_value(stored.lock().clone().unwrap()).unwrap();
+        assert!(!beats.see("c1", renewed(&seen).unwrap(), Some(&cluster)), "nothing to look at");
+        assert_eq!(beats.of("c1", grace), Some(known));
+        assert_eq!(known.is_synced, None, "the hub wrote its time, and no agent");
     }
 
     #[tokio::test]

@@ -31,8 +31,10 @@ use tokio::time::Instant;
 
 use super::admission::Admission;
 use super::clusters::reference;
+use super::corrections::Corrections;
 use super::hub::{CallError, Hub, found, now_text, value};
 use super::rights::Rights;
+use super::settled::{self, Settled};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
@@ -69,6 +71,7 @@ pub struct Requests {
     pub metrics: Joining,
     pub pace: Mutex<Pace>,
     pub started: Instant,
+    pub settled: Settled,
     pub tries: Tries,
 }
 
@@ -89,11 +92,17 @@ impl Worker for Requests {
     }
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        if self.settled.contains(object.metadata.uid.as_deref()) {
+            return Ok(Action::await_change());
+        }
         let name = object.name_any();
         let Some(read) = found(self.hub.read(meta::get_object(&self.all, &name)).await)? else {
             return Ok(Action::await_change());
         };
         if is_decided(&read.data) {
+            if settled::is_final(&read.data) {
+                self.settled.insert(read.metadata.uid);
+            }
             return Ok(Action::await_change());
         }
         let is_agents = read.data["spec"]["username"].as_str().is_some_and(csr::is_agent);
@@ -122,15 +131,14 @@ impl Requests {
             Ok(recognized) => recognized,
             Err(why) => return Ok(Outcome::Decided(Decision::Unrecognized, why)),
         };
-        let cluster = found(self.hub.read(meta::get_object(&self.clusters, &recognized.cluster)).await)?;
-        let cluster = cluster.map(|it| value(&it));
+        let cluster = self.cluster(&recognized.cluster).await?;
         let is_accepted = cluster.as_ref().is_some_and(|cluster| standing::of(cluster) == Standing::Accepted);
         let user = request.spec.username.clone().unwrap_or_default();
         match recognized.judge(Requester { user: &user, is_accepted, trusted: &self.trusted }) {
             Judgement::Renewal => self.renew(request, &recognized, &cluster.unwrap_or_default()).await,
             Judgement::FirstJoin => match cluster {
                 Some(cluster) if large::is_marked(&cluster) => Ok(person(TOO_LARGE)),
-                Some(cluster) => self.join(request, &recognized, standing::first_join(&cluster)).await,
+                Some(cluster) => self.join(request, &recognized, cluster).await,
                 None => Ok(match u64::try_from(NO_CLUSTER_AFTER - age(&request)) {
                     Ok(rest) if rest > 0 => Outcome::Later(Duration::from_millis(rest), None),
                     _ => person("its ManagedCluster does not exist"),
@@ -140,6 +148,12 @@ impl Requests {
                 "it is neither an accepted cluster's own renewal, nor the first of a user in --ocm-auto-approve-users",
             )),
         }
+    }
+
+    /// As the hub has it at this moment.
+    async fn cluster(&self, name: &str) -> Result<Option<Value>, CallError> {
+        let cluster = found(self.hub.read(meta::get_object(&self.clusters, name)).await)?;
+        Ok(cluster.map(|cluster| value(&cluster)))
     }
 
     async fn renew(
@@ -160,17 +174,19 @@ impl Requests {
                  register.open-cluster-management.io",
             ));
         }
-        self.approve(request, agent, Decision::Renewed).await
+        // It may have been refused meanwhile.
+        let cluster = self.cluster(&agent.cluster).await?.unwrap_or_default();
+        self.approve(request, agent, (Decision::Renewed, &cluster)).await
     }
 
     async fn join(
         &self,
         request: CertificateSigningRequest,
         agent: &Recognized,
-        join: FirstJoin,
+        cluster: Value,
     ) -> Result<Outcome, CallError> {
-        match join {
-            FirstJoin::Approve => {}
+        let cluster = match standing::first_join(&cluster) {
+            FirstJoin::Approve => cluster,
             FirstJoin::Person => {
                 return Ok(person("the cluster joined before, or was denied: approve or deny the request by hand"));
             }
@@ -181,10 +197,10 @@ impl Requests {
                 if let Some(objection) = self.admission.objection(&agent.cluster).await {
                     return Ok(Outcome::Later(UNTIL_ADMISSION, Some((Decision::Person, objection))));
                 }
-                self.let_in(&agent.cluster).await?;
+                self.let_in(&agent.cluster, &cluster).await?
             }
-        }
-        self.approve(request, agent, Decision::Joined).await
+        };
+        self.approve(request, agent, (Decision::Joined, &cluster)).await
     }
 
     /// Why a cluster that no administrator has judged, by its own status, must not be accepted
@@ -205,39 +221,47 @@ impl Requests {
         }))
     }
 
-    /// Sets the acceptance once. Because of the version, a refusal in the meantime wins.
-    async fn let_in(&self, cluster: &str) -> Result<(), CallError> {
-        let fresh = self.hub.read(meta::get_object(&self.clusters, cluster)).await?;
-        if large::is_marked(&fresh.data) || standing::first_join(&value(&fresh)) != FirstJoin::Accept {
-            return Ok(());
-        }
+    /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal in
+    /// the meantime wins. Returns the cluster as it is then.
+    async fn let_in(&self, name: &str, cluster: &Value) -> Result<Value, CallError> {
+        let accepted = match self.set_accepted(name, cluster).await {
+            // Mostly by the other queue, which writes a new cluster's set and taint at that time.
+            Err(error) if error.is_conflict() => {
+                let fresh = self.cluster(name).await?.unwrap_or_default();
+                if large::is_marked(&fresh) || standing::first_join(&fresh) != FirstJoin::Accept {
+                    return Ok(fresh);
+                }
+                self.set_accepted(name, &fresh).await?
+            }
+            written => written?,
+        };
+        tracing::info!(cluster = name, "accepted automatically: a user in --ocm-auto-approve-users requested it");
+        Ok(accepted)
+    }
+
+    async fn set_accepted(&self, name: &str, cluster: &Value) -> Result<Value, CallError> {
         let change = json!({
-            "metadata": {"resourceVersion": fresh.resource_version(),
+            "metadata": {"resourceVersion": cluster["metadata"]["resourceVersion"],
                 "annotations": {AUTOMATIC_ANNOTATION: now_text()}},
             "spec": {"hubAcceptsClient": true},
         });
-        self.hub.merge(&self.clusters, cluster, &change).await?;
-        tracing::info!(cluster, "accepted automatically: a user in --ocm-auto-approve-users requested it");
-        Ok(())
+        Corrections { hub: &self.hub, api: &self.clusters, name }.write_with(cluster, &change).await
     }
 
-    /// Approves a request as judged, if its cluster is accepted at this moment.
+    /// Approves a request as judged, if its cluster, as the hub had it a moment ago, is accepted.
     async fn approve(
         &self,
         mut request: CertificateSigningRequest,
         agent: &Recognized,
-        decision: Decision,
+        (decision, cluster): (Decision, &Value),
     ) -> Result<Outcome, CallError> {
-        let cluster = found(self.hub.read(meta::get_object(&self.clusters, &agent.cluster)).await)?;
-        let Some(cluster) =
-            cluster.map(|cluster| value(&cluster)).filter(|cluster| standing::of(cluster) == Standing::Accepted)
-        else {
+        if standing::of(cluster) != Standing::Accepted {
             return Ok(person("the cluster is not accepted any more"));
-        };
-        if decision == Decision::Joined && large::is_marked(&cluster) {
+        }
+        if decision == Decision::Joined && large::is_marked(cluster) {
             return Ok(person(TOO_LARGE));
         }
-        if decision == Decision::Joined && standing::first_join(&cluster) == FirstJoin::Person {
+        if decision == Decision::Joined && standing::first_join(cluster) == FirstJoin::Person {
             return Ok(person("an agent of the cluster joined meanwhile: approve or deny the request by hand"));
         }
         let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
@@ -259,6 +283,7 @@ impl Requests {
         let parameters = PostParams::default();
         // With its version, so that a request that has changed is judged again.
         self.hub.write(self.api.replace_subresource("approval", &name, &parameters, &request)).await?;
+        self.settled.insert(request.metadata.uid);
         Ok(Outcome::Decided(decision, format!("approved for the cluster {}", agent.cluster)))
     }
 }

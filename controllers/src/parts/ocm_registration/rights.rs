@@ -153,8 +153,14 @@ impl Rights {
         if wanted.key.kind == Kind::Namespace {
             return self.create_namespace(wanted).await;
         }
-        if self.mirror.difference(wanted) == Some(Difference::Whole) {
-            self.delete(&wanted.key).await.map_err(unwritten)?;
+        match self.mirror.difference(wanted) {
+            Some(Difference::Whole) => self.delete(&wanted.key).await.map_err(unwritten)?,
+            None if !self.is_unseen(&wanted.key) => match self.create(wanted).await {
+                // There is one that the mirror has not seen, or does not keep.
+                Err(error) if error.is_conflict() => {}
+                written => return written.map_err(unwritten),
+            },
+            _ => {}
         }
         self.apply(wanted).await.map_err(unwritten)
     }
@@ -166,8 +172,7 @@ impl Rights {
         if self.mirror.get(&wanted.key).is_some() {
             return Ok(());
         }
-        let object: DynamicObject = serde_json::from_value(wanted.document.clone())
-            .map_err(|error| unwritten(CallError::Hub(kube::Error::SerdeError(error))))?;
+        let object = object(wanted).map_err(unwritten)?;
         let api = self.mirror.api(&wanted.key);
         match self.hub.write(api.create(&creating(), &object)).await {
             Ok(_) => Ok(()),
@@ -188,17 +193,29 @@ impl Rights {
         }
     }
 
+    /// Creates what is not there. To apply it would create it too, for one more access review:
+    /// those take much of the hub's time when many clusters join.
+    async fn create(&self, wanted: &Wanted) -> Result<(), CallError> {
+        let (api, object) = (self.mirror.api(&wanted.key), object(wanted)?);
+        self.noted(&wanted.key, api.create(&creating(), &object)).await
+    }
+
     /// With force: the rights must be exactly these, whichever client wrote others.
     async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
         let (key, parameters) = (&wanted.key, PatchParams::apply(MANAGER).force());
+        let api = self.mirror.api(key);
+        self.noted(key, api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await
+    }
+
+    /// Makes a call that writes an object, and remembers what the mirror may lack.
+    async fn noted(&self, key: &Key, call: impl Future<Output = kube::Result<DynamicObject>>) -> Result<(), CallError> {
         // Roles that all clusters share are never taken away.
         let is_noted = !acceptance::is_common(&key.name);
         if is_noted {
             // Before the call: it may take effect without an answer.
             self.unseen.begin_write(key);
         }
-        let api = self.mirror.api(key);
-        let written = self.hub.write(api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await;
+        let written = self.hub.write(call).await;
         if is_noted {
             // Also without an answer: a deletion beside it may have forgotten that it began.
             self.unseen.wrote(key, written.as_ref().ok().and_then(ResourceExt::resource_version));
@@ -250,6 +267,11 @@ impl Rights {
     }
 }
 
+fn object(wanted: &Wanted) -> Result<DynamicObject, CallError> {
+    let object = serde_json::from_value(wanted.document.clone());
+    object.map_err(|error| CallError::Hub(kube::Error::SerdeError(error)))
+}
+
 /// The finalizers without the one for works; None if it is not among them.
 fn without_finalizer(object: &Value) -> Option<Vec<&Value>> {
     let all = object["metadata"]["finalizers"].as_array()?;
@@ -278,7 +300,13 @@ mod tests {
         scripted::hub(move |head, body| {
             let (path, mut all) = (head.uri.path(), objects.lock());
             let answer = match head.method {
-                Method::POST => body,
+                Method::POST => {
+                    let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
+                    if all.contains_key(&path) {
+                        return Some(scripted::status(409, "AlreadyExists", "there is one"));
+                    }
+                    patched(all.entry(path).or_default(), body)
+                }
                 Method::PATCH => patched(all.entry(path.to_owned()).or_default(), body),
                 Method::DELETE => {
                     all.retain(|of, object| of != path || object["metadata"]["finalizers"][0].is_string());
@@ -370,5 +398,20 @@ mod tests {
         rights.withdraw(&cluster).await.unwrap();
         let path = format!("{}/{}", rights.mirror.api(&role.key).resource_url(), role.key.name);
         assert_eq!(objects.lock()[&path]["rules"], role.document["rules"], "it may only look at itself");
+    }
+
+    /// Another client made it, and no watch told of it yet.
+    #[tokio::test]
+    async fn one_that_is_there_though_the_mirror_lacks_it_is_made_as_it_is_to_be() {
+        let objects = Objects::default();
+        let (rights, _writers) = rights_on(&objects);
+        let cluster = Cluster { name: "c1", uid: "u" };
+        let granted = cluster.granted(false);
+        let role = granted.iter().find(|wanted| wanted.key == cluster.mark_key()).unwrap();
+        let path = format!("{}/{}", rights.mirror.api(&role.key).resource_url(), role.key.name);
+        let [other, _] = cluster.left();
+        objects.lock().insert(path.clone(), other.document);
+        rights.grant(&granted).await.unwrap();
+        assert_eq!(objects.lock()[&path]["rules"], role.document["rules"]);
     }
 }

@@ -73,7 +73,7 @@ fn sets(testbed: &Testbed) -> Result<()> {
     })
 }
 
-/// A denial, an acceptance, and a changed role that is restored.
+/// A denial, an acceptance, and a role and a binding that are restored after a change.
 fn no_and_yes(testbed: &Testbed) -> Result<()> {
     accept(testbed, NAME, false)?;
     wait_condition(testbed, NAME, ACCEPTED, "False/HubClusterAdminDenied")?;
@@ -86,7 +86,11 @@ fn no_and_yes(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
     let role = "clusterrole open-cluster-management:managedcluster:work";
     testbed.hub.server.patch(role, &json!({"rules": []}))?;
-    wait::until_true("the role as it was", SOON, || Ok(get(testbed, role)?["rules"] != json!([])))
+    wait::until_true("the role as it was", SOON, || Ok(get(testbed, role)?["rules"] != json!([])))?;
+    // What is not there is created: only one that somebody changed is applied.
+    let binding = format!("clusterrolebinding open-cluster-management:managedcluster:{NAME}");
+    testbed.hub.server.patch(&binding, &json!({"subjects": null}))?;
+    wait::until_true("the binding as it was", SOON, || Ok(get(testbed, &binding)?["subjects"].is_array()))
 }
 
 /// The cluster leaves, with objects of others in its namespace.
