@@ -222,12 +222,15 @@ impl Requests {
     }
 
     /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal in
-    /// the meantime wins. Returns the cluster as it is then.
+    /// the meantime wins, and a cluster that is gone, or another of its name, is a conflict. Returns
+    /// the cluster as it is then.
     async fn let_in(&self, name: &str, cluster: &Value) -> Result<Value, CallError> {
         let accepted = match self.set_accepted(name, cluster).await {
             // Mostly by the other queue, which writes a new cluster's set and taint at that time.
             Err(error) if error.is_conflict() => {
-                let fresh = self.cluster(name).await?.unwrap_or_default();
+                let is_same = |fresh: &Value| fresh["metadata"]["uid"] == cluster["metadata"]["uid"];
+                // Nothing was found out about another one, and none has no version to insist on.
+                let Some(fresh) = self.cluster(name).await?.filter(is_same) else { return Err(error) };
                 if large::is_marked(&fresh) || standing::first_join(&fresh) != FirstJoin::Accept {
                     return Ok(fresh);
                 }

@@ -40,6 +40,8 @@ struct Stored {
     version: u64,
     /// What another client changes of the cluster once, after it was read.
     other: Option<Value>,
+    /// Whether the cluster is gone once a write to it was refused.
+    ends: bool,
 }
 
 struct Fixture {
@@ -65,6 +67,9 @@ impl Stored {
         };
         let version = &change["metadata"]["resourceVersion"];
         if !version.is_null() && *version != before["metadata"]["resourceVersion"] {
+            if self.ends {
+                self.objects.remove(path);
+            }
             return scripted::status(409, "Conflict", "it was changed");
         }
         let after = Patch::Merge(change).patched(before).unwrap();
@@ -99,6 +104,11 @@ impl Stored {
 /// A request without the group of its kind.
 fn short(method: &Method, path: &str) -> String {
     format!("{method} {}", path.split_once("/v1/").map_or(path, |(_, rest)| rest))
+}
+
+/// Writes to clusters.
+fn patches(asked: &[String]) -> usize {
+    asked.iter().filter(|request| request.starts_with("PATCH managedclusters")).count()
 }
 
 /// What an agent of `c1` asks for.
@@ -185,11 +195,15 @@ impl Fixture {
         self.stored.lock().objects[path].clone()
     }
 
-    /// As the watch of requests has it.
     async fn judge(&self) {
+        self.judged("u-r1").await.unwrap();
+    }
+
+    /// As the watch of requests has it.
+    async fn judged(&self, uid: &str) -> Result<(), worker::Failure> {
         let mut known = DynamicObject::new("r1", &request_resource());
-        known.metadata.uid = Some("u-r1".to_owned());
-        self.requests.work(&known).await.unwrap();
+        known.metadata.uid = Some(uid.to_owned());
+        self.requests.work(&known).await.map(drop)
     }
 
     async fn look(&self) {
@@ -277,8 +291,23 @@ async fn a_conflict_does_not_delay_a_join() {
     fixture.judge().await;
     assert_eq!(fixture.object(REQUEST)["status"]["conditions"][0]["type"], "Approved");
     assert_eq!(fixture.object(CLUSTER)["spec"]["hubAcceptsClient"], true);
-    let patches = fixture.asked().iter().filter(|request| request.starts_with("PATCH managedclusters")).count();
-    assert_eq!(patches, 2, "the second has the version that the first one lacked");
+    assert_eq!(patches(&fixture.asked()), 2, "the second has the version that the first one lacked");
+}
+
+/// The one that was judged was deleted after it was read.
+#[tokio::test]
+async fn no_other_cluster_of_the_same_name_is_accepted_in_its_place() {
+    for (other, ends) in
+        [(json!({"metadata": {"uid": "u-c2"}}), false), (json!({"metadata": {"labels": {SET_LABEL: "default"}}}), true)]
+    {
+        let fixture = Fixture::new();
+        fixture.stored.lock().other = Some(other);
+        fixture.stored.lock().ends = ends;
+        let judged = fixture.judged("u-r1").await;
+        assert!(judged.is_err_and(|failure| failure.is_conflict()), "it is judged again");
+        assert_eq!(patches(&fixture.asked()), 1, "the one that was refused");
+        assert!(fixture.object(REQUEST)["status"]["conditions"].is_null());
+    }
 }
 
 /// It was accepted and denied after it was read.
