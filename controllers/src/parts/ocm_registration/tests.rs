@@ -271,6 +271,20 @@ async fn a_join_asks_for_nothing_twice() {
     assert_eq!(fixture.asked(), [""; 0]);
 }
 
+/// It was deleted and made again.
+#[tokio::test]
+async fn a_request_of_the_name_of_a_decided_one_is_judged() {
+    let fixture = Fixture::new();
+    fixture.judge().await;
+    let mut other = request();
+    other["metadata"]["uid"] = "u-r2".into();
+    fixture.stored.lock().put(REQUEST, other);
+    fixture.asked();
+    fixture.judged("u-r2").await.unwrap();
+    assert_eq!(fixture.asked()[0], "GET certificatesigningrequests/r1");
+    assert_eq!(fixture.object(REQUEST)["status"]["conditions"][0]["type"], "Approved");
+}
+
 /// A cluster that an administrator accepted before anything was written to it.
 #[tokio::test]
 async fn an_acceptance_that_was_just_written_to_is_not_read() {
