@@ -38,6 +38,19 @@ pub fn hub(answer: impl Fn(&Parts, Value) -> Answer + Send + Sync + 'static) -> 
     Hub { client: client(answer), may_write: Arc::new(|| Duration::from_secs(10)) }
 }
 
+/// A hub whose answers take so much time each.
+pub fn delayed(hub: Hub, time: Duration) -> Hub {
+    let inner = hub.client;
+    let serve = move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            tokio::time::sleep(time).await;
+            inner.send(request).await
+        }
+    };
+    Hub { client: Client::new(service_fn(serve), "default"), may_write: hub.may_write }
+}
+
 /// A failure.
 pub fn status(code: u16, reason: &str, message: &str) -> (u16, Value) {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,

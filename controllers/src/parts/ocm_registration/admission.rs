@@ -55,8 +55,8 @@ pub struct Admission {
     clusters: Api<DynamicObject>,
     roles: Api<ClusterRole>,
     last: Mutex<Option<Instant>>,
-    /// Held while a cluster's probe runs that others wait for.
-    asking: tokio::sync::Mutex<()>,
+    /// Held while a cluster's probe runs that others wait for: when the last of those began.
+    asking: tokio::sync::Mutex<Option<Instant>>,
 }
 
 // === impl Policy ===
@@ -121,27 +121,38 @@ impl Admission {
         told
     }
 
-    /// Why the cluster `name` must not be accepted, if so.
+    /// Why the cluster `name` must not be accepted, if so. Waits for at most two probes of others:
+    /// one that ran already, whose result may be too old when it comes, and the next.
     pub async fn objection(&self, name: &str) -> Option<String> {
-        if self.were_in_force() {
+        let arrived = Instant::now();
+        if self.were_in_force(arrived) {
             return None;
         }
-        // Whoever comes while another one asks waits for that. Only what is in force says something
-        // of all clusters: otherwise each asks for itself.
-        let turn = self.asking.try_lock();
-        if turn.is_err() {
-            drop(self.asking.lock().await);
-            if self.were_in_force() {
-                return None;
-            }
+        let mut last = self.asking.lock().await;
+        if self.were_in_force(arrived) {
+            return None;
         }
+        // Only what is in force says something of all clusters: otherwise each asks for itself.
+        if last.is_some_and(|began| began >= arrived) {
+            drop(last);
+            return self.objection_to(name).await;
+        }
+        let began = Instant::now();
+        let objection = self.objection_to(name).await;
+        *last = Some(began);
+        objection
+    }
+
+    async fn objection_to(&self, name: &str) -> Option<String> {
         let told = self.ask(Some(name)).await;
         let objections: Vec<String> = told.iter().filter_map(|(policy, verdict)| verdict.objection(*policy)).collect();
         (!objections.is_empty()).then(|| objections.join("; "))
     }
 
-    fn were_in_force(&self) -> bool {
-        self.last.lock().is_some_and(|moment| moment.elapsed() < FRESH)
+    /// Whether a probe says so for one who `arrived` then. However long it took, a probe that began
+    /// later is no older than one's own would be.
+    fn were_in_force(&self, arrived: Instant) -> bool {
+        self.last.lock().is_some_and(|began| began >= arrived || began.elapsed() < FRESH)
     }
 
     async fn probe(&self, policy: Policy, name: &str) -> Verdict {
@@ -211,38 +222,72 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio::time::sleep;
+
     use super::*;
     use crate::parts::hub::managed_clusters;
     use crate::scripted;
 
     /// A hub that counts what it is asked, and has no cluster `gone`.
-    fn admission(asked: &Arc<AtomicUsize>) -> Admission {
+    fn hub(asked: &Arc<AtomicUsize>) -> Hub {
         let asked = Arc::clone(asked);
-        let hub = scripted::hub(move |head, body| {
+        scripted::hub(move |head, body| {
             asked.fetch_add(1, Ordering::Relaxed);
             if head.uri.path().ends_with("/gone") {
                 return Some(scripted::status(404, "NotFound", "there is none"));
             }
             refused_probe(head, &body)
-        });
+        })
+    }
+
+    fn admission(hub: Hub) -> Admission {
         let clusters = Api::all_with(hub.client.clone(), &managed_clusters());
         Admission::new(hub, clusters)
+    }
+
+    /// To sixteen clusters at once.
+    async fn objections(admission: &Admission) -> Vec<Option<String>> {
+        let all = (0..16).map(|number| format!("c{number}"));
+        join_all(all.map(async |name| admission.objection(&name).await)).await
     }
 
     #[tokio::test]
     async fn one_probe_does_for_all_clusters_that_are_accepted_at_once() {
         let asked = Arc::default();
-        let admission = admission(&asked);
-        let all = (0..16).map(|number| format!("c{number}"));
-        let objections = join_all(all.map(async |name| admission.objection(&name).await)).await;
-        assert_eq!(objections, vec![None; 16]);
+        let admission = admission(hub(&asked));
+        assert_eq!(objections(&admission).await, vec![None; 16]);
         assert_eq!(asked.load(Ordering::Relaxed), Policy::ALL.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_for_a_slow_probe_share_the_next() {
+        let asked = Arc::default();
+        let admission = admission(scripted::delayed(hub(&asked), FRESH));
+        let later = async {
+            sleep(Duration::from_millis(1)).await;
+            objections(&admission).await
+        };
+        let (first, others) = tokio::join!(admission.objection("first"), later);
+        assert_eq!((first, others), (None, vec![None; 16]));
+        assert_eq!(asked.load(Ordering::Relaxed), 2 * Policy::ALL.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_more_than_two_probes_of_others() {
+        let admission = admission(scripted::delayed(hub(&Arc::default()), FRESH));
+        let begin = Instant::now();
+        let later = async {
+            sleep(Duration::from_millis(1)).await;
+            join_all((0..16).map(async |_| admission.objection("gone").await)).await
+        };
+        let (first, others) = tokio::join!(admission.objection("gone"), later);
+        assert!(first.is_some() && others.iter().all(Option::is_some), "it is not there");
+        assert!(begin.elapsed() < 4 * FRESH, "two of others, and its own");
     }
 
     #[tokio::test]
     async fn what_a_probe_of_one_cluster_finds_amiss_refuses_no_other() {
-        let asked = Arc::default();
-        let admission = admission(&asked);
+        let admission = admission(hub(&Arc::default()));
         let (gone, other) = tokio::join!(admission.objection("gone"), admission.objection("c1"));
         assert!(gone.is_some_and(|why| why.contains("cannot find out")), "it is not there");
         assert_eq!(other, None);
