@@ -38,7 +38,7 @@ struct Stored {
     objects: BTreeMap<String, Value>,
     asked: Vec<String>,
     version: u64,
-    /// What another client changes of the cluster once, after it was read.
+    /// What another client changes of the cluster once, after it was read or probed.
     other: Option<Value>,
     /// Whether the cluster is gone once a write to it was refused.
     ends: bool,
@@ -92,12 +92,16 @@ impl Stored {
     fn read(&mut self, path: &str) -> (u16, Value) {
         let none = || scripted::status(404, "NotFound", "there is none");
         let found = self.objects.get(path).cloned().map_or_else(none, |object| (200, object));
+        self.change(path);
+        found
+    }
+
+    fn change(&mut self, path: &str) {
         if path == CLUSTER
             && let Some(change) = self.other.take()
         {
             self.patch(path, change);
         }
-        found
     }
 }
 
@@ -130,6 +134,11 @@ fn request() -> Value {
 
 impl Fixture {
     fn new() -> Self {
+        Self::reached(|hub| hub)
+    }
+
+    /// Its hub is reached in this way.
+    fn reached(by: impl FnOnce(Hub) -> Hub) -> Self {
         let stored = Arc::<Mutex<Stored>>::default();
         stored.lock().put(REQUEST, request());
         let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -140,12 +149,13 @@ impl Fixture {
             let (mut stored, path) = (answering.lock(), head.uri.path());
             if let Some(refused) = refused_probe(head, &body) {
                 stored.asked.push(PROBE.to_owned());
+                stored.change(CLUSTER);
                 return Some(refused);
             }
             stored.asked.push(short(&head.method, path));
             Some(stored.answer(&head.method, path, body))
         });
-        Self::on(hub, stored)
+        Self::on(by(hub), stored)
     }
 
     fn on(hub: Hub, stored: Arc<Mutex<Stored>>) -> Self {
@@ -207,8 +217,24 @@ impl Fixture {
     }
 
     async fn look(&self) {
-        let cluster: DynamicObject = serde_json::from_value(self.object(CLUSTER)).unwrap();
-        self.clusters.work(&cluster).await.unwrap();
+        self.looked(self.object(CLUSTER)).await.unwrap();
+    }
+
+    /// At a cluster as the watch of clusters has it.
+    async fn looked(&self, cluster: Value) -> Result<(), worker::Failure> {
+        let cluster: DynamicObject = serde_json::from_value(cluster).unwrap();
+        self.clusters.work(&cluster).await.map(drop)
+    }
+
+    /// Looks at a cluster that was refused after it was `watched`.
+    async fn look_too_late(&self, watched: Value) {
+        let looked = self.looked(watched).await;
+        assert!(looked.is_err_and(|failure| failure.is_conflict()), "its conditions are of another version");
+        let asked = self.asked();
+        let reads: Vec<_> = asked.iter().filter(|request| request.starts_with("GET")).collect();
+        assert_eq!(reads, ["GET managedclusters/c1"], "{asked:?}");
+        let has_rights = asked.iter().any(|request| request.starts_with("POST") && !request.ends_with("/leases"));
+        assert!(!has_rights, "{asked:?}");
     }
 
     /// The watches tell of all rights.
@@ -295,6 +321,26 @@ async fn an_acceptance_that_was_just_written_to_is_not_read() {
     assert_eq!(asked.iter().filter(|request| request.starts_with("GET")).count(), 0, "{asked:?}");
     assert_eq!(asked[0], "PATCH managedclusters/c1", "its finalizer, set and taint");
     assert_eq!(asked.last().unwrap(), "PATCH managedclusters/c1/status");
+}
+
+/// The write and the probe after it take a second, and it was refused in that time.
+#[tokio::test(start_paused = true)]
+async fn an_acceptance_that_was_written_to_a_second_ago_is_read() {
+    let fixture = Fixture::reached(|hub| scripted::delayed(hub, Duration::from_millis(500)));
+    fixture.stored.lock().patch(CLUSTER, json!({"spec": {"hubAcceptsClient": true}}));
+    fixture.stored.lock().other = Some(json!({"spec": {"hubAcceptsClient": false}}));
+    fixture.look_too_late(fixture.object(CLUSTER)).await;
+}
+
+/// It has all that it is to have, so nothing was written that would show its version.
+#[tokio::test(start_paused = true)]
+async fn an_acceptance_that_was_not_written_to_is_read() {
+    let fixture = Fixture::new();
+    fixture.judge().await;
+    let watched = fixture.object(CLUSTER);
+    fixture.stored.lock().patch(CLUSTER, json!({"spec": {"hubAcceptsClient": false}}));
+    fixture.asked();
+    fixture.look_too_late(watched).await;
 }
 
 /// The other queue writes its set and taint at the same time.
