@@ -128,13 +128,18 @@ async fn work(context: &Context<'_>) {
                 shared.clusters.clone(),
                 shared.cluster_resource.clone()
             ),
-            worker::run(requests, shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone()),
+            worker::run(
+                Arc::clone(&requests),
+                shared.asked.clone(),
+                shared.requests.clone(),
+                shared.request_resource.clone()
+            ),
             watches::clear_leftovers(&shared),
             shared.beats.keep_time(&shared.wakes),
             keep_asking(context, &shared),
         );
     };
-    tokio::join!(watches::follow(&shared, sources, &clusters, hub.client.clone()), queues);
+    tokio::join!(watches::follow(&shared, sources, &clusters, &requests.settled, hub.client.clone()), queues);
 }
 
 /// Probes the admission policies with any `ManagedCluster`, for `/readyz` and metrics. Wakes all

@@ -1,5 +1,7 @@
 //! Certificate requests that are decided for good. Every join changes its request twice after that,
-//! and its cluster twice: each time the request would be read from the hub again.
+//! and its cluster twice: each time the request would be read from the hub again. They are forgotten
+//! when the watch of requests begins anew: a hub that was restored from a backup may have one of
+//! them undecided.
 
 use std::collections::HashSet;
 
@@ -25,6 +27,10 @@ impl Settled {
             all.clear();
         }
         all.insert(uid);
+    }
+
+    pub fn clear(&self) {
+        self.0.lock().clear();
     }
 
     pub fn contains(&self, uid: Option<&str>) -> bool {
@@ -57,6 +63,8 @@ mod tests {
         }
         let last = (MOST - 1).to_string();
         assert!(settled.0.lock().len() <= MOST && settled.contains(Some(&last)) && !settled.contains(Some("first")));
+        settled.clear();
+        assert!(!settled.contains(Some(&last)), "the watch began anew");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use super::clusters::Clusters;
 use super::hub::CallError;
+use super::settled::Settled;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
 use crate::calls::{paged, watcher};
@@ -33,7 +34,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 
 /// Runs all watches. Never ends.
-pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
+pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, settled: &Settled, client: Client) {
     let notify = |cluster: &str| {
         if cluster.is_empty() {
             // A role that all clusters share: each accepted cluster writes it again.
@@ -46,7 +47,7 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, clie
     };
     tokio::join!(
         follow_clusters(shared, sources.clusters, clusters, client.clone()),
-        follow_requests(shared, sources.requests, client.clone()),
+        follow_requests(shared, sources.requests, settled, client.clone()),
         sources.mirror.follow(client.clone(), notify),
         shared.sets.keep(sources.sets),
         shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes),
@@ -193,11 +194,14 @@ async fn end(shared: &Shared, name: &str) -> Result<(), CallError> {
     shared.rights.end(&Cluster { name, uid: "" }, false).await
 }
 
-async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, client: Client) {
+async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, settled: &Settled, client: Client) {
     let api: Api<Meta<CertificateSigningRequest>> = Api::all(client);
     let apply = |event| {
         let event = names(event, &shared.request_resource);
         writer.apply_watcher_event(&event);
+        if matches!(event, Event::Init) {
+            settled.clear();
+        }
         if let Event::Apply(request) | Event::InitApply(request) = &event {
             shared.asked.push("", &request.name_any());
         }
