@@ -45,7 +45,7 @@ pub const ABOUT: About = About {
              says Unknown. Then 500 agents ask at once to join, by the bootstrap account of \
              `--ocm-auto-approve-users`: each makes its ManagedCluster and its request, and with its certificate \
              renews its Lease and says that it is available, for which it tries every quarter of a second at first, \
-             and later after an eighth of the time that it has waited. CPU is that of the controllers. `hub alone` is \
+             and later after an eighth of the time that it has waited, at most 30 s. CPU is that of the controllers. `hub alone` is \
              the hub that signs 500 requests, which the bench approves. With `--ocm-registration`, Open Cluster \
              Management's registration controllers get the same clusters, as the hub's administrator, whom the \
              policies let accept; with ManagedClusterAutoApproval, the same bootstrap account, and their own limit of \
