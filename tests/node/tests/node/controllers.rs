@@ -32,8 +32,10 @@ pub(crate) fn led(testbed: &Testbed) -> Result<()> {
     site.delivered("first")?;
     let leader = site.leader()?;
     site.operator.run(&format!("kubectl -n {NAMESPACE} delete pod {} --wait=false", name(&leader)?))?;
-    site.delivered("after-deletion")?;
+    // By the old leader, if it has not been told yet.
+    site.delivered("at-deletion")?;
     site.follows(&leader)?;
+    site.delivered("after-deletion")?;
     settled(testbed)?;
     let leader = site.leader()?;
     let process = Inmate::numbered(Caller::of(&leader)?.process());
@@ -97,11 +99,13 @@ impl Site<'_> {
         })
     }
 
-    /// Checks that another pod leads now.
+    /// Waits until another pod leads.
     fn follows(&self, leader: &Value) -> Result<()> {
-        let holder = self.holder()?;
-        ensure!(!holder.is_empty() && !holder.contains(name(leader)?), "{holder} leads still");
-        Ok(())
+        wait::until("another leader", LIMIT, || {
+            let holder = self.holder()?;
+            ensure!(!holder.is_empty() && !holder.contains(name(leader)?), "{holder} leads still");
+            Ok(())
+        })
     }
 
     /// Creates a work, and checks that it is delivered through hub, gateway and tunnel.
