@@ -18,8 +18,10 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 const LIMIT: Duration = Duration::from_mins(30);
 const PAUSE: Duration = Duration::from_millis(250);
 /// The pause grows to this part of the time that the agent has waited: hundreds that ask four times
-/// a second would be most of the hub's requests. A klusterlet's reflectors wait up to 30 s.
+/// a second would be most of the hub's requests.
 const PART: u32 = 8;
+/// As a klusterlet's reflectors wait at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Tries of a report while the controllers write the same status.
 const TRIES: usize = 5;
 
@@ -79,7 +81,7 @@ pub async fn begin(caller: &Caller, connection: &SendRequest<Bytes>, cluster: &s
     let begin = Instant::now();
     while let Err(refusal) = greet(caller, connection, cluster, OffsetDateTime::now_utc()).await {
         ensure!(begin.elapsed() < LIMIT, "{cluster}: {refusal:#}");
-        sleep(PAUSE.max(begin.elapsed() / PART)).await;
+        sleep(PAUSE.max(begin.elapsed() / PART).min(LONGEST_PAUSE)).await;
     }
     Ok(())
 }

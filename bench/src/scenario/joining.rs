@@ -45,9 +45,9 @@ pub const ABOUT: About = About {
              says Unknown. Then 500 agents ask at once to join, by the bootstrap account of \
              `--ocm-auto-approve-users`: each makes its ManagedCluster and its request, and with its certificate \
              renews its Lease and says that it is available, for which it tries every quarter of a second at first, \
-             and later after an eighth of the time that it has waited. CPU is that of the controllers. `hub alone` is \
-             the hub that signs 500 requests, which the bench approves. With `--ocm-registration`, Open Cluster \
-             Management's registration controllers get the same clusters, as the hub's administrator, whom the \
+             and later after an eighth of the time that it has waited, at most 30 s. CPU is that of the controllers. \
+             `hub alone` is the hub that signs 500 requests, which the bench approves. With `--ocm-registration`, Open \
+             Cluster Management's registration controllers get the same clusters, as the hub's administrator, whom the \
              policies let accept; with ManagedClusterAutoApproval, the same bootstrap account, and their own limit of \
              50 requests a second for each client. The two take turns on one hub: each is started for its measurement, \
              which begins when they make fewer than five requests a second, or after twenty minutes, and is stopped \
