@@ -221,8 +221,8 @@ impl Requests {
         }))
     }
 
-    /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal in
-    /// the meantime wins, and a cluster that is gone, or another of its name, is a conflict. Returns
+    /// Sets the acceptance once, of a cluster as it was read. Because of the version, a refusal
+    /// meanwhile wins, and a cluster that is gone, or another of its name, is a conflict. Returns
     /// the cluster as it is then.
     async fn let_in(&self, name: &str, cluster: &Value) -> Result<Value, CallError> {
         let accepted = match self.set_accepted(name, cluster).await {

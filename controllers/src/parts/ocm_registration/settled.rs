@@ -1,7 +1,7 @@
 //! Certificate requests that are decided for good. Every join changes its request twice after that,
-//! and its cluster twice: each time the request would be read from the hub again. They are forgotten
-//! when the watch of requests begins anew: a hub that was restored from a backup may have one of
-//! them undecided.
+//! and its cluster twice: each time the request would be read from the hub again. They are
+//! forgotten when the watch of requests begins anew: a hub that was restored from a backup may have
+//! one of them undecided.
 
 use std::collections::HashSet;
 

@@ -82,7 +82,8 @@ async fn requests_given_up_make_room_and_ask_nothing_any_more() {
     }
 }
 
-#[tokio::test]
+// Paused: what is kept for ten seconds would expire while a busy machine makes that many requests.
+#[tokio::test(start_paused = true)]
 async fn what_is_kept_of_users_is_not_pushed_out_by_anonymous_requests() {
     let hub = ScriptedHub::new();
     hub.allow(|_| true);
