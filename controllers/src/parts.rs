@@ -20,8 +20,6 @@ mod worker;
 
 pub use self::argocd::UNLISTED as ARGOCD_UNLISTED;
 pub use self::availability::RIVAL as AVAILABILITY_RIVAL;
-#[cfg(test)]
-pub use self::hub::Hub;
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
 pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLISTED};
 pub use self::replica_sets::{RIVAL as REPLICA_SETS_RIVAL, UNLISTED as REPLICA_SETS_UNLISTED};

@@ -11,8 +11,6 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use crate::parts::Hub;
-
 /// A code and a document; none if no response ever comes.
 pub type Answer = Option<(u16, Value)>;
 
@@ -33,14 +31,8 @@ pub fn client(answer: impl Fn(&Parts, Value) -> Answer + Send + Sync + 'static) 
     Client::new(service_fn(serve), "default")
 }
 
-/// The same as a part's hub, on which this replica leads.
-pub fn hub(answer: impl Fn(&Parts, Value) -> Answer + Send + Sync + 'static) -> Hub {
-    Hub { client: client(answer), may_write: Arc::new(|| Duration::from_secs(10)) }
-}
-
-/// A hub whose answers take so much time each.
-pub fn delayed(hub: Hub, time: Duration) -> Hub {
-    let inner = hub.client;
+/// A client of the same server, whose answers take so much time each.
+pub fn delayed(inner: Client, time: Duration) -> Client {
     let serve = move |request: Request<Body>| {
         let inner = inner.clone();
         async move {
@@ -48,7 +40,7 @@ pub fn delayed(hub: Hub, time: Duration) -> Hub {
             inner.send(request).await
         }
     };
-    Hub { client: Client::new(service_fn(serve), "default"), may_write: hub.may_write }
+    Client::new(service_fn(serve), "default")
 }
 
 /// A failure.

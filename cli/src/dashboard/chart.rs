@@ -58,7 +58,10 @@ fn coordinates(command: char, place: usize, value: f64, most: f64) -> String {
 pub fn bar(count: u64, most: u64) -> Html {
     let percent = (u128::from(count) * 100).div_ceil(u128::from(most.max(1)));
     let mut html = Html::default();
-    html.raw("<svg class=\"bar-of\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect height=\"4\" width=\"");
+    html.raw(
+        "<svg class=\"bar-of\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect height=\"4\" width=\"",
+    );
     html.text(&percent.to_string()).raw("\"/></svg>");
     html
 }

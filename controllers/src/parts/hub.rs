@@ -55,6 +55,23 @@ impl Hub {
     }
 }
 
+/// For tests.
+#[cfg(test)]
+impl Hub {
+    /// A scripted hub, on which this replica leads.
+    pub fn scripted(
+        answer: impl Fn(&http::request::Parts, Value) -> crate::scripted::Answer + Send + Sync + 'static,
+    ) -> Self {
+        let may_write = std::sync::Arc::new(|| std::time::Duration::from_secs(10));
+        Self { client: crate::scripted::client(answer), may_write }
+    }
+
+    /// The same hub, whose answers take so much time each.
+    pub fn delayed(self, time: std::time::Duration) -> Self {
+        Self { client: crate::scripted::delayed(self.client, time), ..self }
+    }
+}
+
 /// A kind that is not one of ours.
 pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)

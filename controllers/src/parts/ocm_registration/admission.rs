@@ -231,7 +231,7 @@ mod tests {
     /// A hub that counts what it is asked, and has no cluster `gone`.
     fn hub(asked: &Arc<AtomicUsize>) -> Hub {
         let asked = Arc::clone(asked);
-        scripted::hub(move |head, body| {
+        Hub::scripted(move |head, body| {
             asked.fetch_add(1, Ordering::Relaxed);
             if head.uri.path().ends_with("/gone") {
                 return Some(scripted::status(404, "NotFound", "there is none"));
@@ -262,7 +262,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_for_a_slow_probe_share_the_next() {
         let asked = Arc::default();
-        let admission = admission(scripted::delayed(hub(&asked), FRESH));
+        let admission = admission(hub(&asked).delayed(FRESH));
         let later = async {
             sleep(Duration::from_millis(1)).await;
             objections(&admission).await
@@ -274,7 +274,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_more_than_two_probes_of_others() {
-        let admission = admission(scripted::delayed(hub(&Arc::default()), FRESH));
+        let admission = admission(hub(&Arc::default()).delayed(FRESH));
         let begin = Instant::now();
         let later = async {
             sleep(Duration::from_millis(1)).await;

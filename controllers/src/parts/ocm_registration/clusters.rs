@@ -286,7 +286,7 @@ mod tests {
 
     /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
     fn full_hub(notes: mpsc::Sender<String>) -> Hub {
-        scripted::hub(move |head, mut body| {
+        Hub::scripted(move |head, mut body| {
             let path = head.uri.path();
             if path.ends_with("/status") {
                 return Some(scripted::status(500, "", "etcdserver: request is too large"));

@@ -130,7 +130,7 @@ mod tests {
 
     /// A hub that answers changes of the `guarded` field with `code`, and takes others.
     fn hub(guarded: &'static str, code: u16) -> Hub {
-        scripted::hub(move |_, mut change| {
+        Hub::scripted(move |_, mut change| {
             if change.pointer(guarded).is_some() {
                 return Some(scripted::status(code, "Invalid", "not here"));
             }

@@ -116,7 +116,7 @@ mod tests {
     /// A hub with one place for a Lease.
     fn hub(stored: &Stored) -> Hub {
         let stored = Arc::clone(stored);
-        scripted::hub(move |head, sent| {
+        Hub::scripted(move |head, sent| {
             let mut lease = stored.lock();
             Some(match (&head.method, lease.clone()) {
                 (&Method::GET, Some(lease)) => (200, lease),

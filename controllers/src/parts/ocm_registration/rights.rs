@@ -297,7 +297,7 @@ mod tests {
     /// A hub that keeps objects. What has a finalizer is not deleted.
     fn hub(objects: &Objects) -> Hub {
         let objects = Arc::clone(objects);
-        scripted::hub(move |head, body| {
+        Hub::scripted(move |head, body| {
             let (path, mut all) = (head.uri.path(), objects.lock());
             let answer = match head.method {
                 Method::POST => {

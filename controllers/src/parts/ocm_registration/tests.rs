@@ -145,7 +145,7 @@ impl Fixture {
             "metadata": {"name": "c1", "uid": "u-c1"}, "spec": {"hubAcceptsClient": false}});
         stored.lock().put(CLUSTER, cluster);
         let answering = Arc::clone(&stored);
-        let hub = scripted::hub(move |head, body| {
+        let hub = Hub::scripted(move |head, body| {
             let (mut stored, path) = (answering.lock(), head.uri.path());
             if let Some(refused) = refused_probe(head, &body) {
                 stored.asked.push(PROBE.to_owned());
@@ -326,7 +326,7 @@ async fn an_acceptance_that_was_just_written_to_is_not_read() {
 /// The write and the probe after it take a second, and it was refused in that time.
 #[tokio::test(start_paused = true)]
 async fn an_acceptance_that_was_written_to_a_second_ago_is_read() {
-    let fixture = Fixture::reached(|hub| scripted::delayed(hub, Duration::from_millis(500)));
+    let fixture = Fixture::reached(|hub| hub.delayed(Duration::from_millis(500)));
     fixture.stored.lock().patch(CLUSTER, json!({"spec": {"hubAcceptsClient": true}}));
     fixture.stored.lock().other = Some(json!({"spec": {"hubAcceptsClient": false}}));
     fixture.look_too_late(fixture.object(CLUSTER)).await;
