@@ -27,10 +27,12 @@ async fn aggregator(testbed: &Testbed, hub: &FakeHub) -> Connection {
 async fn a_request_before_the_first_list_is_told_to_come_again() {
     let (hub, member, testbed, gate) =
         waiting_for(&[Call::Watch(Resource::Secrets), Call::List(Resource::Secrets)]).await;
-    let mut connection = aggregator(&testbed, &hub).await;
-    let answer = connection.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
+    let mut prober = testbed.anonymous(Http::H2).await;
+    let answer = prober.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]clusters"), "{}", answer.text());
+    // Connections from before the gateway knew the front proxy's CA are closed when it does.
+    let mut connection = aggregator(&testbed, &hub).await;
     assert_eq!(connection.get("/livez").await.status, 200);
 
     let answer = connection.get(&target()).await;
