@@ -49,8 +49,13 @@ pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
 
 /// Counts a head or trailers of this many bytes for as long as HTTP/2 keeps `value` of them.
 fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
-    let held = HeldBytes::counted(Bytes::copy_from_slice(value.as_bytes()), account.tally(), bytes);
-    if let Ok(mut held) = HeaderValue::from_maybe_shared(held) {
+    hold_in(value, |text| HeldBytes::counted(text, account.tally(), bytes));
+}
+
+/// Replaces a value by the same text as `held` keeps it, with what is to be dropped when HTTP/2
+/// drops the head.
+pub fn hold_in(value: &mut HeaderValue, held: impl FnOnce(Bytes) -> Bytes) {
+    if let Ok(mut held) = HeaderValue::from_maybe_shared(held(Bytes::copy_from_slice(value.as_bytes()))) {
         // Otherwise HPACK's table would keep it.
         held.set_sensitive(true);
         *value = held;

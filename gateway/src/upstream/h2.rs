@@ -5,6 +5,7 @@ mod body;
 mod connection;
 mod resets;
 mod unanswered;
+mod unsent;
 mod upload;
 
 use std::future::poll_fn;
@@ -40,6 +41,9 @@ pub async fn send(
     request: Request<RequestBody>,
     lingers: Lingers<'_>,
 ) -> Result<Sent, SendError> {
+    let Ok(room) = lease.connection().unsent().room(request.headers()).await else {
+        return Ok(Sent::NotSent(request, "it takes no new requests".into()));
+    };
     if let Err(error) = lease.ready().await {
         lease.connection().close();
         return Ok(Sent::NotSent(request, error.into()));
@@ -54,6 +58,7 @@ pub async fn send(
     // Kept for another try if the member skips the request. A request with a body is not sent
     // twice, because part of the body may have been read.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
+    room.keep_in(head.headers_mut(), account.as_ref());
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.into()))?;
     let (upload, unread) =

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::driver::{Driver, drive, retired};
 use self::settings::Settings;
 use super::resets::Resets;
+use super::unsent::UnsentHeads;
 use crate::headers::size::Unfit;
 use crate::holding::Account;
 use crate::inbound::{Inbound, Marks};
@@ -40,6 +41,7 @@ pub struct Connection {
     /// Marks of heads from which [`crate::inbound`] removed names.
     marks: Marks,
     resets: Resets,
+    unsent: UnsentHeads,
     collector: Arc<Collector>,
     /// Something was received since the last check.
     traffic: AtomicBool,
@@ -104,6 +106,7 @@ impl Connection {
             closing: AtomicBool::new(false),
             marks: marks.clone(),
             resets: Resets::default(),
+            unsent: UnsentHeads::new(),
             collector,
             traffic: AtomicBool::new(true),
             room,
@@ -140,6 +143,10 @@ impl Connection {
         &self.resets
     }
 
+    pub fn unsent(&self) -> &UnsentHeads {
+        &self.unsent
+    }
+
     pub fn collector(&self) -> &Arc<Collector> {
         &self.collector
     }
@@ -156,6 +163,7 @@ impl Connection {
     /// Takes no new streams; open ones continue.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
+        self.unsent.close();
     }
 
     fn is_unused(&self) -> bool {

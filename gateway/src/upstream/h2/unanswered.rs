@@ -55,7 +55,7 @@ pub struct Unanswered<'a> {
     /// `None` once there is a response.
     exchange: Option<Exchange>,
     lingers: Lingers<'a>,
-    /// The request's account: h2 keeps its head while the member does not read.
+    /// The request's account, for as long as the member may continue the request.
     account: Option<Account>,
 }
 
