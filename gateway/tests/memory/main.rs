@@ -50,7 +50,7 @@ const LEAST_SHARE: f64 = 0.1;
 /// together, at the end.
 const STUCK: Duration = SOON.saturating_mul(100);
 /// Times that requests are given up and made anew.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 4;
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 /// Path of a member that reads nothing.
 const DEAF: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/deaf/proxy";
