@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -75,18 +75,13 @@ fn data(fleet: &Fleet<'_>, member: &str) -> Result<Value> {
     Ok(fleet.object(member, &format!("configmap {NAME}"))?["data"]["a"].clone())
 }
 
-/// Returns the last moment at which the member had something else: a look at it may be late.
+/// Returns the last moment at which the member had something else.
 fn wait_data(fleet: &Fleet<'_>, member: &str, expected: &str) -> Result<Instant> {
-    let mut before = Instant::now();
-    wait::until(&format!("{member} to have {expected}"), SOON, || {
-        let (look, found) = (Instant::now(), data(fleet, member)?);
-        if found != expected {
-            before = look;
-            bail!("{found}");
-        }
+    wait::until_after(&format!("{member} to have {expected}"), SOON, || {
+        let found = data(fleet, member)?;
+        ensure!(found == expected, "{found}");
         Ok(())
-    })?;
-    Ok(before)
+    })
 }
 
 fn wait_rolled_out(fleet: &Fleet<'_>) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::start_job_controller;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -57,7 +57,12 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     // It is in progress until its pod succeeds.
     ensure!(condition(&place.read("told")?["status"], "Complete")["status"] == "False");
     succeed(&place, "job").map_err(|error| error.context(jobs_run.log_tail()))?;
-    let before = wait_complete(&place, "told")?;
+    let before = wait::until_after("that it is complete", SOON, || {
+        let work = place.read("told")?;
+        let found = condition(&work["status"], "Complete");
+        ensure!(work.is_null() || found["status"] == "True", "{work}");
+        Ok(())
+    })?;
     let told = place.values("told", 0)?;
     ensure!(told["JobComplete"] == "True" && told["JobSucceeded"] == 1, "{told}");
     // Nothing more of it is applied.
@@ -69,22 +74,6 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     wait_end(place.member(), &format!("pods -n {cluster}"))?;
     drop(jobs_run);
     place.end(&[])
-}
-
-/// Returns the last moment at which the work was not complete: a look at it may be late, when its
-/// time is half over.
-fn wait_complete(place: &Place<'_>, name: &str) -> Result<Instant> {
-    let mut before = Instant::now();
-    wait::until("that it is complete", SOON, || {
-        let (look, work) = (Instant::now(), place.read(name)?);
-        let found = condition(&work["status"], "Complete");
-        if !work.is_null() && found["status"] != "True" {
-            before = look;
-            bail!("{work}");
-        }
-        Ok(())
-    })?;
-    Ok(before)
 }
 
 /// Lets the pod of a Job that the member runs come to its end.
