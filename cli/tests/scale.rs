@@ -179,6 +179,8 @@ struct Load {
     /// Those that are being answered, and the most of them at a time.
     now: AtomicUsize,
     most: AtomicUsize,
+    /// Opens when the least of [`AT_ONCE`] are being answered.
+    together: Gate,
 }
 
 /// The outcome of a run of the program.
@@ -233,9 +235,18 @@ async fn member(load: &Arc<Load>) -> FakeMember {
         let far = Gate::default();
         let answer = Reply::json(200, &answer(request.path())).after(&far);
         let load = Arc::clone(&load);
-        load.asked.fetch_add(usize::from(request.path().ends_with(PODS)), Ordering::Relaxed);
-        load.most.fetch_max(load.now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let is_for_pods = request.path().ends_with(PODS);
+        load.asked.fetch_add(usize::from(is_for_pods), Ordering::Relaxed);
+        let now = load.now.fetch_add(1, Ordering::Relaxed) + 1;
+        load.most.fetch_max(now, Ordering::Relaxed);
+        if now >= *AT_ONCE.start() {
+            load.together.open();
+        }
         tokio::spawn(async move {
+            // The first wait for each other: on a slow machine they come further apart than `AWAY`.
+            if is_for_pods {
+                let _ = timeout(PATIENCE, load.together.passed()).await;
+            }
             sleep(AWAY).await;
             load.now.fetch_sub(1, Ordering::Relaxed);
             far.open();

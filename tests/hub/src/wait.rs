@@ -30,6 +30,17 @@ pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Resu
     }
 }
 
+/// Like [`until`]. Returns the last moment at which the condition did not hold, as far as was seen:
+/// the look that found it may be late.
+pub fn until_after(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<()>) -> Result<Instant> {
+    let mut before = Instant::now();
+    until(what, limit, || {
+        let look = Instant::now();
+        condition().inspect_err(|_| before = look)
+    })?;
+    Ok(before)
+}
+
 /// Runs `run`, which returns the duration to check, until that is less than `limit`, a few times at
 /// most: a program that is too slow is so each time, a busy machine is not.
 pub fn timely(what: &str, limit: Duration, mut run: impl FnMut() -> Result<Duration>) -> Result<()> {
@@ -51,12 +62,25 @@ pub fn until_true(what: &str, limit: Duration, mut condition: impl FnMut() -> Re
 
 #[cfg(test)]
 mod tests {
+    use anyhow::ensure;
+
     use super::*;
 
     #[test]
     fn the_error_names_what_was_awaited_and_why_it_did_not_come() {
         let error = until("the moon", Duration::ZERO, || Err::<(), _>(anyhow!("it is cloudy"))).unwrap_err();
         assert_eq!(format!("{error:#}"), "gave up after 0ns waiting for the moon: it is cloudy");
+    }
+
+    #[test]
+    fn the_moment_before_is_that_of_the_last_look_in_vain() {
+        let mut looks = Vec::new();
+        let before = until_after("the third look", Duration::from_secs(10), || {
+            looks.push(Instant::now());
+            ensure!(looks.len() == 3, "not yet");
+            Ok(())
+        });
+        assert!((looks[0]..=looks[1]).contains(&before.unwrap()));
     }
 
     #[test]

@@ -71,7 +71,8 @@ fn is_rust(word: &str) -> bool {
 pub fn untested(manifest: &str) -> Vec<&str> {
     let programs = manifest.split("[[bin]]").skip(1).map(|rest| rest.split("\n[").next().unwrap_or_default());
     let untested = programs.filter(|program| program.lines().any(|line| line.starts_with("test = false")));
-    untested.filter_map(|program| Some(program.split_once("path = \"")?.1.split_once('"')?.0)).collect()
+    let paths = untested.map(|program| program.split_once("path = \"").and_then(|(_, rest)| rest.split_once('"')));
+    paths.map(|path| path.map_or("src/main.rs", |(path, _)| path)).collect()
 }
 
 /// Whether this source of a program has tests, or modules that may have some.
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn programs_without_tests_are_found_in_manifests_and_tests_in_programs() {
         let manifest = "[[bin]]\nname = \"a\"\npath = \"a.rs\"\ntest = false # why\n\n[[bin]]\npath = \"b.rs\"\n\n\
-            [[test]]\npath = \"c.rs\"\ntest = false\n";
-        assert_eq!(untested(manifest), ["a.rs"]);
+            [[bin]]\nname = \"d\"\ntest = false\n\n[[test]]\npath = \"c.rs\"\ntest = false\n";
+        assert_eq!(untested(manifest), ["a.rs", "src/main.rs"]);
         for source in ["#[test]\nfn a() {}", "mod a;\n", "pub mod a;\n", "pub(crate) mod a;\n"] {
             assert!(has_tests(source), "{source}");
         }

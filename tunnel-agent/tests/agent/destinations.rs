@@ -48,7 +48,7 @@ async fn each_failure_is_told_as_what_it_is() {
     let fixture = Fixture::new();
     let server = fixture.server(&["one"]).await;
     let hole = BlackHole::start().await;
-    let agent = fixture.agent(&[&server], &["--allow=127.0.0.0/8,no-such-host.invalid", "--dial-timeout=2s"]);
+    let agent = fixture.agent(&[&server], &["--allow=127.0.0.0/8,no-such-host.invalid", "--dial-timeout=5s"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let free = kit::wait::free_port().await;
@@ -58,7 +58,7 @@ async fn each_failure_is_told_as_what_it_is() {
     let refusal = refused(&link, "no-such-host.invalid:80").await;
     assert_eq!(refusal.reason, Reason::Lookup, "{refusal}");
     assert!(refusal.message.contains("lookup no-such-host.invalid"), "{refusal}");
-    timely(Duration::from_secs(2), "an answer before the server gives up", async || {
+    timely(Duration::from_secs(5), "an answer before the server gives up", async || {
         let started = Instant::now();
         let refusal = refused(&link, &hole.address().to_string()).await;
         assert_eq!(refusal.reason, Reason::DialTimeout, "{refusal}");

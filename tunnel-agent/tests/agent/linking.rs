@@ -116,6 +116,7 @@ async fn a_refused_credential_is_tried_again_now_and_then() {
     let server = fixture.server(&["one"]).await;
     server.refuse(Some((StatusCode::FORBIDDEN, None)));
     let agent = fixture.agent(&[&server], &[]);
+    server.until("a try", |server| (!server.seen().is_empty()).then_some(())).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let tries = server.seen().len();
     assert!((1..=12).contains(&tries), "{tries} tries in three seconds");

@@ -251,7 +251,7 @@ mod tests {
         join_all(all.map(async |name| admission.objection(&name).await)).await
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn one_probe_does_for_all_clusters_that_are_accepted_at_once() {
         let asked = Arc::default();
         let admission = admission(hub(&asked));

@@ -30,9 +30,9 @@ pub fn of_templates(fleet: &Fleet<'_>) -> Result<()> {
     }
     apply(fleet.testbed, &[placement()])?;
     put(fleet, "1", &json!({"type": "All"}))?;
-    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "1"))?;
+    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "1").map(drop))?;
     put(fleet, "2", &json!({"type": "All"}))?;
-    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "2"))?;
+    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "2").map(drop))?;
     wait_rolled_out(fleet)?;
     one_at_a_time(fleet)?;
     canary_first(fleet)?;
@@ -75,8 +75,9 @@ fn data(fleet: &Fleet<'_>, member: &str) -> Result<Value> {
     Ok(fleet.object(member, &format!("configmap {NAME}"))?["data"]["a"].clone())
 }
 
-fn wait_data(fleet: &Fleet<'_>, member: &str, expected: &str) -> Result<()> {
-    wait::until(&format!("{member} to have {expected}"), SOON, || {
+/// Returns the last moment at which the member had something else.
+fn wait_data(fleet: &Fleet<'_>, member: &str, expected: &str) -> Result<Instant> {
+    wait::until_after(&format!("{member} to have {expected}"), SOON, || {
         let found = data(fleet, member)?;
         ensure!(found == expected, "{found}");
         Ok(())
@@ -99,14 +100,14 @@ fn one_at_a_time(fleet: &Fleet<'_>) -> Result<()> {
     put(fleet, "3", &json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": success}}))?;
     let mut reached: Option<Instant> = None;
     for (at, name) in NAMES.iter().enumerate() {
-        wait_data(fleet, name, "3")?;
+        let before = wait_data(fleet, name, "3")?;
         let now = Instant::now();
         for other in &NAMES[at + 1..] {
             ensure!(data(fleet, other)? == "2", "{other} did not wait for {name}");
         }
-        let waited = reached.map(|before| now - before);
+        let waited = reached.map(|reached| now - reached);
         ensure!(waited.is_none_or(|waited| waited + WHOLE >= SUCCESS), "{name} followed after {waited:?}");
-        reached = Some(now);
+        reached = Some(before);
     }
     wait_rolled_out(fleet)
 }
@@ -117,8 +118,7 @@ fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
     let success = format!("{}s", SUCCESS.as_secs());
     let per_group = json!({"mandatoryDecisionGroups": [{"groupName": "canary"}], "minSuccessTime": success});
     put(fleet, "4", &json!({"type": "ProgressivePerGroup", "progressivePerGroup": per_group}))?;
-    wait_data(fleet, canary, "4")?;
-    let reached = Instant::now();
+    let reached = wait_data(fleet, canary, "4")?;
     for name in [one, two] {
         ensure!(data(fleet, name)? == "3", "{name} did not wait for the canary");
     }

@@ -57,18 +57,18 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     // It is in progress until its pod succeeds.
     ensure!(condition(&place.read("told")?["status"], "Complete")["status"] == "False");
     succeed(&place, "job").map_err(|error| error.context(jobs_run.log_tail()))?;
-    let complete = wait::until("that it is complete", SOON, || {
+    let before = wait::until_after("that it is complete", SOON, || {
         let work = place.read("told")?;
         let found = condition(&work["status"], "Complete");
         ensure!(work.is_null() || found["status"] == "True", "{work}");
-        Ok(Instant::now())
+        Ok(())
     })?;
     let told = place.values("told", 0)?;
     ensure!(told["JobComplete"] == "True" && told["JobSucceeded"] == 1, "{told}");
     // Nothing more of it is applied.
     place.member().delete(&format!("configmap map -n {cluster}"))?;
     place.wait_gone("told")?;
-    ensure!(complete.elapsed() > Duration::from_secs(1), "its time was not waited for");
+    ensure!(before.elapsed() > Duration::from_secs(1), "its time was not waited for");
     ensure!(place.object("configmap", "map")?.is_null(), "what is complete was repaired");
     ensure!(place.object("job", "job")?.is_null(), "its Job is left behind");
     wait_end(place.member(), &format!("pods -n {cluster}"))?;

@@ -125,8 +125,9 @@ pub fn contested(testbed: &Testbed) -> Result<()> {
     place.wait_applied("contested")?;
     let mut waited = Vec::new();
     let mut contest = |round: usize| {
-        change(&place, "a", &format!("by hand {round}"))?;
+        // Before the change, which the controllers may see before we have the answer to it.
         let begin = Instant::now();
+        change(&place, "a", &format!("by hand {round}"))?;
         wait_data_within(3 * SOON, &place, "a", &json!({"a": "wanted"}))?;
         waited.push(begin.elapsed());
         anyhow::Ok(waited.clone())

@@ -7,7 +7,7 @@ use kit::member::BlackHole;
 use kit::wait::{WAIT, becomes, free_port};
 use tokio::task::block_in_place;
 use tokio::time::Instant;
-use tunnel_tests::{AgentSpec, Answer, Frontend, Site, Testbed, testbed::CLUSTER};
+use tunnel_tests::{AgentSpec, Answer, Caller, Frontend, Site, Testbed, testbed::CLUSTER};
 
 /// An answer that needs no network comes at once: on a busy machine too, long before any time for
 /// dials is over.
@@ -73,12 +73,17 @@ async fn the_servers_own_dial_timeout_holds_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_without_an_agent_are_told_at_once() {
     let mut testbed = Testbed::simple().await;
-    let start = Instant::now();
+    let refused = async |caller: Caller| {
+        let start = Instant::now();
+        let answer = caller.refused("10.0.0.1:443").await;
+        assert!(start.elapsed() < AT_ONCE, "{:?}: {answer:?}", start.elapsed());
+        answer
+    };
     for kind in Frontend::ALL {
-        let answer = testbed.caller_of(0, kind, Some("never-seen")).refused("10.0.0.1:443").await;
+        let answer = refused(testbed.caller_of(0, kind, Some("never-seen"))).await;
         assert_answer(&answer, 404, "unknown-cluster", "server", &["never-seen"]);
     }
-    let answer = testbed.caller_of(0, Frontend::Uds, None).refused("10.0.0.1:443").await;
+    let answer = refused(testbed.caller_of(0, Frontend::Uds, None)).await;
     assert!(matches!(answer.status, 400 | 404), "no cluster was named: {answer:?}");
 
     let agent = testbed.take_agent(0);
@@ -86,9 +91,8 @@ async fn clusters_without_an_agent_are_told_at_once() {
     let cluster = tunnel::ClusterName::parse(CLUSTER).expect("a name");
     kit::wait::eventually(WAIT, || !testbed.server(0).registry().is_linked(&cluster)).await;
     for caller in testbed.callers() {
-        assert_answer(&caller.refused("10.0.0.1:443").await, 503, "no-link", "server", &[CLUSTER]);
+        assert_answer(&refused(caller).await, 503, "no-link", "server", &[CLUSTER]);
     }
-    assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
