@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::Writer;
@@ -45,13 +46,14 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, sett
             shared.leftovers.push("", cluster);
         }
     };
-    tokio::join!(
-        follow_clusters(shared, sources.clusters, clusters, client.clone()),
-        follow_requests(shared, sources.requests, settled, client.clone()),
-        sources.mirror.follow(client.clone(), notify),
-        shared.sets.keep(sources.sets),
-        shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes),
-    );
+    follow::all([
+        follow_clusters(shared, sources.clusters, clusters, client.clone()).boxed(),
+        follow_requests(shared, sources.requests, settled, client.clone()).boxed(),
+        sources.mirror.follow(client.clone(), notify).boxed(),
+        shared.sets.keep(sources.sets).boxed(),
+        shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes).boxed(),
+    ])
+    .await;
 }
 
 fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool {
