@@ -120,7 +120,7 @@ async fn work(context: &Context<'_>) {
     let requests = Arc::new(shared.request_worker(context, &hub));
     let queues = async {
         // Before these lists, existing objects would be written again.
-        let _ = shared.rights.mirror.listed().await;
+        shared.rights.mirror.listed().await;
         let _ = shared.clusters.wait_until_ready().await;
         shared.beats.listed().await;
         let work = (shared.wakes.clone(), shared.clusters.clone(), shared.cluster_resource.clone());

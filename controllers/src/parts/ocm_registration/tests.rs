@@ -238,7 +238,7 @@ impl Fixture {
     }
 
     /// The watches tell of all rights.
-    fn see_rights(&mut self) {
+    fn see_rights(&self) {
         let own = Cluster { name: "c1", uid: "u-c1" }.granted(false);
         for wanted in common_roles(None).into_iter().chain(own) {
             let path = format!("{}/{}", self.clusters.rights.mirror.api(&wanted.key).resource_url(), wanted.key.name);
@@ -255,7 +255,7 @@ fn request_resource() -> ApiResource {
 /// An agent that asks for its first certificate, until it may use it.
 #[tokio::test]
 async fn a_join_asks_for_nothing_twice() {
-    let mut fixture = Fixture::new();
+    let fixture = Fixture::new();
     fixture.judge().await;
     let approval = [
         "GET certificatesigningrequests/r1",
