@@ -9,6 +9,7 @@ mod clusters;
 mod corrections;
 mod lease;
 mod mirror;
+mod renewal;
 mod requests;
 mod rights;
 mod sets;

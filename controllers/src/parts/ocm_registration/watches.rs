@@ -51,7 +51,7 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, sett
         follow_requests(shared, sources.requests, settled, client.clone()).boxed(),
         sources.mirror.follow(client.clone(), notify).boxed(),
         shared.sets.keep(sources.sets).boxed(),
-        shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes).boxed(),
+        shared.beats.follow(client, &shared.wakes).boxed(),
     ])
     .await;
 }
@@ -110,6 +110,7 @@ fn moves(before: Option<&DynamicObject>, event: &Event<DynamicObject>) -> bool {
 
 fn saw(shared: &Shared, known: &mut HashSet<String>, cluster: &DynamicObject) {
     let name = cluster.name_any();
+    shared.beats.learn(&name, &cluster.data);
     shared.wakes.push("", &name);
     known.insert(name);
 }
@@ -141,6 +142,7 @@ fn ask_again(shared: &Shared, clusters: &mut HashSet<String>) {
 
 fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
     known.remove(name);
+    shared.beats.unlearn(name);
     clusters.metrics.forget(name);
     clusters.tries().forget("", name);
     shared.leftovers.push("", name);
