@@ -58,6 +58,7 @@ const LOOKS: Duration = Duration::from_secs(10);
 
 /// The stores that watches fill, and the queues.
 struct Shared {
+    /// Their contents are packed.
     clusters: Store<DynamicObject>,
     cluster_resource: ApiResource,
     requests: Store<DynamicObject>,
