@@ -162,8 +162,8 @@ impl OfKind {
     }
 
     fn key(&self, metadata: &ObjectMeta) -> Key {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Key { kind: self.kind, namespace: text(&metadata.namespace), name: text(&metadata.name) }
+        let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
+        Key { kind: self.kind, namespace: namespace.unwrap_or_default(), name: name.unwrap_or_default() }
     }
 
     /// Only what acceptance may have made: a user that may write an object in a namespace may write
