@@ -125,8 +125,8 @@ impl<'a> SeenClusters<'a> {
     }
 }
 
-/// Compares the cluster of an event with what is known of it. Returns the cluster if requests for it
-/// are judged otherwise now.
+/// Compares the cluster of an event with what is known of it. Returns the cluster if requests for
+/// it are judged otherwise now.
 fn compare(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
     let before = before(shared, event);
     if moves(before.as_ref(), event) {
