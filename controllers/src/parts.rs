@@ -25,7 +25,7 @@ pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLIST
 pub use self::replica_sets::{RIVAL as REPLICA_SETS_RIVAL, UNLISTED as REPLICA_SETS_UNLISTED};
 
 use fleet::Fleet;
-use futures_util::future::{FutureExt as _, join_all};
+use futures_util::FutureExt as _;
 use kube::api::DynamicObject;
 use kube::{Client, Resource as _};
 use telemetry::readiness::Readiness;
@@ -33,6 +33,7 @@ use telemetry::readiness::Readiness;
 use crate::args::{Config, PartName};
 use crate::events::{Events, Reason};
 use crate::explained::Explained;
+use crate::feed::follow;
 use crate::metrics::Metrics;
 use crate::raw::logged;
 use crate::term::Term;
@@ -74,7 +75,7 @@ pub async fn run(context: Context<'_>) {
             PartName::Availability => in_term(context, availability::run).boxed(),
         }
     });
-    join_all(parts).await;
+    follow::all(parts).await;
 }
 
 /// A `ManagedCluster` is too large: only what administrators decide, and silence, still count.

@@ -126,6 +126,26 @@ fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
     }
 }
 
+/// Makes text of the values of an object that is kept, which take several times as much memory.
+/// Those that would be other values afterwards stay: numbers and depths have limits.
+pub fn pack(object: &mut DynamicObject) {
+    let mut text = object.data.to_string();
+    if parse::<Value>(&text).is_ok_and(|again| again == object.data) {
+        text.shrink_to_fit();
+        object.data = Value::String(text);
+    }
+}
+
+/// What was packed.
+pub fn unpacked(object: &DynamicObject) -> DynamicObject {
+    let DynamicObject { types, metadata, data } = object.clone();
+    let data = match data {
+        Value::String(text) => parse(&text).unwrap_or(Value::String(text)),
+        data => data,
+    };
+    DynamicObject { types, metadata, data }
+}
+
 /// Why a field of metadata, or all contents, were left out.
 pub fn missing(field: &'static str) -> String {
     if field == CONTENTS {
@@ -439,6 +459,22 @@ mod tests {
         let found = listed(&[object("deep", &nested(200), "{}")], RawObject::pack).await;
         let text = found[0].data.as_str().unwrap();
         assert!(text.starts_with(r#"{"spec":{"a":{"a""#) && text.ends_with(r#","status":{"b": [2]}}"#), "{text}");
+    }
+
+    #[test]
+    fn what_was_packed_is_the_same_again() {
+        let deep: Value = serde_json::from_str(&nested(100)).unwrap();
+        let deeper = (0..50).fold(deep, |inner, _| Value::Array(vec![inner]));
+        let text = json!("this cannot be read: it is too heavy");
+        for (data, is_packed) in [(json!({"spec": {"a": [1, "b", null]}}), true), (text, true), (deeper, false)] {
+            let types = TypeMeta { api_version: "v1".to_owned(), kind: "K".to_owned() };
+            let metadata = ObjectMeta { name: Some("n".to_owned()), ..ObjectMeta::default() };
+            let before = DynamicObject { types: Some(types), metadata, data };
+            let mut object = before.clone();
+            pack(&mut object);
+            assert_eq!(object != before, is_packed);
+            assert_eq!(unpacked(&object), before);
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@
 use std::fmt::Display;
 use std::mem::take;
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
@@ -50,6 +52,13 @@ pub async fn each_or<K>(
     }
 }
 
+/// Runs all of these. Polls only those that were woken: what joins them polls each one whenever any
+/// is, and a part has a dozen watches, one of which may have a hundred events a second.
+pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
+    let mut running: FuturesUnordered<_> = each.into_iter().collect();
+    while running.next().await.is_some() {}
+}
+
 /// Collects the objects of a list, and hands them to `apply` when the list is complete.
 pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
     let mut listed = Vec::new();
@@ -64,7 +73,11 @@ pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
+    use std::future::poll_fn;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Poll;
+
+    use futures_util::{FutureExt as _, stream};
 
     use super::*;
 
@@ -87,5 +100,25 @@ mod tests {
         each_or(stream::iter(events), |_| failures += 1, apply).await;
         let expected = [Change::Listed(vec!["a", "b"]), Change::Applied("c"), Change::Deleted("a")];
         assert_eq!((changes.as_slice(), failures), (expected.as_slice(), 1));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_woken_is_not_polled() {
+        let polls = AtomicUsize::new(0);
+        let still = poll_fn(|_| {
+            polls.fetch_add(1, Ordering::Relaxed);
+            Poll::<()>::Pending
+        });
+        tokio::select! {
+            () = all([still.boxed(), busy(100).boxed()]) => unreachable!("one never ends"),
+            () = busy(200) => {}
+        }
+        assert_eq!(polls.load(Ordering::Relaxed), 1);
+    }
+
+    async fn busy(times: usize) {
+        for _ in 0..times {
+            tokio::task::yield_now().await;
+        }
     }
 }

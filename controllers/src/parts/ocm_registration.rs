@@ -9,6 +9,7 @@ mod clusters;
 mod corrections;
 mod lease;
 mod mirror;
+mod renewal;
 mod requests;
 mod rights;
 mod sets;
@@ -19,6 +20,7 @@ mod watches;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
@@ -43,6 +45,7 @@ use super::rivals::{Place, Rival, Rivals, Sought, Workload};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
+use crate::feed::follow;
 use crate::wakes::Wakes;
 
 /// Condition in `/readyz`: upstream's controllers run.
@@ -55,6 +58,7 @@ const LOOKS: Duration = Duration::from_secs(10);
 
 /// The stores that watches fill, and the queues.
 struct Shared {
+    /// Their contents are packed.
     clusters: Store<DynamicObject>,
     cluster_resource: ApiResource,
     requests: Store<DynamicObject>,
@@ -118,28 +122,22 @@ async fn work(context: &Context<'_>) {
     let requests = Arc::new(shared.request_worker(context, &hub));
     let queues = async {
         // Before these lists, existing objects would be written again.
-        let _ = shared.rights.mirror.listed().await;
+        shared.rights.mirror.listed().await;
         let _ = shared.clusters.wait_until_ready().await;
         shared.beats.listed().await;
-        tokio::join!(
-            worker::run(
-                Arc::clone(&clusters),
-                shared.wakes.clone(),
-                shared.clusters.clone(),
-                shared.cluster_resource.clone()
-            ),
-            worker::run(
-                Arc::clone(&requests),
-                shared.asked.clone(),
-                shared.requests.clone(),
-                shared.request_resource.clone()
-            ),
-            watches::clear_leftovers(&shared),
-            shared.beats.keep_time(&shared.wakes),
-            keep_asking(context, &shared),
-        );
+        let work = (shared.wakes.clone(), shared.clusters.clone(), shared.cluster_resource.clone());
+        let judgements = (shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone());
+        follow::all([
+            worker::run(Arc::clone(&clusters), work.0, work.1, work.2).boxed(),
+            worker::run(Arc::clone(&requests), judgements.0, judgements.1, judgements.2).boxed(),
+            watches::clear_leftovers(&shared).boxed(),
+            shared.beats.keep_time(&shared.wakes).boxed(),
+            keep_asking(context, &shared).boxed(),
+        ])
+        .await;
     };
-    tokio::join!(watches::follow(&shared, sources, &clusters, &requests.settled, hub.client.clone()), queues);
+    let watches = watches::follow(&shared, sources, &clusters, &requests.settled, hub.client.clone());
+    follow::all([watches.boxed(), queues.boxed()]).await;
 }
 
 /// Probes the admission policies with any `ManagedCluster`, for `/readyz` and metrics. Wakes all
@@ -149,7 +147,7 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
     let mut not_ready: Vec<(Policy, NotReady)> = Vec::new();
     loop {
         let was_ready = not_ready.is_empty();
-        let some = shared.clusters.state().into_iter().find_map(|cluster| cluster.metadata.name.clone());
+        let some = shared.clusters.find(|cluster| cluster.metadata.name.is_some()).map(|cluster| cluster.name_any());
         for (policy, verdict) in shared.admission.ask(some.as_deref()).await {
             context.metrics.joining.admission(policy.name(), verdict == Verdict::InForce);
             let is_told = not_ready.iter().any(|(told, _)| *told == policy);

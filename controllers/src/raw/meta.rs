@@ -64,6 +64,14 @@ pub async fn patch<K: Resource + Clone, P: Serialize + fmt::Debug>(
     send(api, request.map_err(Error::BuildRequest)?).await
 }
 
+/// Says that an object of a type is read without its contents, unless that was said of it lately.
+pub fn tell_unread<K>(kind: Option<&str>, metadata: &ObjectMeta, error: &dyn fmt::Display) {
+    let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+    if let Some(suppressed) = logged::due(type_name::<K>(), namespace, name) {
+        tracing::warn!(kind, namespace, name, %error, suppressed, "an object is read without its contents");
+    }
+}
+
 async fn send<K: Resource + Clone, T: DeserializeOwned>(
     api: &Api<K>,
     request: http::Request<Vec<u8>>,
@@ -197,12 +205,8 @@ impl<'de, K: Resource + Default + DeserializeOwned> Deserialize<'de> for Bounded
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let RawObject { types, metadata, mut left_out, contents } = RawObject::deserialize(deserializer)?;
         let mut object: K = parse(&contents).unwrap_or_else(|error| {
-            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
-            let kind = types.as_ref().map(|types| types.kind.as_str());
             // Items of a list do not say their kind.
-            if let Some(suppressed) = logged::due(type_name::<K>(), namespace, name) {
-                tracing::warn!(kind, namespace, name, %error, suppressed, "an object is read without its contents");
-            }
+            tell_unread::<K>(types.as_ref().map(|types| types.kind.as_str()), &metadata, &error);
             left_out = Some(CONTENTS);
             K::default()
         });

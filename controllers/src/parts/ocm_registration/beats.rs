@@ -1,16 +1,14 @@
 //! Follows the Leases of all clusters, and computes when their agents count as silent.
 //!
-//! A renewal only changes a number here. A cluster is looked at when its agent falls silent, by a
-//! timer, or comes back.
+//! A renewal only changes numbers here, and wakes nobody. A cluster is looked at when its agent
+//! falls silent, by a timer, or comes back.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use parking_lot::Mutex;
 use register::csr::CLUSTER_LABEL;
 use register::ocm::condition::{self, CLOCK_SYNCED};
@@ -19,14 +17,14 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::hub::{now_millis, renewed};
+use super::hub::now_millis;
+use super::renewal::Renewal;
 use crate::calls::{paged, watcher};
 use crate::feed::follow;
-use crate::raw::Bounded;
 use crate::wakes::Wakes;
 
-/// Nothing is due.
-const LONG: Duration = Duration::from_hours(1);
+/// Longest wait: the clock that times are compared with may be set anew meanwhile.
+const LONG: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct Beats {
@@ -37,10 +35,35 @@ pub struct Beats {
 
 #[derive(Default)]
 struct Timetable {
-    beats: HashMap<String, Beat>,
+    /// By cluster.
+    agents: HashMap<Arc<str>, Agent>,
     /// Times at which agents fall silent, the earliest first.
-    due: BTreeSet<(i64, String)>,
-    at: HashMap<String, i64>,
+    due: BTreeSet<(i64, Arc<str>)>,
+}
+
+struct Agent {
+    cluster: Arc<str>,
+    /// None of a cluster that is not known.
+    terms: Option<Terms>,
+    /// None without a Lease.
+    beat: Option<Beat>,
+    /// When it is due.
+    due: Option<i64>,
+}
+
+/// What a cluster says of its Lease.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    grace: i64,
+    was_off: bool,
+}
+
+// === impl Terms ===
+
+impl Terms {
+    fn of(cluster: &Value) -> Self {
+        Self { grace: grace(cluster), was_off: condition::status(cluster, CLOCK_SYNCED) == Some("False") }
+    }
 }
 
 // === impl Beats ===
@@ -51,29 +74,39 @@ impl Beats {
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
+    /// Takes a cluster as it is now: its Lease is judged by it from then on.
+    pub fn learn(&self, name: &str, cluster: &Value) {
+        self.state.lock().agent(name).terms = Some(Terms::of(cluster));
+    }
+
+    /// The cluster is gone. Its Lease may not be.
+    pub fn unlearn(&self, name: &str) {
+        self.state.lock().forget(name, |agent| agent.terms = None);
+    }
+
     /// State of the Lease of `name`, scheduled anew because its grace may have changed.
     pub fn of(&self, name: &str, grace: i64) -> Option<Beat> {
         let mut state = self.state.lock();
-        let beat = *state.beats.get(name)?;
-        state.schedule(name, beat.silent_from(grace));
-        self.sooner.notify_one();
+        let beat = state.agents.get(name)?.beat?;
+        self.schedule(&mut state, name, beat.silent_from(grace));
         Some(beat)
     }
 
-    /// Takes the current Lease of a cluster. Returns whether the cluster must be looked at.
+    /// Takes the current Lease of a cluster, which is as it is known if it is not given. Returns
+    /// whether the cluster must be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
-        let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now_millis());
-        let was_off = cluster.is_some_and(|cluster| condition::status(cluster, CLOCK_SYNCED) == Some("False"));
+        let now = now_millis();
         let mut state = self.state.lock();
-        let before = state.beats.get(name).copied();
+        let agent = state.agent(name);
+        let terms = cluster.map(Terms::of).or(agent.terms).unwrap_or_else(|| Terms::of(&Value::Null));
+        let before = agent.beat;
         let beat = match before {
-            Some(before) => before.seen(renewed, now, grace),
-            None => Beat::found(renewed, now, grace, was_off),
+            Some(before) => before.seen(renewed, now, terms.grace),
+            None => Beat::found(renewed, now, terms.grace, terms.was_off),
         };
-        state.beats.insert(name.to_owned(), beat);
-        state.schedule(name, beat.silent_from(grace));
-        self.sooner.notify_one();
-        before.is_none_or(|before| before.is_synced != beat.is_synced || before.silent_from(grace) <= now)
+        agent.beat = Some(beat);
+        self.schedule(&mut state, name, beat.silent_from(terms.grace));
+        before.is_none_or(|before| before.is_synced != beat.is_synced || before.silent_from(terms.grace) <= now)
     }
 
     /// Takes a Lease that says no time, or cannot be read: it is not renewed. At first sight, the
@@ -84,14 +117,15 @@ impl Beats {
 
     /// Takes a Lease of a cluster that has none yet: of another, the watch has seen more.
     pub fn see_first(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
-        let is_known = self.state.lock().beats.contains_key(name);
+        let is_known = self.state.lock().agents.get(name).is_some_and(|agent| agent.beat.is_some());
         !is_known && self.see(name, renewed, cluster)
     }
 
+    /// The Lease is gone.
     pub fn forget(&self, name: &str) {
         let mut state = self.state.lock();
-        state.beats.remove(name);
         state.cancel(name);
+        state.forget(name, |agent| agent.beat = None);
     }
 
     /// Puts clusters into `wakes` when they fall silent. Never ends.
@@ -102,7 +136,7 @@ impl Beats {
                 let mut state = self.state.lock();
                 let Some((at, name)) = state.due.first().cloned() else { break LONG };
                 if at > now {
-                    break Duration::from_millis(u64::try_from(at - now).unwrap_or(0));
+                    break Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(LONG);
                 }
                 state.cancel(&name);
                 drop(state);
@@ -116,34 +150,37 @@ impl Beats {
     }
 
     /// Follows the Leases. Never ends.
-    pub async fn follow(&self, client: Client, clusters: (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
+    pub async fn follow(&self, client: Client, wakes: &Wakes) {
         let only = paged().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL);
         let mut listed = BTreeSet::new();
-        let apply = |event: Event<Bounded<Lease>>| match event {
+        let apply = |event: Event<Renewal>| match event {
             Event::Init => listed.clear(),
             Event::InitApply(lease) => {
-                listed.insert(lease.namespace().unwrap_or_default());
-                self.take(&lease.object, clusters, wakes);
+                listed.insert(lease.cluster().to_owned());
+                self.take(&lease, wakes);
             }
             Event::InitDone => {
                 self.retain(&listed, wakes);
+                listed.clear();
                 self.listed.send_replace(true);
             }
-            Event::Apply(lease) => self.take(&lease.object, clusters, wakes),
+            Event::Apply(lease) => self.take(&lease, wakes),
             Event::Delete(lease) => {
-                let name = lease.namespace().unwrap_or_default();
-                self.forget(&name);
-                wakes.push("", &name);
+                self.forget(lease.cluster());
+                wakes.push("", lease.cluster());
             }
         };
-        let events = watcher(Api::<Bounded<Lease>>::all(client), only);
-        follow::each(events, "the Leases of clusters", apply).await;
+        follow::each(watcher(Api::<Renewal>::all(client), only), "the Leases of clusters", apply).await;
     }
 
     fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {
-        let gone: Vec<String> = {
+        let gone: Vec<Arc<str>> = {
             let state = self.state.lock();
-            state.beats.keys().filter(|name| !listed.contains(*name)).cloned().collect()
+            let with_lease = state.agents.values().filter(|agent| agent.beat.is_some());
+            with_lease
+                .filter(|agent| !listed.contains(&*agent.cluster))
+                .map(|agent| Arc::clone(&agent.cluster))
+                .collect()
         };
         for name in gone {
             self.forget(&name);
@@ -151,17 +188,22 @@ impl Beats {
         }
     }
 
-    fn take(&self, lease: &Lease, (store, resource): (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
-        let name = lease.namespace().unwrap_or_default();
-        let cluster = store.get(&ObjectRef::new_with(&name, resource.clone()));
-        // Copies no metadata, because this runs for each renewal and needs only fields.
-        let cluster = cluster.as_ref().map(|cluster| &cluster.data);
-        let is_due = match renewed(lease) {
-            Some(renewed) => self.see(&name, renewed, cluster),
-            None => self.see_unrenewed(&name, cluster),
+    fn take(&self, lease: &Renewal, wakes: &Wakes) {
+        let name = lease.cluster();
+        let is_due = match lease.renewed {
+            Some(renewed) => self.see(name, renewed, None),
+            None => self.see_unrenewed(name, None),
         };
         if is_due {
-            wakes.push("", &name);
+            wakes.push("", name);
+        }
+    }
+
+    /// Wakes who keeps the time only if this is the next one due: renewals are not, and there are
+    /// many.
+    fn schedule(&self, state: &mut Timetable, name: &str, at: i64) {
+        if state.schedule(name, at) {
+            self.sooner.notify_one();
         }
     }
 }
@@ -169,31 +211,46 @@ impl Beats {
 // === impl Timetable ===
 
 impl Timetable {
-    /// Ignores a time that is past: the caller looks at the cluster now, and a timer would wake it
-    /// again and again.
-    fn schedule(&mut self, name: &str, at: i64) {
-        self.cancel(name);
-        if at <= now_millis() {
-            return;
+    fn agent(&mut self, name: &str) -> &mut Agent {
+        let new = |name: &Arc<str>| Agent { cluster: Arc::clone(name), terms: None, beat: None, due: None };
+        self.agents.entry(name.into()).or_insert_with_key(new)
+    }
+
+    /// Of an agent of which nothing is known, nothing is kept.
+    fn forget(&mut self, name: &str, forget: impl FnOnce(&mut Agent)) {
+        let Some(agent) = self.agents.get_mut(name) else { return };
+        forget(agent);
+        if agent.terms.is_none() && agent.beat.is_none() {
+            self.agents.remove(name);
         }
-        self.due.insert((at, name.to_owned()));
-        self.at.insert(name.to_owned(), at);
+    }
+
+    /// Whether it is the next one due. Ignores a time that is past: the caller looks at the cluster
+    /// now, and a timer would wake it again and again.
+    fn schedule(&mut self, name: &str, at: i64) -> bool {
+        self.cancel(name);
+        let Some(agent) = self.agents.get_mut(name).filter(|_| at > now_millis()) else { return false };
+        agent.due = Some(at);
+        let own = (at, Arc::clone(&agent.cluster));
+        let is_next = self.due.first().is_none_or(|next| own < *next);
+        self.due.insert(own);
+        is_next
     }
 
     fn cancel(&mut self, name: &str) {
-        if let Some(at) = self.at.remove(name) {
-            self.due.remove(&(at, name.to_owned()));
+        let Some(agent) = self.agents.get_mut(name) else { return };
+        if let Some(at) = agent.due.take() {
+            self.due.remove(&(at, Arc::clone(&agent.cluster)));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::runtime::reflector::store::Writer;
+    use futures_util::FutureExt as _;
     use serde_json::json;
 
     use super::*;
-    use crate::parts::hub::managed_clusters;
 
     #[tokio::test]
     async fn one_that_renews_is_left_alone_and_one_that_does_not_is_looked_at() {
@@ -209,7 +266,7 @@ mod tests {
         };
         assert_eq!(woken, "slow");
         assert!(beats.of("slow", grace(&cluster)).unwrap().silent_from(grace(&cluster)) <= now_millis());
-        assert!(!beats.state.lock().at.contains_key("slow"), "who looked at it is not woken again by that");
+        assert!(beats.state.lock().agents["slow"].due.is_none(), "who looked at it is not woken again by that");
         assert!(beats.see("slow", now_millis(), Some(&cluster)), "it is back");
         beats.forget("slow");
         assert!(beats.of("slow", grace(&cluster)).is_none());
@@ -219,20 +276,64 @@ mod tests {
     #[test]
     fn a_lease_that_cannot_be_read_is_not_renewed() {
         let (beats, wakes) = (Beats::default(), Wakes::default());
-        let (resource, writer) = (managed_clusters(), Writer::<DynamicObject>::new(managed_clusters()));
-        let clusters = (&writer.as_reader(), &resource);
-        let lease = |name: &str| -> Bounded<Lease> {
-            serde_json::from_value(json!({"metadata": {"name": LEASE, "namespace": name},
-                "spec": {"renewTime": "9999-12-31T23:59:59.000000Z"}}))
-            .unwrap()
-        };
+        let lease = |name: &str| lease(name, "9999-12-31T23:59:59.000000Z");
         let (grace, before) = (grace(&json!({})), now_millis());
-        beats.take(&lease("new").object, clusters, &wakes);
+        beats.take(&lease("new"), &wakes);
         let silent = beats.of("new", grace).unwrap().silent_from(grace);
         assert!(silent >= before + grace && silent <= now_millis() + grace, "a grace from its first sight");
         beats.see("old", before - 1000, None);
         let known = beats.of("old", grace).unwrap();
-        beats.take(&lease("old").object, clusters, &wakes);
+        beats.take(&lease("old"), &wakes);
         assert_eq!(beats.of("old", grace).unwrap(), known);
+    }
+
+    fn lease(cluster: &str, renewed: &str) -> Renewal {
+        let spec = json!({"renewTime": renewed});
+        serde_json::from_value(json!({"metadata": {"name": LEASE, "namespace": cluster}, "spec": spec})).unwrap()
+    }
+
+    /// Its Lease may be seen before it and after it.
+    #[test]
+    fn a_lease_is_judged_by_its_cluster_as_it_is_known() {
+        let (beats, wakes) = (Beats::default(), Wakes::default());
+        let ago = |seconds: i64| jiff(now_millis() - 1000 * seconds);
+        let quick = json!({"spec": {"leaseDurationSeconds": 1}});
+        beats.take(&lease("c1", &ago(10)), &wakes);
+        assert!(beats.state.lock().agents["c1"].due.is_some(), "by default it has five minutes");
+        beats.learn("c1", &quick);
+        beats.take(&lease("c1", &ago(9)), &wakes);
+        let beat = beats.of("c1", grace(&quick)).unwrap();
+        assert_eq!(beat.is_synced, Some(false), "nine seconds are more than its grace");
+        beats.unlearn("c1");
+        beats.take(&lease("c1", &ago(8)), &wakes);
+        assert_eq!(beats.of("c1", grace(&json!({}))).unwrap().is_synced, Some(true));
+        beats.forget("c1");
+        assert!(beats.state.lock().agents.is_empty(), "nothing is left of it");
+        assert!(beats.state.lock().due.is_empty());
+
+        // Its clock was wrong before, so its time says nothing of its age.
+        let off = json!({"spec": {}, "status": {"conditions": [{"type": CLOCK_SYNCED, "status": "False"}]}});
+        beats.learn("c2", &off);
+        beats.take(&lease("c2", &ago(3600)), &wakes);
+        assert!(beats.of("c2", grace(&off)).unwrap().silent_from(grace(&off)) > now_millis());
+    }
+
+    fn jiff(millis: i64) -> String {
+        k8s_openapi::jiff::Timestamp::from_millisecond(millis).unwrap().to_string()
+    }
+
+    /// There are a hundred renewals a second, and each is due later than all others.
+    #[test]
+    fn only_what_is_due_next_wakes_who_keeps_the_time() {
+        let beats = Beats::default();
+        let is_woken = || beats.sooner.notified().now_or_never().is_some();
+        let now = now_millis();
+        beats.see("a", now - 2000, None);
+        assert!(is_woken());
+        beats.see("b", now - 1000, None);
+        beats.see("a", now, None);
+        assert!(!is_woken());
+        beats.see("c", now - 3000, None);
+        assert!(is_woken());
     }
 }

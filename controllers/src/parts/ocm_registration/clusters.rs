@@ -27,7 +27,7 @@ use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::Joining;
 use crate::parts;
-use crate::raw::{large, meta};
+use crate::raw::{self, large, meta};
 use crate::wakes::Wakes;
 
 /// Interval of checks of what a leaving cluster still has.
@@ -61,6 +61,7 @@ impl Worker for Clusters {
     }
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let object = &raw::unpacked(object);
         let (name, cluster) = (object.name_any(), value(object));
         let uid = object.uid().unwrap_or_default();
         let rights = Cluster { name: &name, uid: &uid };

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::beats::Beats;
 use super::hub::{CallError, Hub, found, now_millis, renewed};
+use super::renewal::Renewal;
 use crate::raw::{large, meta};
 
 /// Of one cluster.
@@ -35,12 +36,12 @@ pub enum Life {
 impl AgentLease<'_> {
     /// Reads the Lease, because our own watch may hang, and does not see one without its label.
     pub async fn confirm(&self, grace: i64) -> Result<Life, CallError> {
-        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), self.name);
-        let Some(lease) = found(self.hub.read(meta::get(&api, LEASE)).await)? else {
+        let api: Api<Renewal> = Api::namespaced(self.hub.client.clone(), self.name);
+        let Some(lease) = found(self.hub.read(api.get(LEASE)).await)? else {
             self.beats.forget(self.name);
             return Ok(Life::Gone);
         };
-        if let Some(renewed) = renewed(&lease.object) {
+        if let Some(renewed) = lease.renewed {
             self.beats.see(self.name, renewed, Some(self.cluster));
         }
         let is_silent = self.beats.of(self.name, grace).is_some_and(|beat| beat.silent_from(grace) <= now_millis());

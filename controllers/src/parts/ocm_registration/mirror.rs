@@ -1,71 +1,76 @@
 //! Mirrors the objects that acceptance creates, so that a cluster without changes costs no request.
+//! Of each, only what acceptance compares is kept: each cluster has seven.
 
+use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
-use futures_util::future::join_all;
+use futures_util::FutureExt as _;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::reflector::store::{Writer, WriterDropped};
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Resource as _};
+use parking_lot::RwLock;
 use register::csr::CLUSTER_LABEL;
-use register::ocm::acceptance::{self, Difference, Key, Kind, Wanted};
-use serde_json::Value;
+use register::ocm::acceptance::{self, Difference, Key, Kind, Seen, Wanted};
+use tokio::sync::watch;
 
-use super::hub::{self, value};
+use super::hub;
 use crate::calls::{paged, watcher};
 use crate::feed::follow;
-use crate::raw::{self, RawObject};
+use crate::raw::RawObject;
 
-/// Bytes of an object's fields that are kept: those that are made have a few hundred.
+/// Bytes of an object's fields that are read: those that are made have a few hundred.
 const LARGEST: usize = 16 << 10;
-const MOST_OWNERS: usize = 16;
 
 /// Objects with the label of a cluster, of the names that acceptance gives.
 pub struct Mirror {
     client: Client,
-    stores: Vec<(Kind, ApiResource, Store<DynamicObject>)>,
+    kinds: Kinds,
 }
 
 /// What fills a mirror.
-pub struct Writers(Vec<(Kind, ApiResource, Writer<DynamicObject>)>);
+pub struct Writers(Kinds);
+
+type Kinds = Arc<[OfKind; Kind::ALL.len()]>;
+type Notify<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// The objects of a kind.
+struct OfKind {
+    kind: Kind,
+    objects: RwLock<HashMap<Key, Seen>>,
+    listed: watch::Sender<bool>,
+}
 
 // === impl Mirror ===
 
 impl Mirror {
     pub fn new(client: Client) -> (Self, Writers) {
-        let (mut stores, mut writers) = (Vec::new(), Vec::new());
-        for kind in Kind::ALL {
-            let resource = resource(kind);
-            let writer = Writer::new(resource.clone());
-            stores.push((kind, resource.clone(), writer.as_reader()));
-            writers.push((kind, resource, writer));
-        }
-        (Self { client, stores }, Writers(writers))
+        let kinds = Kinds::new(Kind::ALL.map(OfKind::new));
+        (Self { client, kinds: Arc::clone(&kinds) }, Writers(kinds))
     }
 
     /// Completes when every kind has been listed once.
-    pub async fn listed(&self) -> Result<(), WriterDropped> {
-        for (_, _, store) in &self.stores {
-            store.wait_until_ready().await?;
+    pub async fn listed(&self) {
+        for kind in &*self.kinds {
+            // The sender lives as long as this does.
+            let _ = kind.listed.subscribe().wait_for(|listed| *listed).await;
         }
-        Ok(())
     }
 
-    pub fn get(&self, key: &Key) -> Option<Arc<DynamicObject>> {
-        let (_, resource, store) = self.stores.iter().find(|(kind, ..)| *kind == key.kind)?;
-        let reference = ObjectRef::new_with(&key.name, resource.clone());
-        store.get(&if key.namespace.is_empty() { reference } else { reference.within(&key.namespace) })
+    /// What `read` says of an object, if there is one.
+    pub fn read<T>(&self, key: &Key, read: impl FnOnce(&Seen) -> T) -> Option<T> {
+        let kind = self.kinds.iter().find(|of| of.kind == key.kind)?;
+        kind.objects.read().get(key).map(read)
     }
 
-    pub fn value(&self, key: &Key) -> Option<Value> {
-        self.get(key).map(|object| value(&object))
+    pub fn has(&self, key: &Key) -> bool {
+        self.read(key, |_| ()).is_some()
     }
 
     /// None if the object does not exist.
     pub fn difference(&self, wanted: &Wanted) -> Option<Difference> {
-        self.value(&wanted.key).map(|existing| acceptance::difference(&existing, wanted))
+        self.read(&wanted.key, |seen| seen.difference(wanted))
     }
 
     pub fn api(&self, key: &Key) -> Api<DynamicObject> {
@@ -79,8 +84,11 @@ impl Mirror {
 
     /// The clusters in the objects' labels, once per object.
     pub fn clusters(&self) -> Vec<String> {
-        let objects = self.stores.iter().flat_map(|(_, _, store)| store.state());
-        objects.filter_map(|object| object.labels().get(CLUSTER_LABEL).cloned()).collect()
+        let mut clusters = Vec::new();
+        for kind in &*self.kinds {
+            clusters.extend(kind.objects.read().values().filter_map(Seen::cluster).map(str::to_owned));
+        }
+        clusters
     }
 }
 
@@ -95,70 +103,91 @@ impl Writers {
     /// Follows all kinds. Calls `notify` with the cluster of each object that was created, changed
     /// or deleted; with an empty name for a role that all clusters share. Never ends.
     pub async fn follow(self, client: Client, notify: impl Fn(&str) + Sync) {
-        let notify = &notify;
-        let each = self.0.into_iter();
-        join_all(each.map(|(kind, resource, writer)| follow(client.clone(), (kind, resource), writer, notify))).await;
+        let notify: Notify<'_> = &notify;
+        follow::all(self.0.iter().map(|kind| kind.follow(client.clone(), notify).boxed())).await;
     }
 
     /// As if a watch had told of an object.
     #[cfg(test)]
-    pub fn saw(&mut self, kind: Kind, object: &DynamicObject) {
-        for (_, _, writer) in self.0.iter_mut().filter(|(of, ..)| *of == kind) {
-            writer.apply_watcher_event(&Event::Apply(object.clone()));
-        }
+    pub fn saw(&self, kind: Kind, object: &DynamicObject) {
+        let of = self.0.iter().find(|of| of.kind == kind).unwrap();
+        let (key, metadata) = (of.key(&object.metadata), object.metadata.clone());
+        of.objects.write().insert(key, Seen::of(metadata, &object.data));
     }
 }
 
-async fn follow(
-    client: Client,
-    (kind, resource): (Kind, ApiResource),
-    mut writer: Writer<DynamicObject>,
-    notify: &(dyn Fn(&str) + Sync),
-) {
-    let what = format!("{} of clusters", resource.plural);
-    let events = watcher(Api::<RawObject>::all_with(client, &resource), paged().labels(CLUSTER_LABEL));
-    let events = events.map(|event| event.map(|event| raw::mapped(event, |object| kept(kind, object))));
-    let apply = |event: Event<DynamicObject>| {
-        if let Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) = &event
-            && !is_made(kind, object)
-        {
-            // A user that may write one in a namespace may write many, as large as the hub takes.
-            return;
+// === impl OfKind ===
+
+impl OfKind {
+    fn new(kind: Kind) -> Self {
+        Self { kind, objects: RwLock::default(), listed: watch::Sender::default() }
+    }
+
+    async fn follow(&self, client: Client, notify: Notify<'_>) {
+        let resource = resource(self.kind);
+        let what = format!("{} of clusters", resource.plural);
+        let events = watcher(Api::<RawObject>::all_with(client, &resource), paged().labels(CLUSTER_LABEL));
+        let mut listing = HashMap::new();
+        follow::each(events, what, |event| self.take(event, &mut listing, notify)).await;
+    }
+
+    fn take(&self, event: Event<RawObject>, listing: &mut HashMap<Key, Seen>, notify: Notify<'_>) {
+        match event {
+            Event::Init => listing.clear(),
+            Event::InitApply(object) => listing.extend(self.made(object)),
+            Event::InitDone => self.list(mem::take(listing), notify),
+            Event::Apply(object) => {
+                let Some((key, seen)) = self.made(object) else { return };
+                let before = self.objects.write().insert(key.clone(), seen.clone());
+                // It may have been another cluster's, which lacks it now.
+                before.iter().chain([&seen]).for_each(|seen| tell(&key, seen, notify));
+            }
+            Event::Delete(object) => {
+                let Some((key, seen)) = self.made(object) else { return };
+                let before = self.objects.write().remove(&key);
+                before.iter().chain([&seen]).for_each(|seen| tell(&key, seen, notify));
+            }
         }
-        writer.apply_watcher_event(&event);
-        if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
-            && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
-            // Any user may leave the label empty on an object of their own, so only the shared
-            // roles count.
-            && (!cluster.is_empty() || acceptance::is_common(&object.name_any()))
-        {
-            notify(cluster);
+    }
+
+    /// Tells of all, and of those that are gone: what changed while no watch ran is not known.
+    fn list(&self, listed: HashMap<Key, Seen>, notify: Notify<'_>) {
+        let before = mem::replace(&mut *self.objects.write(), listed);
+        self.listed.send_replace(true);
+        let objects = self.objects.read();
+        let is_news = |(key, seen): &(&Key, &Seen)| objects.get(*key).is_none_or(|now| now.cluster() != seen.cluster());
+        for (key, seen) in objects.iter().chain(before.iter().filter(is_news)) {
+            tell(key, seen, notify);
         }
-    };
-    follow::each(events, what, apply).await;
+    }
+
+    fn key(&self, metadata: &ObjectMeta) -> Key {
+        let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
+        Key { kind: self.kind, namespace: namespace.unwrap_or_default(), name: name.unwrap_or_default() }
+    }
+
+    /// Only what acceptance may have made: a user that may write an object in a namespace may write
+    /// many, as large as the hub takes. One whose contents are too large is unlike any that
+    /// acceptance makes, and without them it still is.
+    fn made(&self, object: RawObject) -> Option<(Key, Seen)> {
+        let key = self.key(object.meta());
+        if !acceptance::is_made(self.kind, &key.namespace, &key.name) {
+            return None;
+        }
+        let most = if self.kind == Kind::Namespace { 0 } else { LARGEST };
+        let DynamicObject { metadata, data, .. } = object.read_within(most);
+        Some((key, Seen::of(metadata, &data)))
+    }
 }
 
-fn is_made(kind: Kind, object: &DynamicObject) -> bool {
-    acceptance::is_made(kind, object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
-}
-
-/// What of an object is compared. One whose contents are too large is unlike any that acceptance
-/// makes, and without them it still is.
-fn kept(kind: Kind, object: RawObject) -> DynamicObject {
-    let most = if kind == Kind::Namespace { 0 } else { LARGEST };
-    let mut object = object.read_within(most);
-    object.managed_fields_mut().clear();
-    object.annotations_mut().clear();
-    object.labels_mut().retain(|key, _| key == CLUSTER_LABEL);
-    if object.finalizers().iter().map(String::len).sum::<usize>() > LARGEST {
-        object.finalizers_mut().retain(|finalizer| finalizer == acceptance::WORK_FINALIZER);
+/// Any user may leave the label empty on an object of their own, so of those only the shared roles
+/// count.
+fn tell(key: &Key, seen: &Seen, notify: Notify<'_>) {
+    if let Some(cluster) = seen.cluster()
+        && (!cluster.is_empty() || acceptance::is_common(&key.name))
+    {
+        notify(cluster);
     }
-    if object.owner_references().len() > MOST_OWNERS {
-        let owners = object.owner_references_mut();
-        owners.retain(|owner| owner.kind == "ManagedCluster");
-        owners.truncate(MOST_OWNERS);
-    }
-    object
 }
 
 #[cfg(test)]
@@ -167,11 +196,12 @@ mod tests {
     use kube::client::Body;
     use parking_lot::Mutex;
     use register::ocm::acceptance::Cluster;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tower::service_fn;
 
     use super::*;
     use crate::calls::PAGE;
+    use crate::scripted;
 
     const SUBJECTS: usize = 1_000;
 
@@ -209,17 +239,69 @@ mod tests {
         let woken = Mutex::new(Vec::new());
         tokio::select! {
             () = writers.follow(client, |cluster| woken.lock().push(cluster.to_owned())) => {}
-            listed = mirror.listed() => listed.unwrap(),
+            () = mirror.listed() => {}
         }
-        let bindings = &mirror.stores.iter().find(|(kind, ..)| *kind == Kind::RoleBinding).unwrap().2;
-        let kept: Vec<_> = bindings.state().iter().map(|object| object.name_any()).collect();
-        assert_eq!(kept, [&*own.key.name]);
+        let bindings = mirror.kinds.iter().find(|of| of.kind == Kind::RoleBinding).unwrap();
+        let kept: Vec<_> = bindings.objects.read().keys().cloned().collect();
+        assert_eq!(kept, [own.key.clone()]);
         assert_eq!(*woken.lock(), ["c1"]);
-        let found = mirror.get(&own.key).unwrap();
-        assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");
+        let found = mirror.read(&own.key, |seen| format!("{seen:?}")).unwrap();
+        assert!(found.len() < 1000, "no more of it than is compared: {found}");
         assert_eq!(mirror.difference(own), Some(Difference::Whole), "it is not what it is to be");
         let asked = asked.lock();
         let page = format!("limit={PAGE}");
         assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains(&page)), "{asked:?}");
+    }
+
+    fn raw(wanted: &Wanted) -> RawObject {
+        serde_json::from_value(wanted.document.clone()).unwrap()
+    }
+
+    /// What a mirror of one kind tells of.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Told {
+        fn after(&self, events: impl IntoIterator<Item = Event<RawObject>>, of: &OfKind) -> Vec<String> {
+            let mut listing = HashMap::new();
+            for event in events {
+                of.take(event, &mut listing, &|cluster: &str| self.0.lock().push(cluster.to_owned()));
+            }
+            let mut told = mem::take(&mut *self.0.lock());
+            told.sort();
+            told.dedup();
+            told
+        }
+    }
+
+    /// The watch says only what is there when it begins anew.
+    #[tokio::test]
+    async fn what_was_deleted_while_no_watch_ran_is_told() {
+        let [c1, c2] = ["c1", "c2"].map(|name| {
+            let granted = Cluster { name, uid: "u" }.granted(false);
+            granted.into_iter().find(|wanted| wanted.key.name.ends_with(":tunnel")).unwrap()
+        });
+        let (mirror, Writers(kinds)) = Mirror::new(scripted::client(|_, _| None));
+        let (roles, told) = (kinds.iter().find(|of| of.kind == Kind::ClusterRole).unwrap(), Told::default());
+        let list = |all: &[&Wanted]| {
+            let each = all.iter().map(|wanted| Event::InitApply(raw(wanted)));
+            [Event::Init].into_iter().chain(each).chain([Event::InitDone]).collect::<Vec<_>>()
+        };
+        assert_eq!(told.after(list(&[&c1, &c2]), roles), ["c1", "c2"]);
+        assert_eq!(told.after(list(&[&c2]), roles), ["c1", "c2"]);
+        assert!(!mirror.has(&c1.key) && mirror.difference(&c2) == Some(Difference::Nothing));
+        assert_eq!(told.after([Event::Delete(raw(&c2))], roles), ["c2"]);
+        assert_eq!(mirror.difference(&c2), None);
+    }
+
+    #[test]
+    fn a_right_whose_label_somebody_changes_is_told_to_its_cluster() {
+        let granted = Cluster { name: "c1", uid: "u" }.granted(false);
+        let wanted = granted.iter().find(|wanted| wanted.key.name.ends_with(":tunnel")).unwrap();
+        let of = OfKind::new(wanted.key.kind);
+        let (told, mut other) = (Told::default(), wanted.clone());
+        other.document["metadata"]["labels"][CLUSTER_LABEL] = "c2".into();
+        assert_eq!(told.after([Event::Apply(raw(wanted))], &of), ["c1"]);
+        assert_eq!(told.after([Event::Apply(raw(&other))], &of), ["c1", "c2"]);
     }
 }

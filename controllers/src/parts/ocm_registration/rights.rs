@@ -2,7 +2,7 @@
 
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, WORK_FINALIZER, Wanted};
+use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, Seen, Wanted};
 use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
 use serde_json::{Value, json};
@@ -63,13 +63,12 @@ impl Rights {
     /// The objects that an accepted cluster still lacks.
     pub fn missing(&self, cluster: &Cluster<'_>) -> Result<Vec<Wanted>, Refused> {
         standing::check_name(cluster.name, &self.own_namespace)?;
-        if let Some(namespace) = self.mirror.value(&cluster.namespace_key()) {
-            if !namespace["metadata"]["deletionTimestamp"].is_null() {
-                return Err(Refused::Terminating);
-            }
-            if !acceptance::is_clusters(&namespace, cluster.name) {
-                return Err(Refused::Foreign);
-            }
+        let namespace =
+            self.mirror.read(&cluster.namespace_key(), |seen| (seen.is_leaving(), seen.is_of(cluster.name)));
+        match namespace {
+            Some((true, _)) => return Err(Refused::Terminating),
+            Some((false, false)) => return Err(Refused::Foreign),
+            Some((false, true)) | None => {}
         }
         let all = acceptance::common_roles(self.filled.as_deref()).into_iter();
         let all = all.chain(cluster.granted(self.filled.is_some()));
@@ -91,7 +90,7 @@ impl Rights {
     /// writes the status, and could remove the record of the decision.
     pub fn were_given(&self, cluster: &Cluster<'_>) -> bool {
         let mark = cluster.mark_key();
-        self.has_clusters_name(cluster) && (self.mirror.get(&mark).is_some() || self.is_unseen(&mark))
+        self.has_clusters_name(cluster) && (self.mirror.has(&mark) || self.is_unseen(&mark))
     }
 
     /// Whether the cluster's name may be used in rights. Roles and bindings with reserved names
@@ -129,8 +128,8 @@ impl Rights {
 
     /// Deletes the next objects in the namespace of a cluster that leaves. True if there were any.
     pub async fn delete_dependents(&self, cluster: &Cluster<'_>) -> Result<bool, CallError> {
-        let namespace = self.mirror.value(&cluster.namespace_key()).filter(|_| self.has_clusters_name(cluster));
-        if !namespace.is_some_and(|namespace| acceptance::is_clusters(&namespace, cluster.name)) {
+        let is_own = self.mirror.read(&cluster.namespace_key(), |seen| seen.is_of(cluster.name));
+        if is_own != Some(true) || !self.has_clusters_name(cluster) {
             return Ok(false);
         }
         for (group, version, plural) in DEPENDENTS {
@@ -169,7 +168,7 @@ impl Rights {
     /// another owner.
     async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
-        if self.mirror.get(&wanted.key).is_some() {
+        if self.mirror.has(&wanted.key) {
             return Ok(());
         }
         let object = object(wanted).map_err(unwritten)?;
@@ -186,11 +185,8 @@ impl Rights {
         let api = self.mirror.api(&wanted.key);
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         let existing = self.hub.read(api.get(&wanted.key.name)).await.map_err(unwritten)?;
-        if acceptance::is_clusters(&super::hub::value(&existing), &wanted.key.name) {
-            Ok(())
-        } else {
-            Err(Refused::Foreign)
-        }
+        let is_own = Seen::of(existing.metadata, &existing.data).is_of(&wanted.key.name);
+        if is_own { Ok(()) } else { Err(Refused::Foreign) }
     }
 
     /// Creates what is not there. To apply it would create it too, for one more access review:
@@ -229,7 +225,7 @@ impl Rights {
         let last = self.unseen.last(key);
         let Some(existing) = self.existing(key).await? else { return Ok(()) };
         let api = self.mirror.api(key);
-        if let Some(rest) = without_finalizer(&existing) {
+        if let Some(rest) = existing.without_work_finalizer() {
             // The finalizer would keep the right in force until it is removed.
             let change = json!({"metadata": {"finalizers": rest}});
             found(self.hub.merge(&api, &key.name, &change).await)?;
@@ -241,9 +237,9 @@ impl Rights {
 
     /// An object as the mirror has it; or its metadata as the hub has them, if the mirror may be
     /// behind. A list, because the chart grants no `get` of rights.
-    async fn existing(&self, key: &Key) -> Result<Option<Value>, CallError> {
+    async fn existing(&self, key: &Key) -> Result<Option<Seen>, CallError> {
         if !self.is_unseen(key) {
-            return Ok(self.mirror.value(key));
+            return Ok(self.mirror.read(key, Seen::clone));
         }
         let last = self.unseen.last(key);
         let only = ListParams::default().fields(&format!("metadata.name={}", key.name));
@@ -251,7 +247,7 @@ impl Rights {
         if metadata.is_none() {
             self.unseen.deleted(key, last.as_ref());
         }
-        Ok(metadata.map(|metadata| json!({"metadata": metadata})))
+        Ok(metadata.map(|metadata| Seen::of(metadata, &Value::Null)))
     }
 
     /// Whether an object exists that is not as wanted, or may not be.
@@ -263,20 +259,13 @@ impl Rights {
     }
 
     fn is_unseen(&self, key: &Key) -> bool {
-        self.unseen.may_lack(key, || self.mirror.get(key)?.resource_version())
+        self.unseen.may_lack(key, || self.mirror.read(key, |seen| seen.version().map(str::to_owned)).flatten())
     }
 }
 
 fn object(wanted: &Wanted) -> Result<DynamicObject, CallError> {
     let object = serde_json::from_value(wanted.document.clone());
     object.map_err(|error| CallError::Hub(kube::Error::SerdeError(error)))
-}
-
-/// The finalizers without the one for works; None if it is not among them.
-fn without_finalizer(object: &Value) -> Option<Vec<&Value>> {
-    let all = object["metadata"]["finalizers"].as_array()?;
-    let rest: Vec<&Value> = all.iter().filter(|finalizer| *finalizer != WORK_FINALIZER).collect();
-    (rest.len() < all.len()).then_some(rest)
 }
 
 #[cfg(test)]
@@ -345,7 +334,7 @@ mod tests {
         (Rights { hub, mirror, unseen, own_namespace, filled: Some("token".to_owned()) }, writers)
     }
 
-    fn saw(writers: &mut Writers, wanted: &Wanted, version: &str) {
+    fn saw(writers: &Writers, wanted: &Wanted, version: &str) {
         let mut object: DynamicObject = serde_json::from_value(wanted.document.clone()).unwrap();
         object.metadata.resource_version = Some(version.to_owned());
         writers.saw(wanted.key.kind, &object);
@@ -378,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn the_mirror_is_right_once_it_has_what_was_written_and_not_before() {
         let objects = Objects::default();
-        let (rights, mut writers) = rights_on(&objects);
+        let (rights, writers) = rights_on(&objects);
         let cluster = Cluster { name: "c1", uid: "u" };
         let granted = cluster.granted(true);
         rights.grant(&granted).await.unwrap();
@@ -386,7 +375,7 @@ mod tests {
         // The namespace is only ever created, and a deletion may have come between these versions.
         for (version, missing) in [("6", granted.len() - 1), ("7", 0)] {
             for wanted in &all {
-                saw(&mut writers, wanted, version);
+                saw(&writers, wanted, version);
             }
             assert_eq!(rights.missing(&cluster).unwrap().len(), missing, "at version {version}");
         }
@@ -394,7 +383,7 @@ mod tests {
         // A role as it was before the acceptance says nothing of the one that was written.
         rights.grant(&granted).await.unwrap();
         let [role, _] = cluster.left();
-        saw(&mut writers, &role, "6");
+        saw(&writers, &role, "6");
         rights.withdraw(&cluster).await.unwrap();
         let path = format!("{}/{}", rights.mirror.api(&role.key).resource_url(), role.key.name);
         assert_eq!(objects.lock()[&path]["rules"], role.document["rules"], "it may only look at itself");

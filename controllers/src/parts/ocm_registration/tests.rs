@@ -6,6 +6,7 @@ use api::patch::Patch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
+use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
@@ -17,10 +18,13 @@ use serde_json::{Value, json};
 
 use super::admission::refused_probe;
 use super::hub::{managed_clusters, resource};
+use super::watches::SeenClusters;
 use super::worker::Worker as _;
 use super::*;
+use crate::args::parse_from;
 use crate::events::Events;
 use crate::metrics::Joining;
+use crate::raw::unpacked;
 use crate::scripted;
 use crate::term::Term;
 
@@ -238,7 +242,7 @@ impl Fixture {
     }
 
     /// The watches tell of all rights.
-    fn see_rights(&mut self) {
+    fn see_rights(&self) {
         let own = Cluster { name: "c1", uid: "u-c1" }.granted(false);
         for wanted in common_roles(None).into_iter().chain(own) {
             let path = format!("{}/{}", self.clusters.rights.mirror.api(&wanted.key).resource_url(), wanted.key.name);
@@ -256,7 +260,7 @@ fn request_resource() -> ApiResource {
 /// was found out a moment ago would be old on a busy machine.
 #[tokio::test(start_paused = true)]
 async fn a_join_asks_for_nothing_twice() {
-    let mut fixture = Fixture::new();
+    let fixture = Fixture::new();
     fixture.judge().await;
     let approval = [
         "GET certificatesigningrequests/r1",
@@ -379,4 +383,30 @@ async fn a_refusal_in_the_meantime_wins() {
     fixture.judge().await;
     assert!(fixture.object(REQUEST)["status"]["conditions"].is_null(), "a person decides");
     assert_eq!(fixture.object(CLUSTER)["spec"]["hubAcceptsClient"], false);
+}
+
+/// It was denied while no watch ran: looked at before the list is complete, it would be accepted as
+/// before, and nobody would look again.
+#[tokio::test]
+async fn a_cluster_that_a_list_tells_of_is_looked_at_once_the_list_counts() {
+    let fixture = Fixture::new();
+    let config = Config::new(&parse_from(["x", "--enable=ocm-registration"]).unwrap()).unwrap();
+    let (shared, sources) = Shared::new(&fixture.clusters.hub, &config);
+    let mut seen = SeenClusters::new(&shared, sources.clusters);
+    let accepted = |is_accepted: bool| {
+        let mut cluster = fixture.object(CLUSTER);
+        cluster["spec"]["hubAcceptsClient"] = is_accepted.into();
+        serde_json::from_value::<DynamicObject>(cluster).unwrap()
+    };
+    seen.take(Event::Apply(accepted(true)), &fixture.clusters);
+    assert_eq!(shared.wakes.next().await.1, "c1");
+    for event in [Event::Init, Event::InitApply(accepted(false))] {
+        seen.take(event, &fixture.clusters);
+        assert_eq!(shared.wakes.waiting(), 0);
+    }
+    seen.take(Event::InitDone, &fixture.clusters);
+    assert_eq!(shared.wakes.waiting(), 1);
+    let known = shared.clusters.find(|_| true).unwrap();
+    assert_eq!(unpacked(&known).data, accepted(false).data);
+    assert!(known.data.is_string(), "it takes little memory");
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::Writer;
@@ -33,6 +33,14 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Fields of `spec` that are read.
 const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 
+/// What the watch of clusters fills, and what it remembers of them.
+pub struct SeenClusters<'a> {
+    shared: &'a Shared,
+    writer: Writer<DynamicObject>,
+    known: HashSet<String>,
+    judged_otherwise: HashSet<String>,
+}
+
 /// Runs all watches. Never ends.
 pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, settled: &Settled, client: Client) {
     let notify = |cluster: &str| {
@@ -45,71 +53,102 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, sett
             shared.leftovers.push("", cluster);
         }
     };
-    tokio::join!(
-        follow_clusters(shared, sources.clusters, clusters, client.clone()),
-        follow_requests(shared, sources.requests, settled, client.clone()),
-        sources.mirror.follow(client.clone(), notify),
-        shared.sets.keep(sources.sets),
-        shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes),
-    );
+    follow::all([
+        follow_clusters(shared, sources.clusters, clusters, client.clone()).boxed(),
+        follow_requests(shared, sources.requests, settled, client.clone()).boxed(),
+        sources.mirror.follow(client.clone(), notify).boxed(),
+        shared.sets.keep(sources.sets).boxed(),
+        shared.beats.follow(client, &shared.wakes).boxed(),
+    ])
+    .await;
 }
 
 fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool {
     store.get(&ObjectRef::new_with(name, resource.clone())).is_some()
 }
 
-async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
+async fn follow_clusters(shared: &Shared, writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
     let api: Api<RawObject> = Api::all_with(client, &shared.cluster_resource);
-    let config = paged();
-    let (mut known, mut judged_otherwise) = (HashSet::new(), HashSet::new());
-    let apply = |event: Event<DynamicObject>| {
+    let mut seen = SeenClusters::new(shared, writer);
+    let apply = |event: Event<DynamicObject>| seen.take(event, clusters);
+    follow::each(raw::watcher(api, paged()), "ManagedClusters to register", apply).await;
+}
+
+// === impl SeenClusters ===
+
+impl<'a> SeenClusters<'a> {
+    pub fn new(shared: &'a Shared, writer: Writer<DynamicObject>) -> Self {
+        Self { shared, writer, known: HashSet::new(), judged_otherwise: HashSet::new() }
+    }
+
+    pub fn take(&mut self, event: Event<DynamicObject>, clusters: &Clusters) {
         let event = event.modify(prune);
-        let before = before(shared, &event);
-        if moves(before.as_deref(), &event) {
-            shared.sets.look();
-        }
-        judged_otherwise.extend(judges_otherwise(before.as_deref(), &event));
-        writer.apply_watcher_event(&event);
+        self.judged_otherwise.extend(compare(self.shared, &event));
+        let event = event.modify(raw::pack);
+        self.writer.apply_watcher_event(&event);
         match event {
             Event::Init => {}
-            Event::InitApply(cluster) => saw(shared, &mut known, &cluster),
+            Event::InitApply(cluster) => {
+                self.known.insert(cluster.name_any());
+            }
             Event::Apply(cluster) => {
-                saw(shared, &mut known, &cluster);
-                ask_again(shared, &mut judged_otherwise);
+                self.shared.wakes.push("", &cluster.name_any());
+                self.known.insert(cluster.name_any());
+                ask_again(self.shared, &mut self.judged_otherwise);
             }
-            Event::InitDone => {
-                ask_again(shared, &mut judged_otherwise);
-                let is_there = |name: &String| has(&shared.clusters, &shared.cluster_resource, name);
-                let gone: Vec<String> = known.iter().filter(|name| !is_there(name)).cloned().collect();
-                for name in &gone {
-                    forget(shared, clusters, &mut known, name);
-                }
-                for name in shared.rights.mirror.clusters().iter().filter(|name| !is_there(name)) {
-                    shared.leftovers.push("", name);
-                }
-            }
-            Event::Delete(cluster) => forget(shared, clusters, &mut known, &cluster.name_any()),
+            Event::InitDone => self.list(clusters),
+            Event::Delete(cluster) => self.forget(clusters, &cluster.name_any()),
         }
-    };
-    follow::each(raw::watcher(api, config), "ManagedClusters to register", apply).await;
+    }
+
+    /// The store has a list only now that it is complete.
+    fn list(&mut self, clusters: &Clusters) {
+        let shared = self.shared;
+        shared.wake_all();
+        ask_again(shared, &mut self.judged_otherwise);
+        let is_there = |name: &String| has(&shared.clusters, &shared.cluster_resource, name);
+        let gone: Vec<String> = self.known.iter().filter(|name| !is_there(name)).cloned().collect();
+        for name in &gone {
+            self.forget(clusters, name);
+        }
+        for name in shared.rights.mirror.clusters().iter().filter(|name| !is_there(name)) {
+            shared.leftovers.push("", name);
+        }
+    }
+
+    fn forget(&mut self, clusters: &Clusters, name: &str) {
+        self.known.remove(name);
+        self.shared.beats.unlearn(name);
+        clusters.metrics.forget(name);
+        clusters.tries().forget("", name);
+        self.shared.leftovers.push("", name);
+    }
+}
+
+/// Compares the cluster of an event with what is known of it. Returns the cluster if requests for
+/// it are judged otherwise now.
+fn compare(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
+    let before = before(shared, event);
+    if moves(before.as_ref(), event) {
+        shared.sets.look();
+    }
+    if let Event::Apply(cluster) | Event::InitApply(cluster) = event {
+        shared.beats.learn(&cluster.name_any(), &cluster.data);
+    }
+    judges_otherwise(before.as_ref(), event)
 }
 
 /// The cluster of an event as it was known.
-fn before(shared: &Shared, event: &Event<DynamicObject>) -> Option<Arc<DynamicObject>> {
+fn before(shared: &Shared, event: &Event<DynamicObject>) -> Option<DynamicObject> {
     let (Event::Apply(cluster) | Event::InitApply(cluster)) = event else { return None };
-    shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()))
+    let known = shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()));
+    known.map(|known| raw::unpacked(&known))
 }
 
 /// Whether an event may change which clusters are in which sets.
 fn moves(before: Option<&DynamicObject>, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(cluster) = event else { return !matches!(event, Event::Init | Event::InitApply(_)) };
     before.is_none_or(|before| before.labels() != cluster.labels())
-}
-
-fn saw(shared: &Shared, known: &mut HashSet<String>, cluster: &DynamicObject) {
-    let name = cluster.name_any();
-    shared.wakes.push("", &name);
-    known.insert(name);
 }
 
 /// The cluster, if requests for it are judged otherwise by that: it is new, or its acceptance
@@ -135,13 +174,6 @@ fn ask_again(shared: &Shared, clusters: &mut HashSet<String>) {
         }
     }
     clusters.clear();
-}
-
-fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
-    known.remove(name);
-    clusters.metrics.forget(name);
-    clusters.tries().forget("", name);
-    shared.leftovers.push("", name);
 }
 
 /// Removes fields that are not read, because an agent may write a mebibyte into its own object.

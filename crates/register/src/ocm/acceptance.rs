@@ -5,16 +5,15 @@
 //! Only our controllers know the right to link through a tunnel. It has objects of its own:
 //! upstream's controllers would rewrite their role without it, and ours would write it back.
 
-mod difference;
 mod rules;
+mod seen;
 
 use serde_json::{Value, json};
 
 use self::rules::{accepted_rules, looking_rules, object};
-use crate::csr::CLUSTER_LABEL;
 
-pub use self::difference::{Difference, difference};
 pub use self::rules::{common_roles, is_common};
+pub use self::seen::{Difference, Seen};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
@@ -203,12 +202,6 @@ pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
             made.iter().any(|wanted| wanted.key.name == name)
         }
     }
-}
-
-/// Whether an existing namespace is the cluster's, by its label. Otherwise somebody created it for
-/// another purpose, and an acceptance must not give rights in it. Upstream takes any.
-pub fn is_clusters(namespace: &Value, cluster: &str) -> bool {
-    namespace["metadata"]["labels"].get(CLUSTER_LABEL).is_some_and(|label| label == cluster)
 }
 
 #[cfg(test)]
