@@ -137,6 +137,8 @@ impl Node {
             format!("--hostname-override={name}"),
             format!("--node-ip={address}"),
             format!("--node-labels=topology.kubernetes.io/zone=zone{}", self.number),
+            // Nothing reads what it measures of control groups, every ten seconds by default.
+            "--housekeeping-interval=1m".to_owned(),
         ];
         let kubelet = self.start("kubelet", cluster.launcher.tools.path(Tool::NodeKubelet), args)?;
         let config = self.directory.join("kube-proxy.yaml");
