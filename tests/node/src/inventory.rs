@@ -75,8 +75,8 @@ impl Inventory {
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
         let mut left: Vec<String> = Vec::new();
         wait::until("everything to be as it was", GONE, || {
-            // A look at everything takes most of a second of processor time, and pods and namespaces
-            // half a minute to go.
+            // A look at everything takes most of a second of processor time, and pods and
+            // namespaces half a minute to go.
             ensure!(left.iter().all(|object| is_gone(cluster, object)), "left: {}", left.join("; "));
             left = Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
             ensure!(left.is_empty(), "left: {}", left.join("; "));

@@ -56,8 +56,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 
     /// It looks for no pressure on memory and disk: no test is about evictions by a kubelet, and
     /// each look, every ten seconds, asks containerd and the kernel for the use of every container
-    /// of the node. `0%` is no threshold. Nor does it measure volumes, or look every ten seconds for
-    /// logs to rotate.
+    /// of the node. `0%` is no threshold. Nor does it measure volumes, or look every ten seconds
+    /// for logs to rotate.
     pub(super) fn kubelet(&self, cluster: &Membership<'_>, serving: &PemFiles) -> Value {
         let run = namespaces::inside().unwrap_or_default();
         let authentication = json!({"anonymous": {"enabled": false}, "webhook": {"enabled": true},
