@@ -15,17 +15,22 @@ use tokio::time::Instant;
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PART: u32 = 8;
+/// Checks that take long, such as programs, take at most a quarter of the later time, but none is
+/// further from the next one than this.
+const CHECKS: u32 = 3;
+const LONGEST_PAUSE_OF_ALL: Duration = Duration::from_secs(2);
 
 /// Checks `condition` until it returns `Ok`, for at most `limit`.
 pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
+        let check = Instant::now();
         match condition() {
             Ok(value) => return Ok(value),
             Err(reason) if start.elapsed() >= limit => {
                 return Err(reason.context(format!("gave up after {limit:?} waiting for {what}")));
             }
-            Err(_) => std::thread::park_timeout((start.elapsed() / PART).clamp(PAUSE, LONGEST_PAUSE)),
+            Err(_) => std::thread::park_timeout(pause(start.elapsed(), check.elapsed())),
         }
     }
 }
@@ -39,6 +44,12 @@ pub fn until_after(what: &str, limit: Duration, mut condition: impl FnMut() -> R
         condition().inspect_err(|_| before = look)
     })?;
     Ok(before)
+}
+
+/// The pause after a wait of `waited`, whose last check took `took`.
+fn pause(waited: Duration, took: Duration) -> Duration {
+    let longest = (CHECKS * took).clamp(LONGEST_PAUSE, LONGEST_PAUSE_OF_ALL);
+    (waited / PART).clamp(PAUSE, longest)
 }
 
 /// Runs `run`, which returns the duration to check, until that is less than `limit`, a few times at
@@ -90,6 +101,16 @@ mod tests {
         timely("a bus", second, || Ok(runs.next().unwrap())).unwrap();
         let error = timely("a bus", second, || Ok(second)).unwrap_err();
         assert_eq!(error.to_string(), "a bus: [1s, 1s, 1s], never less than 1s");
+    }
+
+    #[test]
+    fn pauses_grow_with_the_wait_and_with_what_a_check_takes() {
+        let millis = Duration::from_millis;
+        for (waited, took, expected) in
+            [(0, 1000, 20), (2000, 500, 250), (60_000, 10, 400), (60_000, 500, 1500), (60_000, 5000, 2000)]
+        {
+            assert_eq!(pause(millis(waited), millis(took)), millis(expected), "{waited} ms, {took} ms");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, ensure};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -24,6 +25,10 @@ pub const NEXT: &str = "0.1.1";
 pub const BROKEN: &str = "0.1.2";
 /// A flag that no program knows.
 const WRONG: &str = "--no-such-flag";
+/// Environment variable with the archives of all programs, as `PATH` has directories, for another
+/// testbed's process.
+pub const MADE: &str = "NODE_TESTS_IMAGES";
+static ARCHIVES: OnceLock<String> = OnceLock::new();
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 /// Directory in the Dockerfile with the content of the images.
 const PLACE: &str = "/image";
@@ -37,9 +42,25 @@ pub fn repository(program: &str) -> String {
     format!("localhost/{program}")
 }
 
-/// Makes the images of all programs from this executable, and returns their archives: each archive
-/// has all tags of one program.
+/// The images of all programs: their archives, each of which has all tags of one program. Made from
+/// this executable, unless [`MADE`] names them.
 pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
+    let archives: Vec<PathBuf> = match std::env::var_os(MADE) {
+        Some(made) => std::env::split_paths(&made).collect(),
+        None => make(directory)?,
+    };
+    ensure!(archives.len() == programs::IMAGES.len(), "not an image of each program: {archives:?}");
+    let joined = std::env::join_paths(&archives)?;
+    ARCHIVES.get_or_init(|| joined.to_string_lossy().into_owned());
+    Ok(programs::IMAGES.into_iter().zip(archives).collect())
+}
+
+/// For [`MADE`]: the archives that [`programs`] has returned.
+pub fn made() -> Option<&'static str> {
+    ARCHIVES.get().map(String::as_str)
+}
+
+fn make(directory: &Path) -> Result<Vec<PathBuf>> {
     let (place, built) = (directory.join("image"), directory.join("programs"));
     std::fs::create_dir_all(&built)?;
     for program in programs::IMAGES {
@@ -52,7 +73,7 @@ pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     let archive = |program| {
         let tagged = |tag| Ok((format!("{}:{tag}", repository(program)), config(program, tag)?));
         let images = [TAG, NEXT, BROKEN].map(tagged).into_iter().collect::<Result<Vec<_>>>()?;
-        Ok((program, archive(directory, &images, &place.join(program))?))
+        archive(directory, &images, &place.join(program))
     };
     programs::IMAGES.into_iter().map(archive).collect()
 }

@@ -73,12 +73,23 @@ impl Inventory {
     /// Waits until `cluster` again holds this inventory and nothing else, except objects that
     /// `stays` accepts.
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
+        let mut left: Vec<String> = Vec::new();
         wait::until("everything to be as it was", GONE, || {
-            let left: Vec<String> =
-                Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
+            // A look at everything takes most of a second of processor time, and pods and
+            // namespaces half a minute to go.
+            ensure!(left.iter().all(|object| is_gone(cluster, object)), "left: {}", left.join("; "));
+            left = Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
             ensure!(left.is_empty(), "left: {}", left.join("; "));
             Ok(())
         })
         .with_context(|| cluster.plan.name)
     }
+}
+
+/// Whether an object that was left is gone, as far as one request tells: of a change, and of a kind
+/// that is gone too, only another look at everything does.
+fn is_gone(cluster: &Cluster, object: &str) -> bool {
+    let [kind, namespace, name] = object.split(' ').collect::<Vec<_>>()[..] else { return true };
+    let place = if namespace == "<none>" { String::new() } else { format!(" -n {namespace}") };
+    cluster.server.read(&format!("{kind} {name}{place}")).map_or(true, |found| found.is_null())
 }

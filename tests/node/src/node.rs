@@ -89,7 +89,7 @@ impl Node {
     pub fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Result<Process> {
         let words = self.enter.iter().cloned().chain([program.display().to_string()]).chain(args);
         let words: Vec<String> = words.collect();
-        Process::start(name, Path::new(&words[0]), &words[1..], &self.directory)
+        Process::start_on_one_core(name, Path::new(&words[0]), &words[1..], &self.directory)
     }
 
     /// Starts containerd.
@@ -137,6 +137,8 @@ impl Node {
             format!("--hostname-override={name}"),
             format!("--node-ip={address}"),
             format!("--node-labels=topology.kubernetes.io/zone=zone{}", self.number),
+            // Nothing reads what it measures of control groups, every ten seconds by default.
+            "--housekeeping-interval=1m".to_owned(),
         ];
         let kubelet = self.start("kubelet", cluster.launcher.tools.path(Tool::NodeKubelet), args)?;
         let config = self.directory.join("kube-proxy.yaml");

@@ -4,14 +4,16 @@
 //! only one process builds at a time (a lock on a file of the set's directory), so no process runs
 //! an incomplete binary or builds twice.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_lc_rs::digest;
+use parking_lot::Mutex;
 
 use crate::scratch;
 
@@ -73,16 +75,34 @@ impl Set {
         Ok(path)
     }
 
-    /// The directory of a module that this set requires, downloaded if it is missing.
+    /// The directory of a module that this set requires, downloaded if it is missing. Go is asked
+    /// once for each module: it reads the whole graph of modules.
     pub(super) fn module(&self, module: &str) -> Result<PathBuf> {
+        static FOUND: Mutex<BTreeMap<(PathBuf, String), PathBuf>> = Mutex::new(BTreeMap::new());
+        let key = (self.sources.clone(), module.to_owned());
+        let mut found = FOUND.lock();
+        if let Some(directory) = found.get(&key) {
+            return Ok(directory.clone());
+        }
+        let directory = self.find(module)?;
+        found.insert(key, directory.clone());
+        Ok(directory)
+    }
+
+    fn find(&self, module: &str) -> Result<PathBuf> {
         let go = |arguments: &[&str]| Command::new("go").args(arguments).current_dir(&self.sources).output();
+        let list = || go(&["list", "-m", "-f", "{{.Dir}}", module]).context("cannot run go list");
+        let place = |listed: &Output| String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+        let listed = list()?;
+        if listed.status.success() && !place(&listed).is_empty() {
+            return Ok(PathBuf::from(place(&listed)));
+        }
         let fetched = go(&["mod", "download", module]).context("cannot run go mod download")?;
-        let listed = go(&["list", "-m", "-f", "{{.Dir}}", module]).context("cannot run go list")?;
-        let directory = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
-        if !listed.status.success() || directory.is_empty() {
+        let listed = list()?;
+        if !listed.status.success() || place(&listed).is_empty() {
             bail!("go cannot find {module}: {}", String::from_utf8_lossy(&[fetched.stderr, listed.stderr].concat()));
         }
-        Ok(PathBuf::from(directory))
+        Ok(PathBuf::from(place(&listed)))
     }
 
     fn build(&self, package: &str, path: &Path) -> Result<()> {

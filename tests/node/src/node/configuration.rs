@@ -11,6 +11,9 @@ use crate::namespaces::{self, group, plugins};
 // === impl Node ===
 
 impl Node {
+    /// `stats_collect_period`: by default it adds up the files of each container every ten seconds,
+    /// and nothing here asks for that.
+    ///
     /// `restrict_oom_score_adj`: without it, and without the right to lower its own OOM score
     /// (`CAP_SYS_RESOURCE`), runc ends with "can't get final child's PID from pipe", which names no
     /// cause.
@@ -27,6 +30,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE}"
   restrict_oom_score_adj = true
+  stats_collect_period = 3600
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{plugins}"
     conf_dir = "{directory}/cni"
@@ -50,10 +54,12 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         ]})
     }
 
+    /// It looks for no pressure on memory and disk: no test is about evictions by a kubelet, and
+    /// each look, every ten seconds, asks containerd and the kernel for the use of every container
+    /// of the node. `0%` is no threshold. Nor does it measure volumes, or look every ten seconds
+    /// for logs to rotate.
     pub(super) fn kubelet(&self, cluster: &Membership<'_>, serving: &PemFiles) -> Value {
         let run = namespaces::inside().unwrap_or_default();
-        let evicted = json!({"memory.available": "200Mi", "nodefs.available": "1%", "imagefs.available": "1%",
-            "nodefs.inodesFree": "1%"});
         let authentication = json!({"anonymous": {"enabled": false}, "webhook": {"enabled": true},
             "x509": {"clientCAFile": cluster.authority_file}});
         json!({
@@ -67,7 +73,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
             "enforceNodeAllocatable": ["pods"], "failSwapOn": false,
             "clusterDNS": [cluster.dns], "clusterDomain": "cluster.local",
             "resolvConf": self.directory.join("resolv.conf"), "podLogsDir": "/var/log/pods",
-            "evictionHard": evicted, "imageGCHighThresholdPercent": 100,
+            "evictionHard": {"memory.available": "0%"}, "localStorageCapacityIsolation": false,
+            "volumeStatsAggPeriod": "-1s", "containerLogMonitorInterval": "10m",
+            "imageGCHighThresholdPercent": 100,
         })
     }
 

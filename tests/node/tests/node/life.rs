@@ -10,7 +10,7 @@ use node_tests::image::{BROKEN, NEXT, TAG};
 use node_tests::load::{self, Load};
 use node_tests::operator::{Operator, commands, section};
 use node_tests::testbed::Testbed;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::pods::settled;
 use crate::readme;
@@ -33,13 +33,14 @@ const REPEATED: usize = 6;
 const DRAIN: u32 = 5;
 /// A path that the gateway serves only with the feature gate of health reports.
 const HEALTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/health";
-/// A pod's name, and how often its container was started again.
-const NAME_AND_RESTARTS: &str = ".metadata.name}}/{{(index .status.containerStatuses 0).restartCount";
 /// Time for a kubelet to start a pod, and to see it end, on a busy machine.
 const LIMIT: Duration = Duration::from_mins(3);
 /// Time limit of a rollout, and of a drain, on a busy machine: pods are ready for some time before
 /// the next one is replaced. What clients notice meanwhile does not depend on it.
 const ROLLOUT: &str = "--timeout=300s";
+
+/// A field of a pod: none of a pod that is left out, an error of one that has none yet.
+type Field = fn(&Value) -> Result<Option<String>>;
 
 /// An operator who changes the installation while clients use it.
 struct Life<'a> {
@@ -137,11 +138,11 @@ impl Life<'_> {
 
     /// Upgrades to an image whose pods end as soon as they start. The old pods stay, and serve.
     fn break_down(&self) -> Result<()> {
-        let before = self.all(NAME_AND_RESTARTS)?;
+        let before = self.all(name_and_restarts)?;
         self.upgrade_to(BROKEN, ["", ""])?;
         for deployment in DEPLOYMENTS {
             wait::until("a pod to end as soon as it starts", LIMIT, || {
-                let ended = self.each_pod(deployment, "(index .status.containerStatuses 0).restartCount")?;
+                let ended = self.each_pod(deployment, restarts)?;
                 ensure!(ended.iter().any(|count| *count != "0"), "{deployment:?}: {ended:?}");
                 Ok(())
             })?;
@@ -158,14 +159,13 @@ impl Life<'_> {
         self.run_of(TAG)
     }
 
-    /// Checks that two pods of each Deployment are those of `before` ([`NAME_AND_RESTARTS`]), and
+    /// Checks that two pods of each Deployment are those of `before` ([`name_and_restarts`]), and
     /// are ready. On a busy machine a probe may be late: a pod that is not ready for a moment is
     /// the same one, but not if its container has ended and come back.
     fn stay(&self, before: &[String]) -> Result<()> {
-        let field = format!("if (index .status.containerStatuses 0).ready}}}}{{{{{NAME_AND_RESTARTS}}}}}{{{{end");
         for (context, namespace, name) in DEPLOYMENTS {
             wait::until("the pods before to be ready", LIMIT, || {
-                let ready = self.each_pod((context, namespace, name), &field)?;
+                let ready = self.each_pod((context, namespace, name), ready)?;
                 let stay = ready.iter().filter(|pod| before.contains(pod)).count();
                 ensure!(stay == 2, "{name}: of {before:?}, ready are {ready:?}");
                 Ok(())
@@ -177,7 +177,7 @@ impl Life<'_> {
     /// Checks that every pod has this image.
     fn run_of(&self, tag: &str) -> Result<()> {
         for deployment in DEPLOYMENTS {
-            for field in ["(index .spec.containers 0).image", "(index .status.containerStatuses 0).image"] {
+            for field in [wanted_image as Field, image] {
                 let images = self.each_pod(deployment, field)?;
                 ensure!(images.iter().all(|image| image.ends_with(&format!(":{tag}"))), "{deployment:?}: {images:?}");
             }
@@ -203,7 +203,7 @@ impl Life<'_> {
     /// spreads them.
     fn spread(&self) -> Result<()> {
         for (context, namespace, name) in DEPLOYMENTS {
-            let nodes = self.each_pod((context, namespace, name), ".spec.nodeName")?;
+            let nodes = self.each_pod((context, namespace, name), node)?;
             ensure!(nodes.len() == 2 && nodes[0] != nodes[1], "{name} is on {nodes:?}");
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Life<'_> {
 
     fn delete(&self) -> Result<()> {
         for (context, namespace, name) in DEPLOYMENTS {
-            let pod = self.pods_of(context, namespace, name)?.swap_remove(0);
+            let pod = self.each_pod((context, namespace, name), self::name)?.swap_remove(0);
             self.operator.run(&format!("kubectl --context {context} -n {namespace} delete pod {pod} --wait=false"))?;
         }
         rolled_out(&self.operator)?;
@@ -232,11 +232,11 @@ impl Life<'_> {
     }
 
     fn pods(&self) -> Result<Vec<String>> {
-        self.all(".metadata.name")
+        self.all(name)
     }
 
     /// A field of each pod of all programs.
-    fn all(&self, field: &str) -> Result<Vec<String>> {
+    fn all(&self, field: Field) -> Result<Vec<String>> {
         let mut all = Vec::new();
         for deployment in DEPLOYMENTS {
             all.extend(self.each_pod(deployment, field)?);
@@ -244,20 +244,51 @@ impl Life<'_> {
         Ok(all)
     }
 
-    fn pods_of(&self, context: &str, namespace: &str, name: &str) -> Result<Vec<String>> {
-        self.each_pod((context, namespace, name), ".metadata.name")
-    }
-
-    /// A field of each pod that is not ending.
-    fn each_pod(&self, (context, namespace, name): (&str, &str, &str), field: &str) -> Result<Vec<String>> {
+    /// A field of each pod that is not ending, as far as it has one.
+    fn each_pod(&self, (context, namespace, name): (&str, &str, &str), field: Field) -> Result<Vec<String>> {
         let program = if name.ends_with("tunnel-server") { "tunnel-server" } else { name };
-        let template = format!(
-            "{{{{range .items}}}}{{{{if not .metadata.deletionTimestamp}}}}{{{{{field}}}}} {{{{end}}}}{{{{end}}}}"
-        );
-        let words = format!("-l app.kubernetes.io/name={program} -o go-template='{template}'");
-        let listed = self.operator.run(&format!("kubectl --context {context} -n {namespace} get pods {words}"))?;
-        let pods: Vec<String> = listed.split_whitespace().map(str::to_owned).collect();
+        let cluster = if context == "hub" { &self.testbed.hub } else { &self.testbed.member };
+        let listed = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={program}"))?;
+        let all = listed["items"].as_array().context("no list")?.iter();
+        let stay = all.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let pods: Vec<String> = stay.filter_map(|pod| field(pod).transpose()).collect::<Result<_>>()?;
         ensure!(pods.len() >= 2, "{name}: {pods:?}");
         Ok(pods)
     }
+}
+
+fn name(pod: &Value) -> Result<Option<String>> {
+    text(&pod["metadata"]["name"])
+}
+
+fn node(pod: &Value) -> Result<Option<String>> {
+    text(&pod["spec"]["nodeName"])
+}
+
+fn wanted_image(pod: &Value) -> Result<Option<String>> {
+    text(&pod["spec"]["containers"][0]["image"])
+}
+
+fn image(pod: &Value) -> Result<Option<String>> {
+    text(&pod["status"]["containerStatuses"][0]["image"])
+}
+
+/// How often its container was started again.
+fn restarts(pod: &Value) -> Result<Option<String>> {
+    let count = pod["status"]["containerStatuses"][0]["restartCount"].as_u64().context("not started")?;
+    Ok(Some(count.to_string()))
+}
+
+fn name_and_restarts(pod: &Value) -> Result<Option<String>> {
+    Ok(Some(format!("{}/{}", name(pod)?.context("no name")?, restarts(pod)?.context("not started")?)))
+}
+
+/// The same, of a pod that is ready.
+fn ready(pod: &Value) -> Result<Option<String>> {
+    let is_ready = pod["status"]["containerStatuses"][0]["ready"].as_bool().context("not started")?;
+    if is_ready { name_and_restarts(pod) } else { Ok(None) }
+}
+
+fn text(field: &Value) -> Result<Option<String>> {
+    field.as_str().map(|text| Some(text.to_owned())).context("no text")
 }
