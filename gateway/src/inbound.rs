@@ -65,7 +65,7 @@ pub struct Inbound<T> {
     broken: Option<&'static str>,
     /// Turns so far, if there is no collector to count them.
     turns: usize,
-    /// Consecutive polls that read nothing because too much is held, see [`MOST_WAITS`].
+    /// Polls since the last read that read nothing because too much is held, see [`MOST_WAITS`].
     waits: usize,
     /// Notified of frames for streams.
     collector: Option<Arc<Collector>>,
@@ -89,8 +89,9 @@ const PUSH_PROMISE: u8 = 5;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Most polls that wait for room: while too much is held, nothing is read until the tasks that must
-/// give way have run. Bounded, because HTTP/2 may keep bytes that a peer does not read.
+/// Most polls before each read that wait for room: while too much is held, also by those who were
+/// told to give way, nothing is read until their tasks have run. Bounded, because HTTP/2 may keep
+/// bytes that a peer does not read.
 const MOST_WAITS: usize = 64;
 /// Most bytes of header blocks that a member may pin by pseudo-headers after headers. Honest
 /// servers send none: Go's begins with `:status`.
