@@ -147,8 +147,7 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
     let mut not_ready: Vec<(Policy, NotReady)> = Vec::new();
     loop {
         let was_ready = not_ready.is_empty();
-        let some = shared.clusters.find(|cluster| cluster.metadata.name.is_some()).map(|cluster| cluster.name_any());
-        for (policy, verdict) in shared.admission.ask(some.as_deref()).await {
+        for (policy, verdict) in shared.admission.ask_any(shared.names()).await {
             context.metrics.joining.admission(policy.name(), verdict == Verdict::InForce);
             let is_told = not_ready.iter().any(|(told, _)| *told == policy);
             match verdict.objection(policy) {
@@ -172,6 +171,15 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
 impl Shared {
     fn wake_all(&self) {
         self.clusters.state().iter().for_each(|cluster| self.wakes.push("", &cluster.name_any()));
+    }
+
+    /// The names of some clusters: of those with a Lease first, which are accepted, because whoever
+    /// may create one may create many.
+    fn names(&self) -> Vec<String> {
+        let any = self.clusters.find(|cluster| cluster.metadata.name.is_some());
+        let mut names = self.beats.some(admission::TRIES);
+        names.extend(any.map(|cluster| cluster.name_any()));
+        names
     }
 
     fn new(hub: &Hub, config: &Config) -> (Self, Sources) {

@@ -30,6 +30,9 @@ const PROBE_ROLE: &str = "cluster-gateway-admission-probe";
 /// How long a result counts, because many clusters may be accepted at once.
 const FRESH: Duration = Duration::from_secs(2);
 
+/// Most clusters that are asked with at once, one after the other.
+pub const TRIES: usize = 3;
+
 /// The chart's policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -119,6 +122,23 @@ impl Admission {
         let are_all = name.is_some() && told.iter().all(|(_, verdict)| *verdict == Verdict::InForce);
         *self.last.lock() = are_all.then_some(began);
         told
+    }
+
+    /// The same with one of these clusters: an agent may have filled its own, so that the hub refuses
+    /// any change of it before it asks a policy, and that says nothing of the others.
+    pub async fn ask_any(&self, names: Vec<String>) -> Vec<(Policy, Verdict)> {
+        let mut last = None;
+        for name in names.iter().take(TRIES) {
+            let told = self.ask(Some(name)).await;
+            if !told.iter().any(|(_, verdict)| matches!(verdict, Verdict::Unknown(_))) {
+                return told;
+            }
+            last = Some(told);
+        }
+        match last {
+            Some(told) => told,
+            None => self.ask(None).await,
+        }
     }
 
     /// Why the cluster `name` must not be accepted, if so. Waits for at most two probes of others:
@@ -228,13 +248,16 @@ mod tests {
     use crate::parts::hub::managed_clusters;
     use crate::scripted;
 
-    /// A hub that counts what it is asked, and has no cluster `gone`.
+    /// A hub that counts what it is asked, and has no cluster `gone`. Another one is full.
     fn hub(asked: &Arc<AtomicUsize>) -> Hub {
         let asked = Arc::clone(asked);
         Hub::scripted(move |head, body| {
             asked.fetch_add(1, Ordering::Relaxed);
             if head.uri.path().ends_with("/gone") {
                 return Some(scripted::status(404, "NotFound", "there is none"));
+            }
+            if head.uri.path().ends_with("/full") {
+                return Some(scripted::status(422, "Invalid", "metadata.annotations: Too long"));
             }
             refused_probe(head, &body)
         })
@@ -283,6 +306,20 @@ mod tests {
         let (first, others) = tokio::join!(admission.objection("gone"), later);
         assert!(first.is_some() && others.iter().all(Option::is_some), "it is not there");
         assert!(begin.elapsed() < 4 * FRESH, "two of others, and its own");
+    }
+
+    /// Whoever may write a cluster may fill its annotations.
+    #[tokio::test]
+    async fn clusters_that_cannot_be_changed_do_not_make_policies_look_out_of_force() {
+        let asked = Arc::default();
+        let admission = admission(hub(&asked));
+        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let in_force = |told: &[(Policy, Verdict)]| told.iter().all(|(_, verdict)| *verdict == Verdict::InForce);
+        let told = admission.ask_any(names(&["full", "gone", "c1", "c2"])).await;
+        assert!(told.len() == Policy::ALL.len() && in_force(&told), "{told:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), TRIES * Policy::ALL.len());
+        assert!(!in_force(&admission.ask_any(names(&["full"])).await));
+        assert_eq!(admission.ask_any(Vec::new()).await, [(Policy::Limits, Verdict::InForce)]);
     }
 
     #[tokio::test]

@@ -173,6 +173,13 @@ impl Beats {
         follow::each(watcher(Api::<Renewal>::all(client), only), "the Leases of clusters", apply).await;
     }
 
+    /// The names of some clusters with a Lease, at most this many.
+    pub fn some(&self, most: usize) -> Vec<String> {
+        let state = self.state.lock();
+        let with_lease = state.agents.values().filter(|agent| agent.beat.is_some());
+        with_lease.take(most).map(|agent| agent.cluster.to_string()).collect()
+    }
+
     fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {
         let gone: Vec<Arc<str>> = {
             let state = self.state.lock();
