@@ -124,8 +124,8 @@ impl Admission {
         told
     }
 
-    /// The same with one of these clusters: an agent may have filled its own, so that the hub refuses
-    /// any change of it before it asks a policy, and that says nothing of the others.
+    /// The same with one of these clusters, up to [`TRIES`]: an agent may have filled its own, so
+    /// that the hub refuses any change of it before it asks a policy. That says nothing of others.
     pub async fn ask_any(&self, names: Vec<String>) -> Vec<(Policy, Verdict)> {
         let mut last = None;
         for name in names.iter().take(TRIES) {
