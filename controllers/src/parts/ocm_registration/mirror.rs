@@ -243,7 +243,7 @@ mod tests {
         }
         let bindings = mirror.kinds.iter().find(|of| of.kind == Kind::RoleBinding).unwrap();
         let kept: Vec<_> = bindings.objects.read().keys().cloned().collect();
-        assert_eq!(kept, [own.key.clone()]);
+        assert_eq!(kept, std::slice::from_ref(&own.key));
         assert_eq!(*woken.lock(), ["c1"]);
         let found = mirror.read(&own.key, |seen| format!("{seen:?}")).unwrap();
         assert!(found.len() < 1000, "no more of it than is compared: {found}");
