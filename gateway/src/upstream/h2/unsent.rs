@@ -10,15 +10,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::holding::{Account, hold_in, size};
 
-/// Most bytes of large heads, by [`size`], that the h2 of one connection has. A larger head goes
-/// alone.
+/// Most bytes of large heads, by [`size`] and with their paths, that the h2 of one connection has. A
+/// larger head goes alone.
 const MOST: u32 = 1 << 20;
-/// Bytes of a head, by [`size`], that needs no room.
+/// Bytes of a head, counted likewise, that needs no room.
 const SMALL: usize = 2 * 1024;
 
 /// The room of one connection.
@@ -44,9 +44,10 @@ impl UnsentHeads {
         Self(Arc::new(Semaphore::new(MOST as usize)))
     }
 
-    /// Waits until there is room for this head: first come, first served.
-    pub async fn room(&self, headers: &HeaderMap) -> Result<HeadRoom, Closed> {
-        let bytes = size(headers);
+    /// Waits until there is room for this head: first come, first served. h2 copies the path, which
+    /// may have 64 KiB.
+    pub async fn room(&self, uri: &Uri, headers: &HeaderMap) -> Result<HeadRoom, Closed> {
+        let bytes = size(headers) + uri.path_and_query().map_or(0, |path| path.as_str().len());
         if bytes <= SMALL {
             return Ok(HeadRoom(None));
         }
@@ -64,7 +65,8 @@ impl UnsentHeads {
 // === impl HeadRoom ===
 
 impl HeadRoom {
-    /// Keeps the room, and the request's account, until h2 drops this head.
+    /// Keeps the room, and the request's account, until h2 drops this head. One that is forwarded has
+    /// a header in any case: `Via`.
     pub fn keep_in(self, headers: &mut HeaderMap, account: Option<&Account>) {
         if let (Some(room), Some(value)) = (self.0, headers.values_mut().next()) {
             let account = account.cloned();
@@ -93,6 +95,10 @@ mod tests {
         HeaderMap::from_iter([(http::header::COOKIE, value)])
     }
 
+    fn root() -> Uri {
+        Uri::from_static("/")
+    }
+
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             std::task::Poll::Ready(output) => Some(output),
@@ -104,21 +110,34 @@ mod tests {
     fn a_large_head_waits_until_h2_has_written_another_and_a_small_one_does_not() {
         let heads = UnsentHeads::new();
         let mut first = head(1 << 20);
-        let Some(Ok(room)) = now(heads.room(&first)) else { panic!("no room for a head that is alone") };
+        let Some(Ok(room)) = now(heads.room(&root(), &first)) else { panic!("no room for a head that is alone") };
         room.keep_in(&mut first, None);
         assert_eq!(first[http::header::COOKIE].len(), 1 << 20, "the same text");
-        assert!(now(heads.room(&head(4 << 10))).is_none());
-        assert!(matches!(now(heads.room(&head(100))), Some(Ok(HeadRoom(None)))));
+        assert!(now(heads.room(&root(), &head(4 << 10))).is_none());
+        assert!(matches!(now(heads.room(&root(), &head(100))), Some(Ok(HeadRoom(None)))));
         drop(first);
-        assert!(matches!(now(heads.room(&head(4 << 10))), Some(Ok(_))));
+        assert!(matches!(now(heads.room(&root(), &head(4 << 10))), Some(Ok(_))));
+    }
+
+    /// Its headers are few: what is long is what it asks for.
+    #[test]
+    fn a_head_with_a_long_path_is_a_large_one() {
+        let (heads, mut first) = (UnsentHeads::new(), head(1 << 20));
+        let long: Uri = format!("/api/v1/pods?labelSelector={}", "x".repeat(60_000)).parse().expect("a URI");
+        let Some(Ok(room)) = now(heads.room(&root(), &first)) else { panic!("no room for a head that is alone") };
+        room.keep_in(&mut first, None);
+        assert!(now(heads.room(&long, &head(100))).is_none());
+        drop(first);
+        let Some(Ok(HeadRoom(Some(room)))) = now(heads.room(&long, &head(100))) else { panic!("it needs room") };
+        assert!(room.num_permits() > 60_000);
     }
 
     #[test]
     fn those_who_wait_learn_that_the_connection_takes_no_more() {
         let heads = UnsentHeads::new();
-        let room = now(heads.room(&head(1 << 20)));
-        let second = head(4 << 10);
-        let mut waits = pin!(heads.room(&second));
+        let room = now(heads.room(&root(), &head(1 << 20)));
+        let (uri, second) = (root(), head(4 << 10));
+        let mut waits = pin!(heads.room(&uri, &second));
         let mut poll = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());
         heads.close();
