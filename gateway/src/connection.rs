@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::route::Served;
 use auth::{Peer, User};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use net::pending::PendingPermit;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -91,9 +91,9 @@ impl Connection {
     }
 
     /// Starts a request. Returns the account for what it holds.
-    pub fn begin(&self, uri: &Uri, headers: &HeaderMap) -> Account {
+    pub fn begin(&self, line: (&Method, &Uri), headers: &HeaderMap) -> Account {
         self.has_begun.store(true, Ordering::Relaxed);
-        holding::open_request(&self.gateway.budget, self.core, &self.held, uri, headers)
+        holding::open_request(&self.gateway.budget, self.core, &self.held, line, headers)
     }
 
     pub fn has_begun(&self) -> bool {

@@ -19,7 +19,7 @@ use std::task::Context;
 
 use auth::User;
 use bytes::Bytes;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 use net::budget::{self, Counters, FRAME, Holder, Owner};
 use rustls_pki_types::CertificateDer;
 
@@ -55,6 +55,9 @@ pub struct ToldToGiveWay;
 pub const CONNECTION: usize = 32 * 1024;
 /// Bytes of a request in addition to its head and its bodies.
 const REQUEST: usize = 4 * 1024;
+/// A method that is none of HTTP's own, of any length, is in the request, in its line, in the
+/// attributes that are reviewed, and in what is kept while the response is sent.
+const COPIES_OF_METHOD: usize = 4;
 /// Smaller pieces are copied, because they would keep a much larger buffer.
 const PINS: usize = 16 * 1024;
 
@@ -73,13 +76,22 @@ pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
 }
 
 /// An account for a request with this head on `connection`.
-pub fn open_request(budget: &Budget, core: usize, connection: &Account, uri: &Uri, headers: &HeaderMap) -> Account {
+pub fn open_request(
+    budget: &Budget,
+    core: usize,
+    connection: &Account,
+    (method, uri): (&Method, &Uri),
+    headers: &HeaderMap,
+) -> Account {
     // Members send no requests.
     let Some(client) = connection.holder().client() else { return connection.clone() };
     let account = budget.open(core, Holding(Kind::Request(Arc::clone(client), Request::default())));
     // Twice: as the client sent it, and as the member reads it.
     let path = 2 * uri.path_and_query().map_or(0, |path| path.as_str().len());
-    account.take(REQUEST + path + size(headers));
+    // Any client may send one as long as a header, which counts likewise.
+    let authority = 2 * uri.authority().map_or(0, |authority| authority.as_str().len());
+    let method = COPIES_OF_METHOD * method.as_str().len();
+    account.take(REQUEST + path + authority + method + size(headers));
     account
 }
 

@@ -17,7 +17,7 @@ fn connection(budget: &Budget, address: [u8; 4]) -> Account {
 }
 
 fn request(budget: &Budget, connection: &Account, user: &str) -> Account {
-    let account = open_request(budget, 0, connection, &Uri::default(), &HeaderMap::new());
+    let account = open_request(budget, 0, connection, (&Method::GET, &Uri::default()), &HeaderMap::new());
     account.holder().identified(&user_of(user));
     account
 }
@@ -105,8 +105,25 @@ fn a_path_counts() {
     let connection = connection(&budget, [10, 0, 0, 1]);
     let before = budget.held();
     let uri: Uri = format!("/{}", "x".repeat(60_000)).parse().unwrap();
-    let _request = open_request(&budget, 0, &connection, &uri, &HeaderMap::new());
+    let _request = open_request(&budget, 0, &connection, (&Method::GET, &uri), &HeaderMap::new());
     assert!(budget.held() - before > 2 * 60_000, "the client's and the member's");
+}
+
+/// HTTP/2 gives each of them as many bytes as a header, and the request line of one that waits
+/// keeps them.
+#[test]
+fn what_is_neither_a_path_nor_a_header_counts() {
+    let budget = budget();
+    let connection = connection(&budget, [10, 0, 0, 1]);
+    let before = budget.held();
+    let method = Method::from_bytes("X".repeat(60_000).as_bytes()).unwrap();
+    let request = open_request(&budget, 0, &connection, (&method, &Uri::from_static("/")), &HeaderMap::new());
+    assert!(budget.held() - before > 2 * 60_000, "copies of it, too");
+    drop(request);
+    assert_eq!(budget.held(), before);
+    let uri = Uri::builder().scheme("https").authority("a".repeat(60_000)).path_and_query("/").build().unwrap();
+    let _request = open_request(&budget, 0, &connection, (&Method::GET, &uri), &HeaderMap::new());
+    assert!(budget.held() - before > 60_000);
 }
 
 /// Bytes of requests that wait for the hub's authentication belong to no user yet.
@@ -115,7 +132,7 @@ fn nobody_is_called_as_the_hubs_address() {
     let budget = budget();
     let hub = connection(&budget, [10, 0, 0, 1]);
     hub.holder().authenticated(&user_of("first"), true);
-    let waiting = open_request(&budget, 0, &hub, &Uri::default(), &HeaderMap::new());
+    let waiting = open_request(&budget, 0, &hub, (&Method::GET, &Uri::default()), &HeaderMap::new());
     waiting.take(4 * MIB);
     let namesake = request(&budget, &hub, "10.0.0.1");
     namesake.take(3 * MIB);
@@ -194,7 +211,7 @@ fn the_head_of_an_answer_counts_with_its_request() {
     let connection = open(&budget, 0, [10, 0, 0, 1].into());
     let before = budget.held();
     for (value, is_all, counts) in [(10, false, false), (10, true, true), (2000, false, true)] {
-        let account = open_request(&budget, 0, &connection, &Uri::from_static("/"), &HeaderMap::new());
+        let account = open_request(&budget, 0, &connection, (&Method::GET, &Uri::from_static("/")), &HeaderMap::new());
         let value = HeaderValue::from_str(&"x".repeat(value)).unwrap();
         let mut headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static("now")), (ETAG, value)]);
         hold_head(&account, &mut headers, is_all);

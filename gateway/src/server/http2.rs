@@ -199,7 +199,7 @@ impl Requests {
         if let Some(unfit) = self.marks.take(&mut head.headers) {
             head.extensions.insert(unfit);
         }
-        let account = self.connection.begin(&head.uri, &head.headers);
+        let account = self.connection.begin((&head.method, &head.uri), &head.headers);
         let body = RequestBody::of_http2(stream, &head.headers, &self.collector, &self.marks, account.clone());
         let request = Request::from_parts(head, body);
         let connection = Arc::clone(&self.connection);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::task::yield_now;
 
@@ -154,7 +154,8 @@ async fn the_most_pieces_that_waited_at_once_count_for_as_long_as_the_connection
     const PIECES: usize = 1000;
     let budget = Budget::new(1 << 30);
     let mut received = Received::with(&budget, b"").await;
-    let request = holding::open_request(&budget, 0, &received.account, &Uri::from_static("/"), &HeaderMap::new());
+    let request =
+        holding::open_request(&budget, 0, &received.account, (&Method::GET, &Uri::from_static("/")), &HeaderMap::new());
     for _ in 0..3 {
         let pieces: Vec<_> = (0..PIECES).map(|_| holding::hold_piece(&request, Bytes::from_static(b"x"))).collect();
         drop(pieces);

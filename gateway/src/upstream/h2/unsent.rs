@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::holding::{Account, hold_in, size};
 
-/// Most bytes of large heads, by [`size`] and with their paths, that the h2 of one connection has. A
-/// larger head goes alone.
+/// Most bytes of large heads, by [`size`] and with their paths, that the h2 of one connection has.
+/// A larger head goes alone.
 const MOST: u32 = 1 << 20;
 /// Bytes of a head, counted likewise, that needs no room.
 const SMALL: usize = 2 * 1024;
@@ -65,8 +65,8 @@ impl UnsentHeads {
 // === impl HeadRoom ===
 
 impl HeadRoom {
-    /// Keeps the room, and the request's account, until h2 drops this head. One that is forwarded has
-    /// a header in any case: `Via`.
+    /// Keeps the room, and the request's account, until h2 drops this head. One that is forwarded
+    /// has a header in any case: `Via`.
     pub fn keep_in(self, headers: &mut HeaderMap, account: Option<&Account>) {
         if let (Some(room), Some(value)) = (self.0, headers.values_mut().next()) {
             let account = account.cloned();

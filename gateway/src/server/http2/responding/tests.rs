@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::stream;
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use kit::wait::{WAIT, eventually, within};
 use net::budget::Holder as _;
 use tokio::io::duplex;
@@ -23,7 +23,8 @@ async fn ended_answer(body: Vec<u8>, is_refusal: bool, window: u32) -> Result<us
         let (_, respond) = connection.accept().await.unwrap().unwrap();
         let budget = Budget::new(1 << 30);
         let client = holding::open(&budget, 0, [10, 0, 0, 1].into());
-        let account = holding::open_request(&budget, 0, &client, &Uri::from_static("/"), &http::HeaderMap::new());
+        let account =
+            holding::open_request(&budget, 0, &client, (&Method::GET, &Uri::from_static("/")), &http::HeaderMap::new());
         let handling = async move {
             account.holder().end();
             let mut response = Response::new(RecordedBody::new(ResponseBody::full(body), None));
@@ -79,8 +80,13 @@ async fn few_pieces_wait_for_a_client_that_does_not_read() {
     let count = Arc::clone(&made);
     let handling = async move {
         let client = holding::open(&Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
-        let account =
-            holding::open_request(&Budget::new(1 << 30), 0, &client, &Uri::from_static("/"), &http::HeaderMap::new());
+        let account = holding::open_request(
+            &Budget::new(1 << 30),
+            0,
+            &client,
+            (&Method::GET, &Uri::from_static("/")),
+            &http::HeaderMap::new(),
+        );
         let piece = move |_| {
             count.fetch_add(1, Ordering::Relaxed);
             Bytes::from_static(b"x")
