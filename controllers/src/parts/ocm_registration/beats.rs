@@ -39,6 +39,8 @@ struct Timetable {
     agents: HashMap<Arc<str>, Agent>,
     /// Times at which agents fall silent, the earliest first.
     due: BTreeSet<(i64, Arc<str>)>,
+    /// Which come next, see [`Beats::some`].
+    turn: usize,
 }
 
 struct Agent {
@@ -173,11 +175,16 @@ impl Beats {
         follow::each(watcher(Api::<Renewal>::all(client), only), "the Leases of clusters", apply).await;
     }
 
-    /// The names of some clusters with a Lease, at most this many.
+    /// The names of some clusters with a Lease, at most this many: others each time, if there are
+    /// more. A Lease is not enough: whoever may edit any namespace may make one of this name there.
     pub fn some(&self, most: usize) -> Vec<String> {
-        let state = self.state.lock();
-        let with_lease = state.agents.values().filter(|agent| agent.beat.is_some());
-        with_lease.take(most).map(|agent| agent.cluster.to_string()).collect()
+        let state = &mut *self.state.lock();
+        let known = || state.agents.values().filter(|agent| agent.beat.is_some() && agent.terms.is_some());
+        let all = known().count();
+        let first = state.turn.checked_rem(all).unwrap_or(0);
+        let names = known().cycle().skip(first).take(most.min(all)).map(|agent| agent.cluster.to_string()).collect();
+        state.turn = first + most;
+        names
     }
 
     fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {
@@ -297,6 +304,25 @@ mod tests {
     fn lease(cluster: &str, renewed: &str) -> Renewal {
         let spec = json!({"renewTime": renewed});
         serde_json::from_value(json!({"metadata": {"name": LEASE, "namespace": cluster}, "spec": spec})).unwrap()
+    }
+
+    /// Leases of this name in namespaces of tenants, and clusters that nobody can change, must not
+    /// be all that is ever asked with.
+    #[test]
+    fn clusters_are_named_in_turn_and_what_is_no_cluster_never() {
+        let beats = Beats::default();
+        assert!(beats.some(3).is_empty());
+        for name in ["c1", "c2", "c3", "c4", "tenant"] {
+            beats.see(name, now_millis(), None);
+        }
+        for name in ["c1", "c2", "c3", "c4", "no-lease"] {
+            beats.learn(name, &json!({}));
+        }
+        let (first, second) = (beats.some(3), beats.some(3));
+        assert_eq!((first.len(), second.len()), (3, 3));
+        let all: BTreeSet<_> = first.into_iter().chain(second).collect();
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), ["c1", "c2", "c3", "c4"]);
+        assert_eq!(beats.some(9).len(), 4, "none twice");
     }
 
     /// Its Lease may be seen before it and after it.
