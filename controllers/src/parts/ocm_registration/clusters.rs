@@ -192,7 +192,7 @@ impl Clusters {
     ) -> Result<(), CallError> {
         let (grace, is_accepted) = (grace(cluster), standing == Standing::Accepted);
         let lease = AgentLease { hub: &self.hub, beats: &self.beats, name, cluster };
-        let Some(beat) = self.beats.of(name, grace) else {
+        let Some(mut beat) = self.beats.of(name, grace) else {
             return if is_accepted { lease.create().await } else { Ok(()) };
         };
         let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
@@ -204,6 +204,8 @@ impl Clusters {
                 Life::Gone if is_accepted => return lease.create().await,
                 Life::Gone | Life::Renewed => {}
             }
+            // The watch, which sees that renewal later, takes it for known and wakes nobody.
+            beat = self.beats.of(name, grace).unwrap_or(beat);
         }
         let told = condition::status(cluster, CLOCK_SYNCED);
         if let Some(is_synced) = beat.is_synced
@@ -276,6 +278,7 @@ pub fn reference(object: &DynamicObject) -> ObjectReference {
 #[cfg(test)]
 mod tests {
     use prometheus_client::metrics::counter::Counter;
+    use register::ocm::heartbeat::LEASE;
     use tokio::sync::mpsc;
 
     use super::super::mirror::Mirror;
@@ -301,13 +304,10 @@ mod tests {
         })
     }
 
-    #[tokio::test]
-    async fn a_cluster_whose_status_alone_is_refused_gets_an_event() {
-        let (notes, mut told) = mpsc::channel(8);
-        let hub = full_hub(notes);
+    fn clusters_on(hub: Hub) -> Clusters {
         let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
         let (mirror, _writers) = Mirror::new(hub.client.clone());
-        let clusters = Clusters {
+        Clusters {
             rights: Arc::new(Rights {
                 hub: hub.clone(),
                 mirror,
@@ -324,7 +324,28 @@ mod tests {
             tries: Tries::default(),
             hub,
             api,
-        };
+        }
+    }
+
+    /// Its clock is an hour behind, and its last renewal is one that the watch has not told of.
+    #[tokio::test]
+    async fn a_wrong_clock_that_shows_when_the_lease_is_read_is_told() {
+        let written = now_millis() - 3_600_000;
+        let renewed = k8s_openapi::jiff::Timestamp::from_millisecond(written).unwrap().to_string();
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": LEASE, "namespace": "c1"}, "spec": {"renewTime": renewed}});
+        let clusters = clusters_on(Hub::scripted(move |_, _| Some((200, lease.clone()))));
+        let (cluster, mut conditions) = (json!({"spec": {"hubAcceptsClient": true}}), Vec::new());
+        clusters.beats.see("c1", written - 60_000, Some(&cluster));
+        clusters.heartbeat("c1", &cluster, Standing::Accepted, &mut conditions).await.unwrap();
+        assert_eq!(conditions, [Condition::clock(false)], "and it is not silent");
+        assert!(!clusters.beats.see("c1", written, Some(&cluster)), "the watch has nothing new to tell");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_whose_status_alone_is_refused_gets_an_event() {
+        let (notes, mut told) = mpsc::channel(8);
+        let clusters = clusters_on(full_hub(notes));
         let mut denied = DynamicObject::new("c1", &managed_clusters()).data(json!({"spec": {}}));
         denied.annotations_mut().insert(standing::AUTOMATIC_ANNOTATION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
         let failure = clusters.work(&denied).await.unwrap_err();
