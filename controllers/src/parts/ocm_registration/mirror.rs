@@ -82,11 +82,12 @@ impl Mirror {
         }
     }
 
-    /// The clusters in the objects' labels, once per object.
+    /// The clusters that the objects are of, once per object.
     pub fn clusters(&self) -> Vec<String> {
         let mut clusters = Vec::new();
         for kind in &*self.kinds {
-            clusters.extend(kind.objects.read().values().filter_map(Seen::cluster).map(str::to_owned));
+            let objects = kind.objects.read();
+            clusters.extend(objects.iter().filter_map(|(key, seen)| cluster_of(key, seen)).map(str::to_owned));
         }
         clusters
     }
@@ -183,11 +184,18 @@ impl OfKind {
 /// Any user may leave the label empty on an object of their own, so of those only the shared roles
 /// count.
 fn tell(key: &Key, seen: &Seen, notify: Notify<'_>) {
-    if let Some(cluster) = seen.cluster()
+    if let Some(cluster) = cluster_of(key, seen)
         && (!cluster.is_empty() || acceptance::is_common(&key.name))
     {
         notify(cluster);
     }
+}
+
+/// By the label, with which the hub selected it; or by its name, if its labels are too many to be
+/// read: else whoever adds them could change a right, and nobody would look.
+fn cluster_of<'a>(key: &'a Key, seen: &'a Seen) -> Option<&'a str> {
+    let unread = || if acceptance::is_common(&key.name) { Some("") } else { acceptance::made_for(key) };
+    seen.cluster().or_else(unread)
 }
 
 #[cfg(test)]
@@ -292,6 +300,23 @@ mod tests {
         assert!(!mirror.has(&c1.key) && mirror.difference(&c2) == Some(Difference::Nothing));
         assert_eq!(told.after([Event::Delete(raw(&c2))], roles), ["c2"]);
         assert_eq!(mirror.difference(&c2), None);
+    }
+
+    /// Labels have no limit of their own: 160 KiB of them take more memory than metadata may.
+    #[test]
+    fn a_right_whose_labels_cannot_be_read_is_told_to_its_cluster() {
+        let granted = Cluster { name: "c1", uid: "u" }.granted(false);
+        for wanted in [&granted, &acceptance::common_roles(None)].into_iter().flatten() {
+            let of = OfKind::new(wanted.key.kind);
+            let (told, mut heavy) = (Told::default(), wanted.clone());
+            let labels = heavy.document["metadata"]["labels"].as_object_mut().unwrap();
+            labels.extend((0..16_000).map(|number| (number.to_string(), "x".into())));
+            let expected = if acceptance::is_common(&wanted.key.name) { "" } else { "c1" };
+            for change in ["its labels", "anything else"] {
+                assert_eq!(told.after([Event::Apply(raw(&heavy))], &of), [expected], "{change} of {:?}", wanted.key);
+            }
+            assert!(of.objects.read()[&wanted.key].cluster().is_none(), "its label is not known");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const PREFIX: &str = "open-cluster-management:managedcluster:";
 pub(super) const COMMON: [&str; 2] = ["registration", "work"];
 /// The prefix for objects that upstream does not have.
 const OWN_PREFIX: &str = "cluster-gateway:managedcluster:";
+/// The suffix of the names of the right to link through a tunnel.
+const TUNNEL: &str = ":tunnel";
 /// The role of agents that fill the token Secret of their own cluster's `ManagedServiceAccount`.
 const CREDENTIAL: &str = "cluster-gateway:managedcluster:credential";
 /// Finalizer that holds the right to works while there are any.
@@ -164,7 +166,7 @@ impl Cluster<'_> {
     }
 
     fn tunnel_name(&self) -> String {
-        format!("{OWN_PREFIX}{}:tunnel", self.name)
+        format!("{OWN_PREFIX}{}{TUNNEL}", self.name)
     }
 
     /// Makes its deletion follow the cluster's, with any controllers: upstream's do not know the
@@ -200,6 +202,18 @@ pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
         Kind::RoleBinding => {
             let made = [cluster.registration(), cluster.work(), cluster.credential()];
             made.iter().any(|wanted| wanted.key.name == name)
+        }
+    }
+}
+
+/// The cluster for which acceptance would create an object of this key.
+pub fn made_for(key: &Key) -> Option<&str> {
+    match key.kind {
+        Kind::Namespace => Some(&key.name),
+        Kind::RoleBinding => Some(&key.namespace),
+        Kind::ClusterRole | Kind::ClusterRoleBinding => {
+            let own = || key.name.strip_prefix(OWN_PREFIX)?.strip_suffix(TUNNEL);
+            key.name.strip_prefix(PREFIX).or_else(own)
         }
     }
 }

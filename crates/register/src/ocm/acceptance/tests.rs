@@ -115,6 +115,15 @@ fn contents_are_compared_and_not_only_whether_there_are_any() {
     }
 }
 
+#[test]
+fn the_key_of_a_right_names_its_cluster() {
+    for wanted in C1.granted(true) {
+        assert_eq!(made_for(&wanted.key), Some("c1"), "{:?}", wanted.key);
+    }
+    let own = |name: &str| Key { kind: Kind::ClusterRole, namespace: String::new(), name: name.to_owned() };
+    assert_eq!([made_for(&own(CREDENTIAL)), made_for(&own("admin"))], [None; 2]);
+}
+
 /// Anybody who may write the object may add any number of either.
 #[test]
 fn of_very_many_finalizers_and_owners_those_that_count_are_kept() {
