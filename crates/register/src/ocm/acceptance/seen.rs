@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{WORK_FINALIZER, Wanted};
 use crate::csr::CLUSTER_LABEL;
 
-/// Bytes of other finalizers that are kept. They are written back when ours is removed.
+/// Bytes of other finalizers that are kept, with what each takes by itself. They are written back
+/// when ours is removed.
 const FINALIZERS: usize = 16 << 10;
 const MOST_OWNERS: usize = 16;
 /// Bytes. A hub gives uids of 36.
@@ -58,7 +59,7 @@ impl Seen {
         let all = finalizers.len();
         finalizers.retain(|finalizer| finalizer != WORK_FINALIZER);
         let has_work_finalizer = finalizers.len() < all;
-        if finalizers.iter().map(String::len).sum::<usize>() > FINALIZERS {
+        if finalizers.iter().map(|one| one.len() + size_of::<Box<str>>()).sum::<usize>() > FINALIZERS {
             finalizers.clear();
         }
         Self {
