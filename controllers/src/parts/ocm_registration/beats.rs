@@ -15,7 +15,7 @@ use register::ocm::condition::{self, CLOCK_SYNCED};
 use register::ocm::heartbeat::{Beat, LEASE, grace};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::hub::now_millis;
 use super::renewal::Renewal;
@@ -25,6 +25,9 @@ use crate::wakes::Wakes;
 
 /// Longest wait: the clock that times are compared with may be set anew meanwhile.
 const LONG: Duration = Duration::from_secs(1);
+/// Milliseconds that the clock of the machine may differ from the time that passed without having
+/// been set.
+const DRIFT: i64 = 1000;
 
 #[derive(Default)]
 pub struct Beats {
@@ -58,6 +61,28 @@ struct Agent {
 struct Terms {
     grace: i64,
     was_off: bool,
+}
+
+/// The clock of the machine, which somebody may set.
+struct Clock {
+    seen: Instant,
+    millis: i64,
+}
+
+// === impl Clock ===
+
+impl Clock {
+    fn new(now_millis: i64) -> Self {
+        Self { seen: Instant::now(), millis: now_millis }
+    }
+
+    /// By how many milliseconds it was set since the last time, if it was.
+    fn set_by(&mut self, now_millis: i64) -> Option<i64> {
+        let before = std::mem::replace(self, Self::new(now_millis));
+        let passed = i64::try_from((self.seen - before.seen).as_millis()).unwrap_or(i64::MAX);
+        let by = (now_millis - before.millis).saturating_sub(passed);
+        (by.abs() > DRIFT).then_some(by)
+    }
 }
 
 // === impl Terms ===
@@ -132,10 +157,15 @@ impl Beats {
 
     /// Puts clusters into `wakes` when they fall silent. Never ends.
     pub async fn keep_time(&self, wakes: &Wakes) {
+        let mut clock = Clock::new(now_millis());
         loop {
             let wait = loop {
                 let now = now_millis();
                 let mut state = self.state.lock();
+                if let Some(by) = clock.set_by(now) {
+                    tracing::warn!(milliseconds = by, "the clock was set");
+                    state.clock_was_set(by, now);
+                }
                 let Some((at, name)) = state.due.first().cloned() else { break LONG };
                 if at > now {
                     break Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(LONG);
@@ -251,6 +281,22 @@ impl Timetable {
         is_next
     }
 
+    /// Otherwise all agents would be silent at once, or one that dies would live on until it is as
+    /// late again.
+    fn clock_was_set(&mut self, by: i64, now: i64) {
+        self.due.clear();
+        for agent in self.agents.values_mut() {
+            let was_due = agent.due.take().is_some();
+            let Some(beat) = &mut agent.beat else { continue };
+            *beat = beat.set_by(by, now);
+            let at = beat.silent_from(agent.terms.unwrap_or_else(|| Terms::of(&Value::Null)).grace);
+            if was_due || at > now {
+                agent.due = Some(at);
+                self.due.insert((at, Arc::clone(&agent.cluster)));
+            }
+        }
+    }
+
     fn cancel(&mut self, name: &str) {
         let Some(agent) = self.agents.get_mut(name) else { return };
         if let Some(at) = agent.due.take() {
@@ -349,6 +395,30 @@ mod tests {
         beats.learn("c2", &off);
         beats.take(&lease("c2", &ago(3600)), &wakes);
         assert!(beats.of("c2", grace(&off)).unwrap().silent_from(grace(&off)) > now_millis());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_is_told_from_time_that_passes() {
+        let (mut clock, hour) = (Clock::new(1000), 3_600_000);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(clock.set_by(11_000), None);
+        assert_eq!(clock.set_by(11_000 + hour), Some(hour));
+        assert_eq!(clock.set_by(11_000), Some(-hour));
+    }
+
+    /// One died, and another one fell silent before the clock was set.
+    #[test]
+    fn who_is_silent_is_looked_at_whatever_the_clock_is_set_to() {
+        let (beats, now, hour) = (Beats::default(), now_millis(), 3_600_000);
+        let grace = grace(&json!({}));
+        beats.see("dead", now - 1000, None);
+        beats.see("silent", now - grace - 1000, None);
+        let due = |name: &str| beats.state.lock().agents[name].due;
+        beats.state.lock().clock_was_set(hour, now + hour);
+        assert_eq!((due("dead"), due("silent")), (Some(now + hour - 1000 + grace), None), "as long as before");
+        beats.state.lock().clock_was_set(-hour, now);
+        assert_eq!((due("dead"), due("silent")), (Some(now + grace), Some(now + grace)), "and not in an hour");
+        assert_eq!(beats.state.lock().due.len(), 2);
     }
 
     fn jiff(millis: i64) -> String {

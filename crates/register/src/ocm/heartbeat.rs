@@ -60,6 +60,13 @@ impl Beat {
         Self { renewed, last: if is_synced { renewed.min(now_millis) } else { now_millis }, is_synced: Some(is_synced) }
     }
 
+    /// The same once our clock was set by so many milliseconds, forward or back: the time since then
+    /// is the same, or none.
+    #[must_use]
+    pub fn set_by(self, millis: i64, now_millis: i64) -> Self {
+        Self { last: self.last.saturating_add(millis.max(0)).min(now_millis), ..self }
+    }
+
     /// Time from which the agent counts as silent.
     pub fn silent_from(&self, grace: i64) -> i64 {
         self.last.saturating_add(grace)
@@ -90,6 +97,15 @@ mod tests {
         let later = beat.seen(NOW + 50_000, NOW + 50_020, GRACE);
         assert_eq!((later.silent_from(GRACE), later.is_synced), (NOW + 350_000, Some(true)));
         assert_eq!(later.seen(NOW + 50_000, NOW + 200_000, GRACE), later, "nothing new");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_no_silence_and_no_life() {
+        let (beat, hour) = (Beat::found(NOW - 10_000, NOW, GRACE, false), 3_600_000);
+        let ahead = beat.set_by(hour, NOW + hour);
+        assert_eq!(ahead.silent_from(GRACE), NOW + hour - 10_000 + GRACE);
+        assert_eq!(ahead.set_by(-hour, NOW).silent_from(GRACE), NOW + GRACE, "no later than seen just now");
+        assert_eq!(ahead.seen(NOW - 10_000, NOW + hour, GRACE), ahead, "nothing new");
     }
 
     #[test]
