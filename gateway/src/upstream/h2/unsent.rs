@@ -5,7 +5,7 @@
 //! nothing that a caller or the budget of bytes ends gives this memory back before the connection
 //! ends. Therefore h2 gets few bytes of large heads at a time. The other requests wait here, where
 //! to drop a request frees its head. Small heads do not wait: the number of requests in flight
-//! bounds them.
+//! bounds them. Paths, of at most 64 KiB, do not make a head large.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::holding::{Account, hold_in, size};
 /// Most bytes of large heads, by [`size`], that the h2 of one connection has. A larger head goes
 /// alone.
 const MOST: u32 = 1 << 20;
-/// Bytes of a head, by [`size`], that needs no room.
+/// Most bytes of a head, by [`size`], that needs no room.
 const SMALL: usize = 2 * 1024;
 
 /// The room of one connection.
