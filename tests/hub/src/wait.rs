@@ -15,9 +15,10 @@ use tokio::time::Instant;
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PART: u32 = 8;
-/// Checks that take long, such as programs, take at most a quarter of the later time, but none is
-/// further from the next one than this.
+/// After a check that takes long, such as a program, the longest pause is this many times as long:
+/// checks take at most a quarter of the later time.
 const CHECKS: u32 = 3;
+/// The longest pause, however long a check takes.
 const LONGEST_PAUSE_OF_ALL: Duration = Duration::from_secs(2);
 
 /// Checks `condition` until it returns `Ok`, for at most `limit`.
