@@ -92,8 +92,8 @@ impl Beats {
         Some(beat)
     }
 
-    /// Takes the current Lease of a cluster, and judges it by `cluster`, or without that by what was
-    /// learnt of the cluster last. `renewed` is in milliseconds since 1970. Returns whether the
+    /// Takes the current Lease of a cluster, and judges it by `cluster`, or without that by what
+    /// was learnt of the cluster last. `renewed` is in milliseconds since 1970. Returns whether the
     /// cluster must be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
         let now = now_millis();
