@@ -52,8 +52,9 @@ pub async fn each_or<K>(
     }
 }
 
-/// Runs all of these. Polls only those that were woken: what joins them polls each one whenever any
-/// is, and a part has a dozen watches, one of which may have a hundred events a second.
+/// Runs all of these until the last has ended. Polls only those that were woken: `join!` would poll
+/// each one whenever any is woken, and a part has a dozen watches, one of which may have a hundred
+/// events a second.
 pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     let mut running: FuturesUnordered<_> = each.into_iter().collect();
     while running.next().await.is_some() {}

@@ -52,8 +52,8 @@ fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
     hold_in(value, |text| HeldBytes::counted(text, account.tally(), bytes));
 }
 
-/// Replaces a value by the same text as `held` keeps it, with what is to be dropped when HTTP/2
-/// drops the head.
+/// Replaces a value by what `held` makes of a copy of its text: the same text, in memory that also
+/// keeps what is to be dropped when HTTP/2 drops the head.
 pub fn hold_in(value: &mut HeaderValue, held: impl FnOnce(Bytes) -> Bytes) {
     if let Ok(mut held) = HeaderValue::from_maybe_shared(held(Bytes::copy_from_slice(value.as_bytes()))) {
         // Otherwise HPACK's table would keep it.

@@ -41,7 +41,7 @@ pub async fn send(
     request: Request<RequestBody>,
     lingers: Lingers<'_>,
 ) -> Result<Sent, SendError> {
-    let Ok(room) = lease.connection().unsent().room(request.uri(), request.headers()).await else {
+    let Ok(room) = lease.connection().unsent().room(&request).await else {
         return Ok(Sent::NotSent(request, "it takes no new requests".into()));
     };
     if let Err(error) = lease.ready().await {

@@ -106,7 +106,7 @@ impl Siege {
             .env_clear()
             // `RLIMIT_DATA` counts addresses, which jemalloc keeps when it gives memory back; a
             // container's limit counts pages.
-            .env("_RJEM_MALLOC_CONF", std::env::var("SIEGE_CONF").unwrap_or("retain:false".into()))
+            .env("_RJEM_MALLOC_CONF", "retain:false")
             .args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", MEMORY >> 10)])
             .arg(env!("CARGO_BIN_EXE_cluster-gateway"))
             .args(["--standalone", "--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PART: u32 = 8;
-/// Checks that take long, such as programs, take at most a quarter of the later time, but none is
-/// further from the next one than this.
+/// After a check that takes long, such as a program, the longest pause is this many times as long:
+/// checks take at most a quarter of the later time.
 const CHECKS: u32 = 3;
+/// The longest pause, however long a check takes.
 const LONGEST_PAUSE_OF_ALL: Duration = Duration::from_secs(2);
 
 /// Checks `condition` until it returns `Ok`, for at most `limit`.
@@ -35,9 +36,9 @@ pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Resu
     }
 }
 
-/// Like [`until`]. Returns the last moment at which the condition did not hold, as far as was seen:
-/// the look that found it may be late.
-pub fn until_after(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<()>) -> Result<Instant> {
+/// Waits like [`until`]. Returns the last moment at which the condition did not hold, as far as was
+/// seen: the look that found that it holds may be late.
+pub fn last_before(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<()>) -> Result<Instant> {
     let mut before = Instant::now();
     until(what, limit, || {
         let look = Instant::now();
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn the_moment_before_is_that_of_the_last_look_in_vain() {
         let mut looks = Vec::new();
-        let before = until_after("the third look", Duration::from_secs(10), || {
+        let before = last_before("the third look", Duration::from_secs(10), || {
             looks.push(Instant::now());
             ensure!(looks.len() == 3, "not yet");
             Ok(())

@@ -1,4 +1,4 @@
-//! Searches in the log of a whole run, of tens of megabytes. The crates of tests are compiled
+//! Searches in the log of a whole run, of tens of megabytes. Most crates of tests are compiled
 //! unoptimised, and with them what they take from the standard library: there such a search takes a
 //! second of processor time, and here, where it is optimised, some hundredths.
 
@@ -8,7 +8,7 @@ pub fn has(text: &str, words: &str) -> bool {
     text.contains(words)
 }
 
-/// The lines of `text` that contain all of `words`.
+/// The lines of `text` that contain each of `words`.
 #[inline(never)]
 pub fn with<'t>(text: &'t str, words: &[&str]) -> Vec<&'t str> {
     text.lines().filter(|line| words.iter().all(|words| line.contains(words))).collect()

@@ -28,6 +28,7 @@ const WRONG: &str = "--no-such-flag";
 /// Environment variable with the archives of all programs, as `PATH` has directories, for another
 /// testbed's process.
 pub const MADE: &str = "NODE_TESTS_IMAGES";
+/// The archives that [`programs`] has returned first, joined as for [`MADE`].
 static ARCHIVES: OnceLock<String> = OnceLock::new();
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 /// Directory in the Dockerfile with the content of the images.

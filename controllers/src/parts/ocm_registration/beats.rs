@@ -119,8 +119,9 @@ impl Beats {
         Some(beat)
     }
 
-    /// Takes the current Lease of a cluster, which is as it is known if it is not given. Returns
-    /// whether the cluster must be looked at.
+    /// Takes the current Lease of a cluster, and judges it by `cluster`, or without that by what
+    /// was learnt of the cluster last. `renewed` is in milliseconds since 1970. Returns whether the
+    /// cluster must be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
         let now = now_millis();
         let mut state = self.state.lock();
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn a_lease_is_judged_by_its_cluster_as_it_is_known() {
         let (beats, wakes) = (Beats::default(), Wakes::default());
-        let ago = |seconds: i64| jiff(now_millis() - 1000 * seconds);
+        let ago = |seconds: i64| written(now_millis() - 1000 * seconds);
         let quick = json!({"spec": {"leaseDurationSeconds": 1}});
         beats.take(&lease("c1", &ago(10)), &wakes);
         assert!(beats.state.lock().agents["c1"].due.is_some(), "by default it has five minutes");
@@ -421,7 +422,7 @@ mod tests {
         assert_eq!(beats.state.lock().due.len(), 2);
     }
 
-    fn jiff(millis: i64) -> String {
+    fn written(millis: i64) -> String {
         k8s_openapi::jiff::Timestamp::from_millisecond(millis).unwrap().to_string()
     }
 

@@ -1,5 +1,5 @@
 //! Mirrors the objects that acceptance creates, so that a cluster without changes costs no request.
-//! Of each, only what acceptance compares is kept: each cluster has seven.
+//! Of each, only what acceptance compares is kept: each cluster has seven or eight.
 
 use std::collections::HashMap;
 use std::mem;
@@ -213,7 +213,7 @@ mod tests {
 
     const SUBJECTS: usize = 1_000;
 
-    /// A binding of twice as many bytes as are kept.
+    /// A binding whose contents have more bytes than are read.
     fn binding(namespace: &str, name: &str, cluster: &str) -> Value {
         let subject = json!({"kind": "User", "name": "u"});
         json!({"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -1,5 +1,6 @@
-//! The Lease of an agent, as it is read a hundred times a second: what is not needed is skipped in
-//! the text. To read all of it would take several times as long, mostly for its managed fields.
+//! What is read of the Lease of an agent. Six thousand agents renew theirs a hundred times a
+//! second, so what is not needed is skipped in the text. To read all of it would take several times
+//! as long, mostly for its managed fields.
 
 use std::borrow::Cow;
 

@@ -37,7 +37,9 @@ const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 pub struct SeenClusters<'a> {
     shared: &'a Shared,
     writer: Writer<DynamicObject>,
+    /// Names of those that exist, as far as events said so: a list does not tell which are gone.
     known: HashSet<String>,
+    /// Names of those for which requests are judged again once the store has the change.
     judged_otherwise: HashSet<String>,
 }
 
@@ -83,7 +85,7 @@ impl<'a> SeenClusters<'a> {
 
     pub fn take(&mut self, event: Event<DynamicObject>, clusters: &Clusters) {
         let event = event.modify(prune);
-        self.judged_otherwise.extend(compare(self.shared, &event));
+        self.judged_otherwise.extend(tell(self.shared, &event));
         let event = event.modify(raw::pack);
         self.writer.apply_watcher_event(&event);
         match event {
@@ -125,9 +127,9 @@ impl<'a> SeenClusters<'a> {
     }
 }
 
-/// Compares the cluster of an event with what is known of it. Returns the cluster if requests for
-/// it are judged otherwise now.
-fn compare(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
+/// Tells the sets and the Leases of what an event changes in a cluster. To be called before the
+/// store takes the event. Returns the cluster if requests for it are judged otherwise from then on.
+fn tell(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
     let before = before(shared, event);
     if moves(before.as_ref(), event) {
         shared.sets.look();

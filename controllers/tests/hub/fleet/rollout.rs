@@ -77,7 +77,7 @@ fn data(fleet: &Fleet<'_>, member: &str) -> Result<Value> {
 
 /// Returns the last moment at which the member had something else.
 fn wait_data(fleet: &Fleet<'_>, member: &str, expected: &str) -> Result<Instant> {
-    wait::until_after(&format!("{member} to have {expected}"), SOON, || {
+    wait::last_before(&format!("{member} to have {expected}"), SOON, || {
         let found = data(fleet, member)?;
         ensure!(found == expected, "{found}");
         Ok(())

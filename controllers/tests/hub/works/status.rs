@@ -57,7 +57,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     // It is in progress until its pod succeeds.
     ensure!(condition(&place.read("told")?["status"], "Complete")["status"] == "False");
     succeed(&place, "job").map_err(|error| error.context(jobs_run.log_tail()))?;
-    let before = wait::until_after("that it is complete", SOON, || {
+    let before = wait::last_before("that it is complete", SOON, || {
         let work = place.read("told")?;
         let found = condition(&work["status"], "Complete");
         ensure!(work.is_null() || found["status"] == "True", "{work}");

@@ -10,15 +10,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::holding::{Account, hold_in, size};
 
-/// Most bytes of large heads, by [`size`] and with their paths, that the h2 of one connection has.
-/// A larger head goes alone.
+/// Most bytes of large heads, by [`size`] and with their paths and methods, that the h2 of one
+/// connection has. A larger head goes alone.
 const MOST: u32 = 1 << 20;
-/// Bytes of a head, counted likewise, that needs no room.
+/// Most bytes of a head, counted likewise, that needs no room.
 const SMALL: usize = 2 * 1024;
 
 /// The room of one connection.
@@ -45,9 +45,10 @@ impl UnsentHeads {
     }
 
     /// Waits until there is room for this head: first come, first served. h2 copies the path, which
-    /// may have 64 KiB.
-    pub async fn room(&self, uri: &Uri, headers: &HeaderMap) -> Result<HeadRoom, Closed> {
-        let bytes = size(headers) + uri.path_and_query().map_or(0, |path| path.as_str().len());
+    /// may have 64 KiB, and a method of its own, which may have as much as a header.
+    pub async fn room<B>(&self, request: &Request<B>) -> Result<HeadRoom, Closed> {
+        let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+        let bytes = size(request.headers()) + path + request.method().as_str().len();
         if bytes <= SMALL {
             return Ok(HeadRoom(None));
         }
@@ -87,16 +88,15 @@ mod tests {
     use std::task::{Context, Waker};
 
     use http::HeaderValue;
+    use http::header::COOKIE;
 
     use super::*;
 
-    fn head(bytes: usize) -> HeaderMap {
+    fn head(bytes: usize) -> Request<()> {
+        let mut request = Request::new(());
         let value = HeaderValue::from_bytes(&vec![b'x'; bytes]).expect("text");
-        HeaderMap::from_iter([(http::header::COOKIE, value)])
-    }
-
-    fn root() -> Uri {
-        Uri::from_static("/")
+        request.headers_mut().insert(COOKIE, value);
+        request
     }
 
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
@@ -106,42 +106,50 @@ mod tests {
         }
     }
 
+    /// All of the room, in a head that h2 has not written.
+    fn full(heads: &UnsentHeads) -> HeaderMap {
+        let mut first = head(1 << 20);
+        let Some(Ok(room)) = now(heads.room(&first)) else { panic!("no room for a head that is alone") };
+        room.keep_in(first.headers_mut(), None);
+        std::mem::take(first.headers_mut())
+    }
+
     #[test]
     fn a_large_head_waits_until_h2_has_written_another_and_a_small_one_does_not() {
         let heads = UnsentHeads::new();
-        let mut first = head(1 << 20);
-        let Some(Ok(room)) = now(heads.room(&root(), &first)) else { panic!("no room for a head that is alone") };
-        room.keep_in(&mut first, None);
-        assert_eq!(first[http::header::COOKIE].len(), 1 << 20, "the same text");
-        assert!(now(heads.room(&root(), &head(4 << 10))).is_none());
-        assert!(matches!(now(heads.room(&root(), &head(100))), Some(Ok(HeadRoom(None)))));
+        let first = full(&heads);
+        assert_eq!(first[COOKIE].len(), 1 << 20, "the same text");
+        assert!(now(heads.room(&head(4 << 10))).is_none());
+        assert!(matches!(now(heads.room(&head(100))), Some(Ok(HeadRoom(None)))));
         drop(first);
-        assert!(matches!(now(heads.room(&root(), &head(4 << 10))), Some(Ok(_))));
+        assert!(matches!(now(heads.room(&head(4 << 10))), Some(Ok(_))));
     }
 
-    /// Its headers are few: what is long is what it asks for.
+    /// Its headers are few: what is long is what it asks for, or how.
     #[test]
-    fn a_head_with_a_long_path_is_a_large_one() {
-        let (heads, mut first) = (UnsentHeads::new(), head(1 << 20));
-        let long: Uri = format!("/api/v1/pods?labelSelector={}", "x".repeat(60_000)).parse().expect("a URI");
-        let Some(Ok(room)) = now(heads.room(&root(), &first)) else { panic!("no room for a head that is alone") };
-        room.keep_in(&mut first, None);
-        assert!(now(heads.room(&long, &head(100))).is_none());
+    fn a_head_with_a_long_path_or_method_is_a_large_one() {
+        let heads = UnsentHeads::new();
+        let first = full(&heads);
+        let (mut path, mut method) = (head(100), head(100));
+        *path.uri_mut() = format!("/api/v1/pods?labelSelector={}", "x".repeat(60_000)).parse().expect("a URI");
+        *method.method_mut() = "X".repeat(60_000).parse().expect("a method");
+        for large in [path, method] {
+            assert!(now(heads.room(&large)).is_none());
+        }
         drop(first);
-        let Some(Ok(HeadRoom(Some(room)))) = now(heads.room(&long, &head(100))) else { panic!("it needs room") };
-        assert!(room.num_permits() > 60_000);
+        assert!(matches!(now(heads.room(&head(100))), Some(Ok(HeadRoom(None)))));
     }
 
     #[test]
     fn those_who_wait_learn_that_the_connection_takes_no_more() {
         let heads = UnsentHeads::new();
-        let room = now(heads.room(&root(), &head(1 << 20)));
-        let (uri, second) = (root(), head(4 << 10));
-        let mut waits = pin!(heads.room(&uri, &second));
+        let first = full(&heads);
+        let second = head(4 << 10);
+        let mut waits = pin!(heads.room(&second));
         let mut poll = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());
         heads.close();
         assert!(matches!(poll(), std::task::Poll::Ready(Err(Closed))));
-        drop(room);
+        drop(first);
     }
 }

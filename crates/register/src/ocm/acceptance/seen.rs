@@ -10,20 +10,20 @@ use serde_json::Value;
 use super::{WORK_FINALIZER, Wanted};
 use crate::csr::CLUSTER_LABEL;
 
-/// Bytes of other finalizers that are kept, with what each takes by itself. They are written back
-/// when ours is removed.
+/// Most bytes of other finalizers that are kept, with what each takes by itself, and written back
+/// when ours is removed. Of more, none is kept, and all go with ours.
 const FINALIZERS: usize = 16 << 10;
 const MOST_OWNERS: usize = 16;
 /// Bytes. A hub gives uids of 36.
 const LONGEST_UID: usize = 256;
 
-/// Of sums. Each process has another, which nobody sees: else one could write other rights with
-/// the sum of the wanted ones.
+/// The key of all sums. Each process has another, which nobody sees: else one could write other
+/// rights with the sum of the wanted ones.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What acceptance compares of an object, in some hundred bytes: as JSON values, each of the seven
-/// objects of a cluster would take five kilobytes. Contents are compared by sums, within the
-/// process that made them.
+/// or eight objects of a cluster would take five kilobytes. Contents are compared by sums, within
+/// the process that made them.
 #[derive(Debug, Clone)]
 pub struct Seen {
     version: Option<Box<str>>,

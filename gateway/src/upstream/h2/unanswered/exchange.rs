@@ -105,7 +105,7 @@ impl Exchange {
             }
             tokio::select! {
                 answer = timeout(ANSWERED_WITHIN, &mut response) => Some(answer),
-                // A head that h2 has not written counts until then, see `unsent`.
+                // A large head that h2 has not written counts until then, see `unsent`.
                 () = ended(account.as_ref()) => None,
             }
         };
