@@ -1,5 +1,6 @@
 //! Tests that the gate would not run: code in doc comments, which would cost a compilation of each
-//! crate by rustdoc, and tests of programs whose manifest says that they have none.
+//! crate by rustdoc, and tests of programs whose manifest says that they have none. And libraries
+//! that it would not lint.
 
 use crate::tokens::{Token, tokens};
 
@@ -75,6 +76,12 @@ pub fn untested(manifest: &str) -> Vec<&str> {
     paths.map(|path| path.map_or("src/main.rs", |(path, _)| path)).collect()
 }
 
+/// Whether a `manifest` says that its library has no tests, with which `.ci/lint` lints it.
+pub fn has_untested_library(manifest: &str) -> bool {
+    let library = manifest.split_once("[lib]").map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or_default());
+    library.lines().any(|line| line.starts_with("test = false"))
+}
+
 /// Whether this source of a program has tests, or modules that may have some.
 pub fn has_tests(source: &str) -> bool {
     let is_module = |line: &str| line.starts_with("mod ") || (line.starts_with("pub") && line.contains(" mod "));
@@ -125,5 +132,13 @@ mod tests {
             assert!(has_tests(source), "{source}");
         }
         assert!(!has_tests("fn main() {}\n"));
+    }
+
+    #[test]
+    fn libraries_without_tests_are_found_in_manifests() {
+        let manifest = |library: &str| format!("[package]\nname = \"a\"\n{library}\n[[bin]]\ntest = false\n");
+        assert!(has_untested_library(&manifest("\n[lib]\nname = \"b\"\ntest = false # why\n")));
+        assert!(!has_untested_library(&manifest("\n[lib]\nname = \"b\"\n")));
+        assert!(!has_untested_library(&manifest("")));
     }
 }

@@ -1,9 +1,9 @@
-//! The gate runs every test that there is.
+//! The gate runs every test that there is, and lints every library.
 
 use std::fs;
 
 use structure_tests::manifests::packages;
-use structure_tests::unrun::{examples, has_tests, untested};
+use structure_tests::unrun::{examples, has_tests, has_untested_library, untested};
 use structure_tests::{widths, workspace};
 
 /// Programs whose manifests say that they have no tests, besides fuzz targets. With fewer, this
@@ -38,4 +38,18 @@ fn no_program_that_is_not_tested_has_tests() {
         }
     }
     assert_eq!(seen, PROGRAMS, "if there is another program, correct the number");
+}
+
+/// `.ci/lint` lints a library as its unit tests are compiled.
+#[test]
+fn each_library_is_linted_as_a_whole() {
+    let (root, without_tests) = (workspace(), concat!("not(", "test)"));
+    for package in packages(&root) {
+        let manifest = fs::read_to_string(root.join(&package.directory).join("Cargo.toml")).expect("a manifest");
+        assert!(!has_untested_library(&manifest), "{}: the gate would not lint its library", package.name);
+    }
+    for file in widths::files(&root, &["rs"]) {
+        let text = fs::read_to_string(&file).expect("text");
+        assert!(!text.contains(without_tests), "{}: the gate would not lint what is not in tests", file.display());
+    }
 }
