@@ -87,16 +87,6 @@ impl Launcher {
         Process::start(name, self.tools.path(tool), args, &self.directory)
     }
 
-    /// The same for a program that waits most of the time.
-    fn start_on_one_core<A: AsRef<std::ffi::OsStr>>(
-        &self,
-        name: &str,
-        tool: Tool,
-        args: impl IntoIterator<Item = A>,
-    ) -> Result<Process> {
-        Process::start_on_one_core(name, self.tools.path(tool), args, &self.directory)
-    }
-
     /// kubectl with the kubeconfig at `kubeconfig`.
     pub fn kubectl(&self, kubeconfig: &Path) -> Kubectl {
         Kubectl {

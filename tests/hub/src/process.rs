@@ -44,24 +44,18 @@ const LOG_TAIL: usize = 3000;
 pub const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
-/// Settings of a program written in Go, which collects garbage when the heap has doubled, and wakes
-/// a thread on another core whenever there is something to do.
-type Go = [(&'static str, Option<&'static str>); 3];
+/// Settings of a program written in Go, which collects garbage when the heap has doubled.
+type GoMemory = [(&'static str, Option<&'static str>); 2];
 
-/// Cores are scarcer here than memory, so the heap may grow fivefold, or to the limit. The limit
-/// must be far above what the hub of a measurement holds (1 GB with 11,000 works), or the program
-/// does little but collect.
-const GARBAGE: (&str, Option<&str>) = ("GOGC", Some("400"));
-const HEAP: (&str, Option<&str>) = ("GOMEMLIMIT", Some("3GiB"));
-/// For control planes.
-const LONG_RUNNING: Go = [GARBAGE, HEAP, ("GOMAXPROCS", None)];
-/// For what waits most of the time: that thread finds nothing to do, and sleeps again.
-const ON_ONE_CORE: Go = [GARBAGE, HEAP, ("GOMAXPROCS", Some("1"))];
+/// For control planes: cores are scarcer here than memory, so the heap may grow fivefold, or to the
+/// limit. The limit must be far above what the hub of a measurement holds (1 GB with 11,000 works),
+/// or the program does little but collect.
+const LONG_RUNNING: GoMemory = [("GOGC", Some("400")), ("GOMEMLIMIT", Some("3GiB"))];
 /// For commands: most end before they have garbage to collect, and collection takes a third of
-/// their time. They do one thing after the other.
-const SHORT: Go = [("GOGC", Some("off")), ("GOMEMLIMIT", Some("256MiB")), ("GOMAXPROCS", Some("1"))];
+/// their time.
+const SHORT: GoMemory = [("GOGC", Some("off")), ("GOMEMLIMIT", Some("256MiB"))];
 /// As the program's authors ship it.
-const AS_SHIPPED: Go = [("GOGC", None), ("GOMEMLIMIT", None), ("GOMAXPROCS", None)];
+const AS_SHIPPED: GoMemory = [("GOGC", None), ("GOMEMLIMIT", None)];
 
 /// A running program; ended on drop.
 #[derive(Debug)]
@@ -69,7 +63,7 @@ pub struct Process {
     name: String,
     /// The program and its arguments.
     words: Vec<OsString>,
-    go: Go,
+    go: GoMemory,
     directory: PathBuf,
     shell: Child,
     lifeline: Option<ChildStdin>,
@@ -89,16 +83,6 @@ impl Process {
         Self::start_with(LONG_RUNNING, name, program, args, directory)
     }
 
-    /// The same for a program in Go that waits most of the time.
-    pub fn start_on_one_core<A: AsRef<OsStr>>(
-        name: &str,
-        program: &Path,
-        args: impl IntoIterator<Item = A>,
-        directory: &Path,
-    ) -> Result<Self> {
-        Self::start_with(ON_ONE_CORE, name, program, args, directory)
-    }
-
     /// The same without the settings that tests give to programs written in Go.
     pub fn start_as_shipped<A: AsRef<OsStr>>(
         name: &str,
@@ -110,7 +94,7 @@ impl Process {
     }
 
     fn start_with<A: AsRef<OsStr>>(
-        go: Go,
+        go: GoMemory,
         name: &str,
         program: &Path,
         args: impl IntoIterator<Item = A>,
@@ -204,7 +188,7 @@ impl Process {
     }
 }
 
-fn launch(name: &str, words: &[OsString], go: Go, directory: &Path, log: &Path) -> Result<Child> {
+fn launch(name: &str, words: &[OsString], go: GoMemory, directory: &Path, log: &Path) -> Result<Child> {
     let id = id_file(log);
     drop(std::fs::remove_file(&id)); // of the one before
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
@@ -226,7 +210,7 @@ pub(crate) fn prepare_short(command: &mut Command) {
     isolate(command, SHORT);
 }
 
-fn isolate(command: &mut Command, go: Go) {
+fn isolate(command: &mut Command, go: GoMemory) {
     for variable in PROXY_VARIABLES {
         command.env_remove(variable);
     }

@@ -89,7 +89,7 @@ impl Node {
     pub fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Result<Process> {
         let words = self.enter.iter().cloned().chain([program.display().to_string()]).chain(args);
         let words: Vec<String> = words.collect();
-        Process::start_on_one_core(name, Path::new(&words[0]), &words[1..], &self.directory)
+        Process::start(name, Path::new(&words[0]), &words[1..], &self.directory)
     }
 
     /// Starts containerd.

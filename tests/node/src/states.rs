@@ -38,7 +38,7 @@ impl States {
             format!("--telemetry-port={}", ports::free()?),
         ];
         let name = format!("states-{}", cluster.plan.name);
-        let process = Process::start_on_one_core(&name, &tools::provide(Tool::StateMetrics)?, args, directory)?;
+        let process = Process::start(&name, &tools::provide(Tool::StateMetrics)?, args, directory)?;
         let states = Self { address, _process: process };
         wait::until("the states of containers", LIMIT, || {
             let told = states.tell()?;

@@ -40,12 +40,12 @@ fn start(launcher: &Launcher, server: &ApiServer, name: &str, controllers: &[&st
         "--concurrent-namespace-syncs=4".to_owned(),
     ]);
     args.extend(more.iter().map(|&flag| flag.to_owned()));
-    launcher.start_on_one_core(&format!("{}-{name}", server.name), Tool::ControllerManager, args)
+    launcher.start(&format!("{}-{name}", server.name), Tool::ControllerManager, args)
 }
 
 /// Starts a kube-scheduler for `server`, without which pods stay Pending.
 pub fn start_scheduler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
-    launcher.start_on_one_core(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
+    launcher.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
 }
 
 /// Starts a kwok for `server`, as its file `config` says. Its nodes say that their kubelet listens
@@ -64,7 +64,7 @@ pub fn start_kwok(launcher: &Launcher, server: &ApiServer, config: &Path, kubele
         format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
         "--node-lease-duration-seconds=40".to_owned(),
     ];
-    launcher.start_on_one_core(&format!("{}-kwok", server.name), Tool::Kwok, args)
+    launcher.start(&format!("{}-kwok", server.name), Tool::Kwok, args)
 }
 
 fn common_flags(server: &ApiServer) -> Result<Vec<String>> {
