@@ -153,7 +153,7 @@ impl Etcd {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        Ok(Self { process: launcher.start_on_one_core(name, Tool::Etcd, args)?, url })
+        Ok(Self { process: launcher.start(name, Tool::Etcd, args)?, url })
     }
 
     /// The URL for its clients.
