@@ -10,14 +10,21 @@
 //!   through the gateway with `fleet::Sight`, which bounds the bytes of a list.
 
 use std::fmt::Display;
+use std::hash::Hash;
 use std::mem::take;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::{Lookup, Store};
 use kube::runtime::watcher::{self, Event};
 use net::words::causes;
+use tokio::time::timeout;
+
+/// How often those who wait for a store's first list look.
+const LOOKS: Duration = Duration::from_millis(50);
 
 /// A change that a watch reports, with each list as a whole.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +67,16 @@ pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     while running.next().await.is_some() {}
 }
 
+/// Completes when the store has its first list, or never will. Kube's own wait wakes only the last of
+/// all who wait (`DelayedInit` polls one channel for them), and in [`all`] each is woken by itself.
+pub async fn stored<K>(store: &Store<K>)
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    while timeout(LOOKS, store.wait_until_ready()).await.is_err() {}
+}
+
 /// Collects the objects of a list, and hands them to `apply` when the list is complete.
 pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
     let mut listed = Vec::new();
@@ -79,6 +96,8 @@ mod tests {
     use std::task::Poll;
 
     use futures_util::{FutureExt as _, stream};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::runtime::reflector;
 
     use super::*;
 
@@ -115,6 +134,15 @@ mod tests {
             () = busy(200) => {}
         }
         assert_eq!(polls.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_for_a_store_go_on_when_it_has_its_list() {
+        let (store, mut writer) = reflector::store::<ConfigMap>();
+        let begin = async { writer.apply_watcher_event(&Event::InitDone) };
+        let waits = || stored(&store).boxed();
+        let each = all([waits(), waits(), begin.boxed()]);
+        assert!(timeout(Duration::from_secs(1), each).await.is_ok());
     }
 
     async fn busy(times: usize) {

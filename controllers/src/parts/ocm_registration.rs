@@ -123,7 +123,7 @@ async fn work(context: &Context<'_>) {
     let queues = async {
         // Before these lists, existing objects would be written again.
         shared.rights.mirror.listed().await;
-        let _ = shared.clusters.wait_until_ready().await;
+        follow::stored(&shared.clusters).await;
         shared.beats.listed().await;
         let work = (shared.wakes.clone(), shared.clusters.clone(), shared.cluster_resource.clone());
         let judgements = (shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone());

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::applied::Agent;
 use super::work::WORKS;
 use super::{Part, watches};
-use crate::feed::crd;
+use crate::feed::{crd, follow};
 use crate::parts::catch_up::catch_up;
 use crate::parts::hub::Hub;
 use crate::raw::Meta;
@@ -82,8 +82,7 @@ impl Watches {
         self.clusters.notify_one();
         let works = async {
             let resource = crd::served(&WORKS, &part.hub.client).await;
-            // The writer lives as long as this does.
-            let _ = part.store.wait_until_ready().await;
+            follow::stored(&part.store).await;
             let api = Api::all_with(part.hub.client.clone(), &resource);
             catch_up(&api, part, || self.works.notify_one()).await;
         };

@@ -82,9 +82,9 @@ impl Sets {
     }
 
     async fn correct_all(&self) {
-        let _ = self.clusters.wait_until_ready().await;
-        let _ = self.known.wait_until_ready().await;
-        let _ = self.bindings.wait_until_ready().await;
+        follow::stored(&self.clusters).await;
+        follow::stored(&self.known).await;
+        follow::stored(&self.bindings).await;
         let mut failures = 0;
         loop {
             match self.correct().await {
