@@ -67,8 +67,9 @@ pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     while running.next().await.is_some() {}
 }
 
-/// Completes when the store has its first list, or never will. Kube's own wait wakes only the last of
-/// all who wait (`DelayedInit` polls one channel for them), and in [`all`] each is woken by itself.
+/// Completes when the store has its first list, or never will. Kube's own wait wakes only the last
+/// of all who wait (`DelayedInit` polls one channel for them), and in [`all`] each is woken by
+/// itself.
 pub async fn stored<K>(store: &Store<K>)
 where
     K: Lookup + Clone + 'static,

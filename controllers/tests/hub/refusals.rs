@@ -40,8 +40,8 @@ struct Canaries {
     mark: PathBuf,
 }
 
-/// Secrets that are refused at once. Of more than 32 Events that wait for one namespace, the last are
-/// left out.
+/// Secrets that are refused at once. Of more than 32 Events that wait for one namespace, the last
+/// are left out.
 const AT_ONCE: usize = 24;
 
 /// The parts of a valid kubeconfig.

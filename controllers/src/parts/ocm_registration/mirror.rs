@@ -267,9 +267,9 @@ mod tests {
 
     /// What a mirror of one kind tells of.
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct Woken(Mutex<Vec<String>>);
 
-    impl Told {
+    impl Woken {
         fn after(&self, events: impl IntoIterator<Item = Event<RawObject>>, of: &OfKind) -> Vec<String> {
             let mut listing = HashMap::new();
             for event in events {
@@ -290,7 +290,7 @@ mod tests {
             granted.into_iter().find(|wanted| wanted.key.name.ends_with(":tunnel")).unwrap()
         });
         let (mirror, Writers(kinds)) = Mirror::new(scripted::client(|_, _| None));
-        let (roles, told) = (kinds.iter().find(|of| of.kind == Kind::ClusterRole).unwrap(), Told::default());
+        let (roles, told) = (kinds.iter().find(|of| of.kind == Kind::ClusterRole).unwrap(), Woken::default());
         let list = |all: &[&Wanted]| {
             let each = all.iter().map(|wanted| Event::InitApply(raw(wanted)));
             [Event::Init].into_iter().chain(each).chain([Event::InitDone]).collect::<Vec<_>>()
@@ -308,7 +308,7 @@ mod tests {
         let granted = Cluster { name: "c1", uid: "u" }.granted(false);
         for wanted in [&granted, &acceptance::common_roles(None)].into_iter().flatten() {
             let of = OfKind::new(wanted.key.kind);
-            let (told, mut heavy) = (Told::default(), wanted.clone());
+            let (told, mut heavy) = (Woken::default(), wanted.clone());
             let labels = heavy.document["metadata"]["labels"].as_object_mut().unwrap();
             labels.extend((0..16_000).map(|number| (number.to_string(), "x".into())));
             let expected = if acceptance::is_common(&wanted.key.name) { "" } else { "c1" };
@@ -324,7 +324,7 @@ mod tests {
         let granted = Cluster { name: "c1", uid: "u" }.granted(false);
         let wanted = granted.iter().find(|wanted| wanted.key.name.ends_with(":tunnel")).unwrap();
         let of = OfKind::new(wanted.key.kind);
-        let (told, mut other) = (Told::default(), wanted.clone());
+        let (told, mut other) = (Woken::default(), wanted.clone());
         other.document["metadata"]["labels"][CLUSTER_LABEL] = "c2".into();
         assert_eq!(told.after([Event::Apply(raw(wanted))], &of), ["c1"]);
         assert_eq!(told.after([Event::Apply(raw(&other))], &of), ["c1", "c2"]);

@@ -103,7 +103,7 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
         accept(testbed, name, true)?;
         wait_condition(testbed, name, ACCEPTED, "False/Error")?;
         // A busy hub may enforce the policies late, which is an Event too, and has it tried again.
-        wait::until("its Event", SOON, || {
+        wait::until("its Event", 3 * SOON, || {
             let notes = event(testbed, "default", name, "AcceptanceFailed")?;
             ensure!(notes.contains(word), "{name}: {notes}");
             Ok(())

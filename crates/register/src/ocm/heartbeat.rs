@@ -60,8 +60,8 @@ impl Beat {
         Self { renewed, last: if is_synced { renewed.min(now_millis) } else { now_millis }, is_synced: Some(is_synced) }
     }
 
-    /// The same once our clock was set by so many milliseconds, forward or back: the time since then
-    /// is the same, or none.
+    /// The same once our clock was set by so many milliseconds, forward or back: the time since
+    /// then is the same, or none.
     #[must_use]
     pub fn set_by(self, millis: i64, now_millis: i64) -> Self {
         Self { last: self.last.saturating_add(millis.max(0)).min(now_millis), ..self }
