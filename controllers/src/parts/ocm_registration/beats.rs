@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::condition::{self, CLOCK_SYNCED};
 use register::ocm::heartbeat::{Beat, LEASE, grace};
@@ -44,6 +44,7 @@ struct Timetable {
     due: BTreeSet<(i64, Arc<str>)>,
     /// Which come next, see [`Beats::some`].
     turn: usize,
+    clock: Clock,
 }
 
 struct Agent {
@@ -70,6 +71,12 @@ struct Clock {
 }
 
 // === impl Clock ===
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(now_millis())
+    }
+}
 
 impl Clock {
     fn new(now_millis: i64) -> Self {
@@ -113,7 +120,7 @@ impl Beats {
 
     /// State of the Lease of `name`, scheduled anew because its grace may have changed.
     pub fn of(&self, name: &str, grace: i64) -> Option<Beat> {
-        let mut state = self.state.lock();
+        let (mut state, _) = self.state_now();
         let beat = state.agents.get(name)?.beat?;
         self.schedule(&mut state, name, beat.silent_from(grace));
         Some(beat)
@@ -123,8 +130,7 @@ impl Beats {
     /// was learnt of the cluster last. `renewed` is in milliseconds since 1970. Returns whether the
     /// cluster must be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
-        let now = now_millis();
-        let mut state = self.state.lock();
+        let (mut state, now) = self.state_now();
         let agent = state.agent(name);
         let terms = cluster.map(Terms::of).or(agent.terms).unwrap_or_else(|| Terms::of(&Value::Null));
         let before = agent.beat;
@@ -158,15 +164,9 @@ impl Beats {
 
     /// Puts clusters into `wakes` when they fall silent. Never ends.
     pub async fn keep_time(&self, wakes: &Wakes) {
-        let mut clock = Clock::new(now_millis());
         loop {
             let wait = loop {
-                let now = now_millis();
-                let mut state = self.state.lock();
-                if let Some(by) = clock.set_by(now) {
-                    tracing::warn!(milliseconds = by, "the clock was set");
-                    state.clock_was_set(by, now);
-                }
+                let (mut state, now) = self.state_now();
                 let Some((at, name)) = state.due.first().cloned() else { break LONG };
                 if at > now {
                     break Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(LONG);
@@ -242,6 +242,18 @@ impl Beats {
         if is_due {
             wakes.push("", name);
         }
+    }
+
+    /// The state, and the time now that its times are compared with, in milliseconds since 1970:
+    /// whoever looks first after the clock was set corrects the times of all.
+    fn state_now(&self) -> (MutexGuard<'_, Timetable>, i64) {
+        let mut state = self.state.lock();
+        let now = now_millis();
+        if let Some(by) = state.clock.set_by(now) {
+            tracing::warn!(milliseconds = by, "the clock was set");
+            state.clock_was_set(by, now);
+        }
+        (state, now)
     }
 
     /// Wakes who keeps the time only if this is the next one due: renewals are not, and there are
@@ -405,6 +417,23 @@ mod tests {
         assert_eq!(clock.set_by(11_000), None);
         assert_eq!(clock.set_by(11_000 + hour), Some(hour));
         assert_eq!(clock.set_by(11_000), Some(-hour));
+    }
+
+    /// Whatever looks at a cluster between that and the next look at what is due.
+    #[test]
+    fn a_clock_that_was_just_set_makes_nobody_silent() {
+        let (beats, hour) = (Beats::default(), 3_600_000);
+        let (grace, now) = (grace(&json!({})), now_millis());
+        // As it was an hour ago by a clock that has been set forward by an hour since.
+        beats.see("c1", now, None);
+        {
+            let mut state = beats.state.lock();
+            let agent = state.agents.get_mut("c1").unwrap();
+            agent.beat = Some(Beat::found(now - hour, now - hour, grace, false));
+            state.clock.millis -= hour;
+        }
+        assert!(beats.of("c1", grace).unwrap().silent_from(grace) > now, "it renewed a moment ago");
+        assert!(beats.state.lock().agents["c1"].due.is_some_and(|at| at > now));
     }
 
     /// One died, and another one fell silent before the clock was set.
