@@ -11,6 +11,7 @@ use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use parking_lot::{Mutex, MutexGuard};
 use register::csr::CLUSTER_LABEL;
+use register::ocm;
 use register::ocm::condition::{self, CLOCK_SYNCED};
 use register::ocm::heartbeat::{Beat, LEASE, grace};
 use serde_json::Value;
@@ -62,6 +63,7 @@ struct Agent {
 struct Terms {
     grace: i64,
     was_off: bool,
+    is_accepted: bool,
 }
 
 /// The clock of the machine, which somebody may set.
@@ -96,7 +98,11 @@ impl Clock {
 
 impl Terms {
     fn of(cluster: &Value) -> Self {
-        Self { grace: grace(cluster), was_off: condition::status(cluster, CLOCK_SYNCED) == Some("False") }
+        Self {
+            grace: grace(cluster),
+            was_off: condition::status(cluster, CLOCK_SYNCED) == Some("False"),
+            is_accepted: ocm::is_accepted(cluster),
+        }
     }
 }
 
@@ -206,11 +212,13 @@ impl Beats {
         follow::each(watcher(Api::<Renewal>::all(client), only), "the Leases of clusters", apply).await;
     }
 
-    /// The names of some clusters with a Lease, at most this many: others each time, if there are
-    /// more. A Lease is not enough: whoever may edit any namespace may make one of this name there.
+    /// The names of some accepted clusters with a Lease, at most this many: others each time, if
+    /// there are more. A Lease is not enough: whoever may edit any namespace may make one of this
+    /// name there, and whoever may create a cluster one of the namespace's.
     pub fn some(&self, most: usize) -> Vec<String> {
         let state = &mut *self.state.lock();
-        let known = || state.agents.values().filter(|agent| agent.beat.is_some() && agent.terms.is_some());
+        let is_accepted = |agent: &&Agent| agent.terms.is_some_and(|terms| terms.is_accepted);
+        let known = || state.agents.values().filter(is_accepted).filter(|agent| agent.beat.is_some());
         let all = known().count();
         let first = state.turn.checked_rem(all).unwrap_or(0);
         let names = known().cycle().skip(first).take(most.min(all)).map(|agent| agent.cluster.to_string()).collect();
@@ -371,12 +379,13 @@ mod tests {
     fn clusters_are_named_in_turn_and_what_is_no_cluster_never() {
         let beats = Beats::default();
         assert!(beats.some(3).is_empty());
-        for name in ["c1", "c2", "c3", "c4", "tenant"] {
+        for name in ["c1", "c2", "c3", "c4", "tenant", "stranger"] {
             beats.see(name, now_millis(), None);
         }
         for name in ["c1", "c2", "c3", "c4", "no-lease"] {
-            beats.learn(name, &json!({}));
+            beats.learn(name, &json!({"spec": {"hubAcceptsClient": true}}));
         }
+        beats.learn("stranger", &json!({}));
         let (first, second) = (beats.some(3), beats.some(3));
         assert_eq!((first.len(), second.len()), (3, 3));
         let all: BTreeSet<_> = first.into_iter().chain(second).collect();
