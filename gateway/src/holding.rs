@@ -56,8 +56,8 @@ pub const CONNECTION: usize = 32 * 1024;
 /// Bytes of a request in addition to its head and its bodies.
 const REQUEST: usize = 4 * 1024;
 /// A method that is none of HTTP's own, of any length, is in the request, in its line, in the
-/// attributes that are reviewed, in what is kept while the response is sent, in the head for another
-/// try, and in the head that HTTP/2 has.
+/// attributes that are reviewed, in what is kept while the response is sent, in the head for
+/// another try, and in the head that HTTP/2 has.
 const COPIES_OF_METHOD: usize = 6;
 /// Smaller pieces are copied, because they would keep a much larger buffer.
 const PINS: usize = 16 * 1024;
