@@ -12,7 +12,6 @@ pub mod frames;
 pub mod hostile;
 pub mod hub;
 pub mod io;
-pub mod lines;
 pub mod member;
 pub mod merge;
 pub mod others;
