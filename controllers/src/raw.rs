@@ -138,12 +138,10 @@ pub fn pack(object: &mut DynamicObject) {
 
 /// What was packed.
 pub fn unpacked(object: &DynamicObject) -> DynamicObject {
-    let DynamicObject { types, metadata, data } = object.clone();
-    let data = match data {
-        Value::String(text) => parse(&text).unwrap_or(Value::String(text)),
-        data => data,
-    };
-    DynamicObject { types, metadata, data }
+    let DynamicObject { types, metadata, data } = object;
+    let values = data.as_str().and_then(|text| parse(text).ok());
+    let data = values.unwrap_or_else(|| data.clone());
+    DynamicObject { types: types.clone(), metadata: metadata.clone(), data }
 }
 
 /// Why a field of metadata, or all contents, were left out.

@@ -26,7 +26,8 @@ pub fn page(snapshot: &Snapshot, view: View, server: Server<'_>) -> String {
     counts(&mut html, snapshot);
     html.raw("<input type=\"search\" id=\"filter\" class=\"script\" placeholder=\"Filter by name, label, status …\" ");
     html.raw(
-        "aria-label=\"Show clusters with these words in name, alias, labels, status, version or cause\" autocomplete=\"off\" spellcheck=\"false\">",
+        "aria-label=\"Show clusters with these words in name, alias, labels, status, version or cause\" \
+         autocomplete=\"off\" spellcheck=\"false\">",
     );
     sorting(&mut html);
     views(&mut html, view);

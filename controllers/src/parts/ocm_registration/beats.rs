@@ -126,9 +126,9 @@ impl Beats {
 
     /// State of the Lease of `name`, scheduled anew because its grace may have changed.
     pub fn of(&self, name: &str, grace: i64) -> Option<Beat> {
-        let (mut state, _) = self.state_now();
+        let (mut state, now) = self.state_now();
         let beat = state.agents.get(name)?.beat?;
-        self.schedule(&mut state, name, beat.silent_from(grace));
+        self.schedule(&mut state, name, beat.silent_from(grace), now);
         Some(beat)
     }
 
@@ -145,7 +145,7 @@ impl Beats {
             None => Beat::found(renewed, now, terms.grace, terms.was_off),
         };
         agent.beat = Some(beat);
-        self.schedule(&mut state, name, beat.silent_from(terms.grace));
+        self.schedule(&mut state, name, beat.silent_from(terms.grace), now);
         before.is_none_or(|before| before.is_synced != beat.is_synced || before.silent_from(terms.grace) <= now)
     }
 
@@ -266,8 +266,8 @@ impl Beats {
 
     /// Wakes who keeps the time only if this is the next one due: renewals are not, and there are
     /// many.
-    fn schedule(&self, state: &mut Timetable, name: &str, at: i64) {
-        if state.schedule(name, at) {
+    fn schedule(&self, state: &mut Timetable, name: &str, at: i64, now: i64) {
+        if state.schedule(name, at, now) {
             self.sooner.notify_one();
         }
     }
@@ -292,9 +292,9 @@ impl Timetable {
 
     /// Whether it is the next one due. Ignores a time that is past: the caller looks at the cluster
     /// now, and a timer would wake it again and again.
-    fn schedule(&mut self, name: &str, at: i64) -> bool {
+    fn schedule(&mut self, name: &str, at: i64, now: i64) -> bool {
         self.cancel(name);
-        let Some(agent) = self.agents.get_mut(name).filter(|_| at > now_millis()) else { return false };
+        let Some(agent) = self.agents.get_mut(name).filter(|_| at > now) else { return false };
         agent.due = Some(at);
         let own = (at, Arc::clone(&agent.cluster));
         let is_next = self.due.first().is_none_or(|next| own < *next);
