@@ -15,8 +15,10 @@ use http::{Request, Response, Version};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::abortable::{AbortHandle, AbortableBody, abortable};
 pub use self::body::{H1Body, HeldIncoming};
@@ -45,6 +47,10 @@ pub struct Connection {
     buffer: Arc<Buffer>,
     /// Boxed: every waiting request's future has space for a lease.
     held: Box<ConnectionBytes>,
+    /// hyper would close by itself, but not before what it has for the member is written: while the
+    /// member reads nothing, that would stay for as long as the member likes, and count for nobody.
+    #[allow(dead_code, reason = "ends the connection when it is dropped")]
+    driver: AbortOnDropHandle<()>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     permit: ConnectionPermit,
 }
@@ -142,7 +148,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(lease) = &self.lease {
-            // The connection ends in its own time, and the member may delay that.
+            // The connection ends when its task does, soon after this.
             lease.connection.held.request_is_over();
         }
         self.abort.abort();
@@ -159,6 +165,19 @@ impl Connection {
         held: ConnectionBytes,
     ) -> Result<Self, ConnectError> {
         let leaving = transport.leaving();
+        Self::over(transport, leaving, permit, target, held).await
+    }
+
+    async fn over<T>(
+        transport: T,
+        leaving: Option<CancellationToken>,
+        permit: ConnectionPermit,
+        target: &Target,
+        held: ConnectionBytes,
+    ) -> Result<Self, ConnectError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (transport, buffer) = Reading::new(transport, &held.account);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(HEADER_BYTES)
@@ -168,7 +187,7 @@ impl Connection {
             .map_err(|error| ConnectError::Http2 { address: target.address(), source: error.into() })?;
         let driver = Counted::new(driver, &held);
         let ended = target.ended.clone().cancelled_owned();
-        tokio::spawn(async move {
+        let driver = tokio::spawn(async move {
             let end = tokio::select! {
                 end = driver => end,
                 () = ended => return,
@@ -180,7 +199,8 @@ impl Connection {
             };
             tracing::debug!(%reason, "connection to member ended");
         });
-        Ok(Self { sender, leaving, buffer, held: Box::new(held), permit })
+        let driver = AbortOnDropHandle::new(driver);
+        Ok(Self { sender, leaving, buffer, held: Box::new(held), driver, permit })
     }
 
     /// Closed, or about to be.
@@ -202,3 +222,6 @@ impl Lease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ use net::words::{self, causes};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::{Answer, Call};
 use crate::body::{Peeked, ResponseBody};
@@ -72,15 +73,22 @@ pub async fn ask(
     let handshake =
         http1::Builder::new().max_buf_size(HEADER_BYTES).max_headers(HEADER_LINES).handshake(TokioIo::new(reading));
     let (mut sender, connection) = handshake.await.map_err(broken)?;
-    tokio::spawn(Counted::new(connection.with_upgrades(), held));
+    let connection = Counted::new(connection.with_upgrades(), held);
+    // As in `upstream::h1`: without its request, it does not wait for a member that reads nothing.
+    let driver = AbortOnDropHandle::new(tokio::spawn(async move { drop(connection.await) }));
     let response = sender.send_request(request).await.map_err(broken)?;
     buffer.expect_body(true);
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS
-        && let Some(backlog) = &held.backlog
-    {
+    let is_agreed = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let response = response.map(|body| HeldIncoming::new(body, Some((account.tally(), buffer))));
+    if !is_agreed {
+        return Ok(response.map(|body| body.ending(driver)));
+    }
+    // It ends by itself when it has handed the connection over.
+    drop(driver.detach());
+    if let Some(backlog) = &held.backlog {
         backlog.count_for(account);
     }
-    Ok(response.map(|body| HeldIncoming::new(body, Some((account.tally(), buffer)))))
+    Ok(response)
 }
 
 /// Ends the client's connection after a refusal.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Buffer, Exchange};
 use crate::holding::Tally;
@@ -22,6 +23,8 @@ pub struct H1Body {
 pub struct HeldIncoming {
     incoming: Incoming,
     held: Option<(Tally, Arc<Buffer>)>,
+    #[allow(dead_code, reason = "ends the connection when the body is dropped")]
+    driver: Option<AbortOnDropHandle<()>>,
 }
 
 // === impl H1Body ===
@@ -79,7 +82,12 @@ impl Drop for H1Body {
 
 impl HeldIncoming {
     pub fn new(incoming: Incoming, held: Option<(Tally, Arc<Buffer>)>) -> Self {
-        Self { incoming, held }
+        Self { incoming, held, driver: None }
+    }
+
+    /// The body ends its connection, which `driver` drives.
+    pub fn ending(self, driver: AbortOnDropHandle<()>) -> Self {
+        Self { driver: Some(driver), ..self }
     }
 }
 
