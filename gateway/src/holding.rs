@@ -26,7 +26,8 @@ use rustls_pki_types::CertificateDer;
 pub use self::backlog::Backlog;
 pub use self::client::Client;
 use self::client::Request;
-pub use self::head::{hold_head, hold_in, hold_trailers, room, size};
+use self::head::table;
+pub use self::head::{hold_head, hold_in, hold_trailers, lines, room, size};
 use self::member::Member;
 pub use self::member::MemberAccounts;
 pub use self::queue::Uploading;
@@ -59,6 +60,9 @@ const REQUEST: usize = 4 * 1024;
 /// attributes that are reviewed, in what is kept while the response is sent, in the head for
 /// another try, and in the head that HTTP/2 has.
 const COPIES_OF_METHOD: usize = 6;
+/// The text of headers is shared, but a table is in the request, in the head for another try, and
+/// in the head that HTTP/2 has.
+const COPIES_OF_TABLE: usize = 3;
 /// Smaller pieces are copied, because they would keep a much larger buffer.
 const PINS: usize = 16 * 1024;
 
@@ -92,7 +96,8 @@ pub fn open_request(
     // Any client may send one as long as a header, which counts likewise.
     let authority = 2 * uri.authority().map_or(0, |authority| authority.as_str().len());
     let method = COPIES_OF_METHOD * method.as_str().len();
-    account.take(REQUEST + path + authority + method + size(headers));
+    let tables = COPIES_OF_TABLE * table(headers);
+    account.take(REQUEST + path + authority + method + lines(headers) + tables);
     account
 }
 

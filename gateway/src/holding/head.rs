@@ -7,9 +7,15 @@ use http::{HeaderMap, HeaderValue};
 use super::Account;
 use super::backlog::HeldBytes;
 
-/// Bytes of a header line in addition to its text. A value counts twice, because one that arrived
-/// in Huffman code has a buffer of twice the coded length.
+/// Bytes of a header line in addition to its text and its table. A value counts twice, because one
+/// that arrived in Huffman code has a buffer of twice the coded length.
 const LINE: usize = 64;
+/// Bytes of an entry of a table of headers: `Bucket` in `header/map.rs` of http 1.5.0.
+const ENTRY: usize = 104;
+/// Bytes of each further value of one name: `ExtraValue` there.
+const FURTHER: usize = 72;
+/// Bytes of a table that whatever else counts has room for: some 48 lines.
+const USUAL_TABLE: usize = 5 * 1024;
 /// Bytes of a head for which a connection has room anyway.
 const USUAL_HEAD: usize = 16 * 1024;
 /// Size of a response head, by [`size`], that is negligible beside its request's count.
@@ -17,6 +23,19 @@ const SMALL_HEAD: usize = 2 * 1024;
 
 /// Bytes of memory for these headers.
 pub fn size(headers: &HeaderMap) -> usize {
+    lines(headers) + table(headers)
+}
+
+/// Bytes of memory for the table of these headers, beyond a usual one: thousands of lines of a few
+/// bytes have most of their memory there. It grows by doubling, and earlier if names collide, so
+/// its capacity counts.
+pub fn table(headers: &HeaderMap) -> usize {
+    let further = headers.len().saturating_sub(headers.keys_len());
+    (ENTRY * headers.capacity() + FURTHER * further).saturating_sub(USUAL_TABLE)
+}
+
+/// The same without the table, as while they are only text.
+pub fn lines(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
 }
 

@@ -1,6 +1,6 @@
-use http::HeaderValue;
 use http::header::DATE;
 use http::header::ETAG;
+use http::{HeaderName, HeaderValue};
 use kit::wait::{WAIT, eventually};
 use tokio::io::duplex;
 
@@ -124,6 +124,27 @@ fn what_is_neither_a_path_nor_a_header_counts() {
     let uri = Uri::builder().scheme("https").authority("a".repeat(60_000)).path_and_query("/").build().unwrap();
     let _request = open_request(&budget, 0, &connection, (&Method::GET, &uri), &HeaderMap::new());
     assert!(budget.held() - before > 60_000);
+}
+
+/// Of lines of a few bytes, the tables of headers take most: an entry is 104 bytes, and a further
+/// value of one name 72.
+#[test]
+fn short_lines_count_with_their_places_in_tables() {
+    const LINES: usize = 8000;
+    let budget = budget();
+    let connection = connection(&budget, [10, 0, 0, 1]);
+    let names = (0..LINES).map(|number| HeaderName::try_from(format!("x{number}")).unwrap());
+    let different: HeaderMap = names.map(|name| (name, HeaderValue::from_static(""))).collect();
+    let same: HeaderMap = (0..LINES).map(|_| (ETAG, HeaderValue::from_static(""))).collect();
+    for (headers, place) in [(different, 104), (same, 72)] {
+        assert_eq!(headers.len(), LINES);
+        let before = budget.held();
+        let request = open_request(&budget, 0, &connection, (&Method::GET, &Uri::from_static("/")), &headers);
+        let tables = 3 * (place * LINES - 5 * 1024);
+        assert!(budget.held() - before > tables as u64, "{place}: {}", budget.held() - before);
+        drop(request);
+        assert_eq!(budget.held(), before);
+    }
 }
 
 /// Bytes of requests that wait for the hub's authentication belong to no user yet.

@@ -27,7 +27,7 @@ pub struct Heads(AtomicUsize);
 impl Heads {
     /// Counts a sent head with `headers` on the connection of `account`.
     pub fn keep(&self, headers: &HeaderMap, account: &Account) {
-        let room = holding::room(holding::size(headers));
+        let room = holding::room(holding::lines(headers));
         let before = self.0.fetch_max(room, Ordering::Relaxed);
         if room > before {
             account.take(room - before);
