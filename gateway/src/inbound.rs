@@ -163,8 +163,8 @@ impl<T> Inbound<T> {
         Self { tally: Some(account.tally()), ..self }
     }
 
-    /// Reports what ends the connection by [`Marks::end`] instead of an error: the server reads that
-    /// after each poll, and can say goodbye, which h2 does not after an error of its stream.
+    /// Reports what ends the connection by [`Marks::end`] instead of an error: the server looks
+    /// there after each poll, and can say goodbye, which h2 does not after an error of its stream.
     pub fn ending_with_goodbye(self) -> Self {
         Self { ends_with_goodbye: true, ..self }
     }
