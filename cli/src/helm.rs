@@ -82,7 +82,7 @@ impl Options {
         let id = child.id();
         let mut run = Box::pin(async move {
             if let Some(mut pipe) = child.stdin.take() {
-                // helm may end before it has read everything. Its output tells why.
+                // helm may end before it has read everything. Its output says why.
                 drop(pipe.write_all(input.as_bytes()).await);
             }
             child.wait_with_output().await

@@ -17,7 +17,7 @@ use crate::explained::{Explained, Explanation};
 use crate::parts;
 use crate::reports::{Report, Reports};
 
-/// What keeps the controllers from being ready, as `/readyz` tells it.
+/// What keeps the controllers from being ready, in the words of `/readyz`.
 pub const CONDITIONS: &[&str] = &[
     "shutdown",
     parts::OCM_RIVAL,

@@ -32,7 +32,7 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten, next_help_heading = "Hub")]
-    pub hub: Hub,
+    pub hub: HubFlags,
     #[command(flatten, next_help_heading = "Sources and parts")]
     pub sources: Sources,
     #[command(flatten, next_help_heading = "Delivery (manifestworks)")]
@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Group)]
-pub struct Hub {
+pub struct HubFlags {
     /// Kubeconfig of the hub (default in a pod: the pod's cluster)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

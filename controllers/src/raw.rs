@@ -341,7 +341,7 @@ mod tests {
         )
     }
 
-    /// What a hub lists, and then tells.
+    /// What a reader gets of a hub's list and of the events after it.
     async fn listed(items: &[String], read: impl Fn(RawObject) -> DynamicObject) -> Vec<DynamicObject> {
         let list =
             format!(r#"{{"kind": "List", "metadata": {{"resourceVersion": "9"}}, "items": [{}]}}"#, items.join(","));

@@ -58,7 +58,7 @@ pub struct Args {
     #[command(flatten, next_help_heading = "Serving")]
     pub serving_tls: ServingTls,
     #[command(flatten, next_help_heading = "Hub")]
-    pub hub: Hub,
+    pub hub: HubFlags,
     #[command(flatten, next_help_heading = "Authentication")]
     pub authentication: Authentication,
     #[command(flatten, next_help_heading = "Authorization")]
@@ -118,7 +118,7 @@ pub struct Serving {
 }
 
 #[derive(Debug, Group)]
-pub struct Hub {
+pub struct HubFlags {
     /// Kubeconfig of the hub, for reading cluster Secrets (default: in-cluster configuration)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

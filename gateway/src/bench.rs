@@ -16,7 +16,7 @@ use traces::{Config, Metrics, Parent, PerMillion, Span, Trace, Traces};
 use crate::error::Cause;
 use crate::{headers, proxy, spans};
 
-/// A request and its answer, between the phases that a trace tells of.
+/// A request and its answer, between the phases that a trace shows.
 pub struct Phases {
     to: Authority,
     server: Option<SocketAddr>,

@@ -74,7 +74,7 @@ pub struct Inbound<T> {
     /// Bytes among these that h2 keeps for pieces that wait to be sent, or once waited.
     slots: usize,
     /// The server says goodbye before the connection ends, see [`Marks::end`].
-    is_told: bool,
+    ends_with_goodbye: bool,
 }
 
 /// RFC 9113 §3.4.
@@ -89,9 +89,9 @@ const PUSH_PROMISE: u8 = 5;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Most polls before each read that wait for room: while too much is held, also by those who were
-/// told to give way, nothing is read until their tasks have run. Bounded, because HTTP/2 may keep
-/// bytes that a peer does not read.
+/// Most polls before each read that wait for room: while too much is held, nothing is read until
+/// the tasks of those that give way have run. Bounded, because HTTP/2 may keep bytes that a peer
+/// does not read.
 const MOST_WAITS: usize = 64;
 /// Most bytes of header blocks that a member may pin by pseudo-headers after headers. Honest
 /// servers send none: Go's begins with `:status`.
@@ -163,10 +163,10 @@ impl<T> Inbound<T> {
         Self { tally: Some(account.tally()), ..self }
     }
 
-    /// Does not fail for what ends the connection: the server looks for it after each poll, and can
-    /// say goodbye, which h2 does not after an error of its stream.
-    pub fn told(self) -> Self {
-        Self { is_told: true, ..self }
+    /// Reports what ends the connection by [`Marks::end`] instead of an error: the server looks
+    /// there after each poll, and can say goodbye, which h2 does not after an error of its stream.
+    pub fn ending_with_goodbye(self) -> Self {
+        Self { ends_with_goodbye: true, ..self }
     }
 
     /// Frames from a member.
@@ -192,7 +192,7 @@ impl<T> Inbound<T> {
             collector: None,
             tally: None,
             slots: 0,
-            is_told: false,
+            ends_with_goodbye: false,
         }
     }
 

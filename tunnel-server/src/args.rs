@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Args as Group, Parser};
 use telemetry::flags::{self, LogFlags, bytes, duration};
 
-pub use self::config::{Config, FrontendConfig, FrontendTls, Hub};
+pub use self::config::{Config, FrontendConfig, FrontendTls, HubConfig};
 
 /// Accepts links of tunnel-agents, and opens byte streams over them for gateways and for
 /// kube-apiservers (egress selector).

@@ -1,6 +1,6 @@
 {{/*
-Whether there are controllers. `delivery.enabled` stands for them and four of their parts: the values are as if each was set, from the
-first template on that asks.
+Whether there are controllers. `delivery.enabled` stands for them and four of their parts: the
+values are as if each was set, from the first template on that asks.
 */}}
 {{- define "cluster-gateway.controllers.on" -}}
 {{- if .Values.delivery.enabled -}}
@@ -74,7 +74,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" "argocd" | join "," -}}
 {{- end }}
 
-{{/* Parts that need to know how the gateway's certificate is verified: those, and argocd, which writes it for Argo CD. */}}
+{{/* Parts that need to know how the gateway's certificate is verified: those, and argocd, which
+writes it for Argo CD. */}}
 {{- define "cluster-gateway.controllers.gatewayParts" -}}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" | join "," -}}
 {{- end }}
@@ -92,8 +93,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{/*
-Where the CA of the gateway's certificate is, which parts verify it with: the Secret of the serving certificate, or a ConfigMap with what
-values give. Of the Secret, only this key is mounted.
+Where the CA of the gateway's certificate is, which parts verify it with: the Secret of the serving
+certificate, or a ConfigMap with what values give. Of the Secret, only this key is mounted.
 */}}
 {{- define "cluster-gateway.controllers.gatewayCA" -}}
 {{- if or .Values.controllers.gatewayCA (eq (include "cluster-gateway.tls.source" .) "existing") -}}
@@ -109,8 +110,9 @@ secret:
 {{- end }}
 
 {{/*
-Rules of the part ocm-registration: those of upstream's registration controllers, less Secrets. It holds what it grants to
-accepted clusters, because the hub lets no user grant more than they have: there is no escalate and no bind.
+Rules of the part ocm-registration: those of upstream's registration controllers, less Secrets. It
+holds what it grants to accepted clusters, because the hub lets no user grant more than they have:
+there is no escalate and no bind.
 */}}
 {{- define "cluster-gateway.controllers.ocmRegistrationRules" -}}
 # Requests of agents. The signer is the one of clients' certificates, and no other.
@@ -190,7 +192,8 @@ accepted clusters, because the hub lets no user grant more than they have: there
   resourceNames: [{{ .Values.controllers.ocm.credential | quote }}]
   verbs: [get]
 {{- end }}
-# What the admission policies ask of the controllers: the times of taints, and the set of clusters without one.
+# What the admission policies ask of the controllers: the times of taints, and the set of clusters
+# without one.
 - apiGroups: [register.open-cluster-management.io]
   resources: [managedclusters/taints]
   verbs: [update]
@@ -206,8 +209,8 @@ accepted clusters, because the hub lets no user grant more than they have: there
 {{- end }}
 
 {{/*
-Rules of the part placement. It owns what it writes, which some hubs allow only to who may set the finalizers of the
-owner.
+Rules of the part placement. It owns what it writes, which some hubs allow only to who may set the
+finalizers of the owner.
 */}}
 {{- define "cluster-gateway.controllers.placementRules" -}}
 - apiGroups: [cluster.open-cluster-management.io]
@@ -249,7 +252,8 @@ owner.
 {{- end }}
 
 {{/*
-Rules of the part manifestworks. On members, it may do what the credentials that are registered for them may.
+Rules of the part manifestworks. On members, it may do what the credentials that are registered for
+them may.
 */}}
 {{- define "cluster-gateway.controllers.manifestworksRules" -}}
 - apiGroups: [work.open-cluster-management.io]
@@ -306,7 +310,8 @@ Rules of the part manifestworks. On members, it may do what the credentials that
   verbs: [get]
 {{- end }}
 
-{{/* Whether an admission policy guards works: where they are delivered, and where a value asks for it. */}}
+{{/* Whether an admission policy guards works: where they are delivered, and where a value asks for
+it. */}}
 {{- define "cluster-gateway.controllers.admitsWorks" -}}
 {{- if include "cluster-gateway.controllers.on" . -}}
 {{- $parts := .Values.controllers.parts -}}

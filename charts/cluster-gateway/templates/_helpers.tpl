@@ -18,10 +18,12 @@
 {{- end }}
 
 {{/*
-The namespace of the clusters' Secrets. The gateway reads every Secret there, so with the tunnel on they have a separate namespace, apart
-from agents' tokens and the keys of CAs. A release that has clusters keeps its namespace: the release's own while clusters are registered
-there, and the separate one once the release has used it, even if the tunnel is turned off. Without a hub to read there is nothing to
-keep. Objects in the separate namespace do not decide, because anyone who may write there could forge them.
+The namespace of the clusters' Secrets. The gateway reads every Secret there, so with the tunnel on
+they have a separate namespace, apart from agents' tokens and the keys of CAs. A release that has
+clusters keeps its namespace: the release's own while clusters are registered there, and the
+separate one once the release has used it, even if the tunnel is turned off. Without a hub to read
+there is nothing to keep. Objects in the separate namespace do not decide, because anyone who may
+write there could forge them.
 */}}
 {{- define "cluster-gateway.secretNamespace" -}}
 {{- $own := include "cluster-gateway.clustersNamespace" . -}}
@@ -42,7 +44,8 @@ keep. Objects in the separate namespace do not decide, because anyone who may wr
 {{- end }}
 {{- end }}
 
-{{/* Where the release's Deployment has the gateway look for clusters; empty if it is not there. */}}
+{{/* Where the release's Deployment has the gateway look for clusters; empty if it is not there.
+*/}}
 {{- define "cluster-gateway.installedSecretNamespace" -}}
 {{- $deployment := default dict (lookup "apps/v1" "Deployment" .Release.Namespace (include "cluster-gateway.fullname" .)) -}}
 {{- $found := "" -}}
@@ -63,7 +66,8 @@ keep. Objects in the separate namespace do not decide, because anyone who may wr
 {{ .Release.Namespace | trunc 54 | trimSuffix "-" }}-clusters
 {{- end }}
 
-{{/* Whose that namespace is, in words, if it is there without this release's annotations of helm, which outlive the release; else empty. */}}
+{{/* Whose that namespace is, in words, if it is there without this release's annotations of helm,
+which outlive the release; else empty. */}}
 {{- define "cluster-gateway.clustersNamespaceStranger" -}}
 {{- with lookup "v1" "Namespace" "" (include "cluster-gateway.clustersNamespace" .) -}}
 {{- $annotations := default dict .metadata.annotations -}}
@@ -107,8 +111,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{/*
-Where the serving certificate comes from: existing, cert-manager or generated. With `auto`, a release that has a generated
-pair keeps it when cert-manager is installed later.
+Where the serving certificate comes from: existing, cert-manager or generated. With `auto`, a
+release that has a generated pair keeps it when cert-manager is installed later.
 */}}
 {{- define "cluster-gateway.tls.source" -}}
 {{- $wanted := .Values.tls.certManager.enabled | toString -}}
@@ -152,11 +156,12 @@ generated
 {{- end }}
 
 {{/*
-The CA that signs a certificate which helm generates, as JSON: `cert`, `key` and `bundle`, base64 of PEM. Its Secret has the name of the
-certificate's with "-ca" behind it, and no pod mounts it: deleting the certificate's Secret renews that below the same CA. If the CA's
-own Secret is gone, there is a new CA, and `bundle` holds the newest one of before besides, for those who have a certificate of that
-still. Of a random key, so include it once for each CA. Takes `root`, `secret` (the certificate's), `commonName`, and `leaves`: the
-certificates' Secrets that the hub has.
+The CA that signs a certificate which helm generates, as JSON: `cert`, `key` and `bundle`, base64 of
+PEM. Its Secret has the name of the certificate's with "-ca" behind it, and no pod mounts it:
+deleting the certificate's Secret renews that below the same CA. If the CA's own Secret is gone,
+there is a new CA, and `bundle` holds the newest one of before besides, for those who have a
+certificate of that still. Of a random key, so include it once for each CA. Takes `root`, `secret`
+(the certificate's), `commonName`, and `leaves`: the certificates' Secrets that the hub has.
 */}}
 {{- define "cluster-gateway.authority" -}}
 {{- $found := default dict (lookup "v1" "Secret" .root.Release.Namespace (printf "%s-ca" .secret)) -}}
@@ -174,9 +179,9 @@ certificates' Secrets that the hub has.
 {{- end }}
 
 {{/*
-Refuses objects of the Prometheus operator if the hub does not serve them: helm's own error names no value. If the chart
-is rendered without a hub, that is not known: helm then has a list of its own, without the API that every hub with
-aggregation serves.
+Refuses objects of the Prometheus operator if the hub does not serve them: helm's own error names no
+value. If the chart is rendered without a hub, that is not known: helm then has a list of its own,
+without the API that every hub with aggregation serves.
 */}}
 {{- define "cluster-gateway.checkMonitoring" -}}
 {{- if and (.Capabilities.APIVersions.Has "apiregistration.k8s.io/v1") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
@@ -203,7 +208,8 @@ data:
   ca.crt: {{ .authority.bundle }}
 {{- end }}
 
-{{/* Has the hub send version v1alpha1 of a group to the gateway. Takes `root`, `group` and `ca`, base64, which is empty if it is injected. */}}
+{{/* Has the hub send version v1alpha1 of a group to the gateway. Takes `root`, `group` and `ca`,
+base64, which is empty if it is injected. */}}
 {{- define "cluster-gateway.apiService" }}
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -232,7 +238,8 @@ spec:
     port: {{ .root.Values.service.port }}
 {{- end }}
 
-{{/* Fails if the hub has a Karmada that the gateway does not stand beside: its clients would get the gateway's clusters for its own. */}}
+{{/* Fails if the hub has a Karmada that the gateway does not stand beside: its clients would get
+the gateway's clusters for its own. */}}
 {{- define "cluster-gateway.karmada.check" }}
 {{- if and .Values.dialects.karmada.upstreamSecret (not .Values.dialects.karmada.upstream) }}
 {{- fail "dialects.karmada.upstreamSecret has no effect without dialects.karmada.upstream" }}
@@ -273,8 +280,9 @@ spec:
 {{- end }}
 
 {{/*
-URLs of the gateways' Service in each spelling that pods can dial, separated by commas: a cluster there would lead back.
-A Service has its addresses from the first installation on, so that they are known from the first upgrade on.
+URLs of the gateways' Service in each spelling that pods can dial, separated by commas: a cluster
+there would lead back. A Service has its addresses from the first installation on, so that they are
+known from the first upgrade on.
 */}}
 {{- define "cluster-gateway.ownEndpoints" -}}
 {{- $name := include "cluster-gateway.serviceName" . -}}

@@ -1,4 +1,5 @@
-{{/* What a ManifestWork says, and the template of a ManifestWorkReplicaSet: a schema of Open Cluster Management's API. */}}
+{{/* What a ManifestWork says, and the template of a ManifestWorkReplicaSet: a schema of Open
+Cluster Management's API. */}}
 {{- define "cluster-gateway.kinds.work" -}}
 type: object
 properties:

@@ -1,11 +1,13 @@
 {{/*
-Pieces of Open Cluster Management's kinds, as schemas of CustomResourceDefinitions: names, defaults and rules are those
-of its API, so that a document is taken, filled in and refused as with its own definitions.
+Pieces of Open Cluster Management's kinds, as schemas of CustomResourceDefinitions: names, defaults
+and rules are those of its API, so that a document is taken, filled in and refused as with its own
+definitions.
 */}}
 
 {{/*
-Whether the release installs a kind, by its name: if the hub has none, or if this release installed it and no other
-field manager has written its spec since. Without a hub (`helm template`), it installs none unless the value says so.
+Whether the release installs a kind, by its name: if the hub has none, or if this release installed
+it and no other field manager has written its spec since. Without a hub (`helm template`), it
+installs none unless the value says so.
 */}}
 {{- define "cluster-gateway.kinds.brings" -}}
 {{- if eq (toString .root.Values.controllers.crds) "always" -}}true
@@ -23,7 +25,8 @@ field manager has written its spec since. Without a hub (`helm template`), it in
 {{- end -}}
 {{- end }}
 
-{{/* Whether the release had it before this upgrade, whatever was made of it since: helm would delete what is left out. */}}
+{{/* Whether the release had it before this upgrade, whatever was made of it since: helm would
+delete what is left out. */}}
 {{- define "cluster-gateway.kinds.brought" -}}
 {{- $record := lookup "v1" "ConfigMap" .root.Release.Namespace (include "cluster-gateway.kinds.record" .root) -}}
 {{- if hasKey ((dig "data" dict ($record | default dict)) | default dict) .kind -}}true{{- end -}}
@@ -37,7 +40,8 @@ field manager has written its spec since. Without a hub (`helm template`), it in
 {{- if and (include "cluster-gateway.controllers.on" .) $values.crds (or $values.ocmRegistration.enabled $values.parts.placement $values.parts.availability (include "cluster-gateway.controllers.admitsWorks" .)) -}}true{{- end -}}
 {{- end }}
 
-{{/* The beginning of a definition: it is never taken away, for with it all objects of its kind would be gone. */}}
+{{/* The beginning of a definition: it is never taken away, for with it all objects of its kind
+would be gone. */}}
 {{- define "cluster-gateway.kinds.head" -}}
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

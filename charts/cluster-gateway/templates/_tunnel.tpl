@@ -5,14 +5,16 @@ true
 {{- end }}
 {{- end }}
 
-{{/* Whether agents of Open Cluster Management link with the certificates that the hub signed for them. */}}
+{{/* Whether agents of Open Cluster Management link with the certificates that the hub signed for
+them. */}}
 {{- define "cluster-gateway.tunnel.hubClientCA" -}}
 {{- if and (include "cluster-gateway.tunnel.on" .) (or .Values.tunnel.listen.hubClientCA (and (include "cluster-gateway.controllers.on" .) .Values.controllers.ocmRegistration.enabled)) -}}
 true
 {{- end }}
 {{- end }}
 
-{{/* Lets the accounts of the programs that agents link to follow roles, so that a withdrawn right ends links at once. */}}
+{{/* Lets the accounts of the programs that agents link to follow roles, so that a withdrawn right
+ends links at once. */}}
 {{- define "cluster-gateway.tunnel.roles" -}}
 {{- $role := printf "%s:%s:roles" .root.Release.Namespace .name -}}
 apiVersion: rbac.authorization.k8s.io/v1
@@ -49,7 +51,8 @@ subjects:
 {{ include "cluster-gateway.tunnel.name" . }}
 {{- end }}
 
-{{/* The names that agents and gateways can always expect in the certificates, whatever the Service's address is. */}}
+{{/* The names that agents and gateways can always expect in the certificates, whatever the
+Service's address is. */}}
 {{- define "cluster-gateway.tunnel.agentsHost" -}}
 {{ include "cluster-gateway.tunnel.agentsService" . }}.{{ .Release.Namespace }}.svc
 {{- end }}
@@ -83,7 +86,8 @@ true
 {{ prepend .Values.tunnel.listen.hosts (include "cluster-gateway.tunnel.agentsHost" .) | join "," }}
 {{- end }}
 
-{{/* The generated Secrets that the hub has, each as JSON of its data; empty unless they are for the same names. */}}
+{{/* The generated Secrets that the hub has, each as JSON of its data; empty unless they are for the
+same names. */}}
 {{- define "cluster-gateway.tunnel.agentsGenerated" -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" (include "cluster-gateway.tunnel.agentsService" .)) -}}
 {{- if $secret -}}
@@ -112,7 +116,8 @@ true
 {{- end }}
 {{- end }}
 
-{{/* Where the certificates come from: existing, cert-manager or generated; generated ones stay when cert-manager comes later. */}}
+{{/* Where the certificates come from: existing, cert-manager or generated; generated ones stay when
+cert-manager comes later. */}}
 {{- define "cluster-gateway.tunnel.agentsSource" -}}
 {{- if .Values.tunnel.listen.existingSecret -}}
 existing
@@ -137,7 +142,8 @@ generated
 {{- end }}
 {{- end }}
 
-{{/* Names of the Secrets. Those of cert-manager differ from the generated ones, which helm removes when a release changes over. */}}
+{{/* Names of the Secrets. Those of cert-manager differ from the generated ones, which helm removes
+when a release changes over. */}}
 {{- define "cluster-gateway.tunnel.agentsSecret" -}}
 {{- $suffix := eq (include "cluster-gateway.tunnel.agentsSource" .) "cert-manager" | ternary "-issued" "" -}}
 {{- default (printf "%s-tls%s" (include "cluster-gateway.tunnel.agentsService" .) $suffix) .Values.tunnel.listen.existingSecret }}
@@ -154,10 +160,11 @@ generated
 {{- end }}
 
 {{/*
-The Secret with the token of a cluster's agent, as JSON: `generation` and `name`. The hub signs the same token again for a Secret of the
-same name and account, so one that was deleted to revoke it is followed by one of another name: the account's annotation tells how many
-there were. Without a hub to look at, the values tell. (A deleted account comes back as another one to the hub, with another token whatever the Secret is called.) Takes `root` and
-`cluster`.
+The Secret with the token of a cluster's agent, as JSON: `generation` and `name`. The hub signs the
+same token again for a Secret of the same name and account, so one that was deleted to revoke it is
+followed by one of another name: the account's annotation tells how many there were. Without a hub
+to look at, the values tell. (A deleted account comes back as another one to the hub, with another
+token whatever the Secret is called.) Takes `root` and `cluster`.
 */}}
 {{- define "cluster-gateway.tunnel.agentToken" -}}
 {{- $namespace := .root.Release.Namespace -}}
@@ -173,7 +180,8 @@ there were. Without a hub to look at, the values tell. (A deleted account comes 
 {{- toJson (dict "generation" (toString $generation) "name" (include "cluster-gateway.tunnel.agentTokenName" (dict "cluster" .cluster "generation" $generation))) }}
 {{- end }}
 
-{{/* The prefix of later ones is another, or the second Secret of `a` could be the first of `a-2`. */}}
+{{/* The prefix of later ones is another, or the second Secret of `a` could be the first of `a-2`.
+*/}}
 {{- define "cluster-gateway.tunnel.agentTokenName" -}}
 {{- if eq (int .generation) 1 -}}
 tunnel-agent-{{ .cluster }}

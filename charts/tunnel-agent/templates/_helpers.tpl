@@ -84,7 +84,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "serverCA.pem and serverCA.secretKey are both given: remove one" -}}
 {{- end -}}
 {{- $known := .Capabilities.APIVersions -}}
-{{- /* Rendered without a cluster, helm has a list of its own, without the API that every cluster with aggregation serves. */ -}}
+{{- /* Rendered without a cluster, helm has a list of its own, without the API that every cluster
+with aggregation serves. */ -}}
 {{- if and .Values.metrics.podMonitor.enabled ($known.Has "apiregistration.k8s.io/v1") (not ($known.Has "monitoring.coreos.com/v1")) -}}
 {{- fail "metrics.podMonitor.enabled: this cluster has no API monitoring.coreos.com/v1. Install the Prometheus operator first, or set it to false" -}}
 {{- end -}}

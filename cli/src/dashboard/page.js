@@ -1,4 +1,5 @@
-// Keeps the page as it is on the other side, sorts and filters. Words of clusters become text, never markup.
+// Keeps the page as it is on the other side, sorts and filters. Words of clusters become text,
+// never markup.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -177,7 +178,8 @@
     let known = false;
     stream.onmessage = (event) => {
       const patch = JSON.parse(event.data);
-      // What comes goes into this page as markup: only from the program that made it, which alone knows its seal.
+      // What comes goes into this page as markup: only from the program that made it, which alone
+      // knows its seal.
       known ||= patch.seal === document.body.dataset.seal;
       if (!known) return end();
       state("live", true);
@@ -191,7 +193,8 @@
       state(REFUSED, false);
     };
   }
-  // A browser has six connections to a server for all its tabs: those that nobody sees give theirs back.
+  // A browser has six connections to a server for all its tabs: those that nobody sees give theirs
+  // back.
   document.addEventListener("visibilitychange", () => {
     close();
     if (!document.hidden && !ended) connect();

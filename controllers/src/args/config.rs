@@ -15,7 +15,7 @@ use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
-use super::{Args, DeliveryFlags, Enabled, Hub, PartName, SourceName, Sources, StandsBy};
+use super::{Args, DeliveryFlags, Enabled, HubFlags, PartName, SourceName, Sources, StandsBy};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Config {
     }
 }
 
-fn not_empty(hub: &Hub, flags: &Sources, wrong: &mut Vec<String>) {
+fn not_empty(hub: &HubFlags, flags: &Sources, wrong: &mut Vec<String>) {
     for (flag, text) in [
         ("--secret-namespace", &hub.secret_namespace),
         ("--kubefed-namespace", &flags.kubefed_namespace),
@@ -160,7 +160,7 @@ fn once(names: &[String]) -> Vec<String> {
 }
 
 /// Where profiles are published.
-fn published(hub: &Hub, flags: &Sources) -> Vec<String> {
+fn published(hub: &HubFlags, flags: &Sources) -> Vec<String> {
     let namespaces = once(&flags.clusterprofile_namespaces);
     if namespaces.is_empty() { vec![hub.secret_namespace.clone()] } else { namespaces }
 }
@@ -272,7 +272,7 @@ fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) ->
     }
 }
 
-fn gateway(hub: &Hub, wrong: &mut Vec<String>) -> Gateway {
+fn gateway(hub: &HubFlags, wrong: &mut Vec<String>) -> Gateway {
     for (flag, file) in [("--gateway-ca-file", &hub.gateway_ca_file), ("--gateway-token-file", &hub.gateway_token_file)]
     {
         if file.is_some() && hub.gateway_url.is_none() {

@@ -46,7 +46,7 @@ pub struct Followed {
     again: Notify,
 }
 
-/// What a watch did not tell yet of what a list says.
+/// What a list has and a watch has not reported yet.
 #[derive(Debug)]
 struct Behind {
     /// Objects that are known as they were before, by the versions that they have at least.
@@ -55,8 +55,8 @@ struct Behind {
     unseen: Vec<Key>,
 }
 
-/// Completes when nothing in `told` is older than the hub is now. Has the watch begin anew by
-/// `again` if it does not catch up so soon. It is one list, of metadata.
+/// Completes when nothing in `told` is older than it is on the hub now, which one list of metadata
+/// shows. Begins the watch anew by `again` if it does not catch up soon.
 pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Versions, again: impl Fn()) {
     let mut behind = Behind::of(told, list(api).await);
     let (mut begins, mut last) = (0, Instant::now());
@@ -95,7 +95,7 @@ fn named(metadata: &ObjectMeta) -> (Key, String) {
 // === impl Followed ===
 
 impl Followed {
-    /// The watch tells that.
+    /// The watch reported this event.
     pub fn see(&self, event: &Event<DynamicObject>) {
         let mut versions = self.versions.lock();
         match event {
@@ -159,7 +159,7 @@ mod tests {
         serde_json::from_value(json!({"apiVersion": "v1", "kind": "x", "metadata": metadata})).unwrap()
     }
 
-    /// What a watch told that had such a list.
+    /// What is known after a watch with this list.
     fn told(all: &[(&str, &str)]) -> Followed {
         let told = Followed::default();
         told.see(&Event::Init);

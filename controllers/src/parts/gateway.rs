@@ -1,4 +1,4 @@
-//! How clients reach the gateway, which parts tell them.
+//! How clients reach the gateway. Parts write it into what they publish.
 
 use std::time::Duration;
 

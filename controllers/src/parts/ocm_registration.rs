@@ -173,8 +173,8 @@ impl Shared {
         self.clusters.state().iter().for_each(|cluster| self.wakes.push("", &cluster.name_any()));
     }
 
-    /// The names of some clusters: of those with a Lease first, which are accepted, because whoever
-    /// may create one may create many.
+    /// The names of some clusters: first of accepted ones with a Lease, because a user who may
+    /// create one cluster may create many.
     fn names(&self) -> Vec<String> {
         let any = self.clusters.find(|cluster| cluster.metadata.name.is_some());
         let mut names = self.beats.some(admission::TRIES);

@@ -429,7 +429,7 @@ mod tests {
         assert!(waits[1] >= Duration::from_millis(500) && waits[5] >= Duration::from_secs(8), "{waits:?}");
     }
 
-    /// A hub with these Leases and Deployments, whose watches tell nothing.
+    /// A hub with these Leases and Deployments, whose watches send no events.
     fn hub(objects: &Arc<Mutex<[Vec<Value>; 2]>>) -> Client {
         let objects = Arc::clone(objects);
         scripted::client(move |head, _| {

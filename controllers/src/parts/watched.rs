@@ -27,7 +27,7 @@ use crate::wakes::Wakes;
 /// For a list, until `/readyz` says that it is missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the watches of a part tell its queue: of so many kinds.
+/// What the watches of a part, one for each kind, pass to its queue.
 pub struct Shared<W, const KINDS: usize> {
     pub hub: Hub,
     pub world: Arc<RwLock<W>>,

@@ -17,7 +17,7 @@ pub enum Side {
     Member,
 }
 
-/// The cause of an error, as its code tells it. [`Fault::of`] is the only place that sorts codes.
+/// The cause of an error, by its code. [`Fault::of`] is the only place that sorts codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The request itself, or the caller's permissions.
@@ -28,7 +28,7 @@ pub enum Fault {
     Server,
 }
 
-/// Codes of 4xx that tell of a connection, a proxy or a load, whatever the request asked for.
+/// Codes of 4xx that are about a connection, a proxy or the load, whatever the request asked for.
 const OF_SERVERS: [u16; 5] = [407, 408, 421, 425, 429];
 
 // === impl Fault ===

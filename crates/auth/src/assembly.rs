@@ -23,7 +23,7 @@ use crate::ca_bundle::CaBundleError;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::review::{Hub, HubReviews, Reviewer, Reviews};
+use crate::review::{HubClients, HubReviews, Reviewer, Reviews};
 use crate::standalone::PolicyError;
 use crate::token::TokenFileError;
 use crate::user::User;
@@ -61,7 +61,12 @@ impl Auth {
     /// Builds all parts and starts the background tasks on `runtime`, which must also drive the
     /// clients of `hub`. Without a hub, tokens come only from the token file and permissions only
     /// from the policy file.
-    pub fn build(config: &Config, hub: Option<Hub>, runtime: &Handle, metrics: &Metrics) -> Result<Self, BuildError> {
+    pub fn build(
+        config: &Config,
+        hub: Option<HubClients>,
+        runtime: &Handle,
+        metrics: &Metrics,
+    ) -> Result<Self, BuildError> {
         let client = hub.as_ref().map(|hub| hub.authentication.clone());
         let reviews = hub.map(|hub| Arc::new(HubReviews::new(hub)) as Arc<dyn Reviews>);
         Self::assemble(config, client, reviews, runtime, metrics)

@@ -46,7 +46,7 @@ pub use self::client_ca::ClientCa;
 pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, ReviewConfig, TokenConfig};
 pub use self::metrics::Metrics;
 pub use self::peer::Peer;
-pub use self::review::{AtHubGuard, Hub, Retry, ReviewError, ReviewProgress, Reviews, TooManyReviews};
+pub use self::review::{AtHubGuard, HubClients, Retry, ReviewError, ReviewProgress, Reviews, TooManyReviews};
 pub use self::standalone::PolicyError;
 pub use self::token::TokenFileError;
 pub use self::user::User;

@@ -21,7 +21,7 @@ use crate::user::{User, in_words};
 
 use self::permits::ReviewPermits;
 
-pub use self::hub::Hub;
+pub use self::hub::HubClients;
 pub(crate) use self::hub::{HubReviews, no_status, read};
 pub(crate) use self::permits::QueueKey;
 pub use self::permits::{AtHubGuard, ReviewProgress};

@@ -63,7 +63,7 @@ impl Agents {
     /// no agent could authenticate.
     pub fn start(
         config: &AgentsConfig,
-        hub: Option<auth::Hub>,
+        hub: Option<auth::HubClients>,
         runtime: &Handle,
         metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<Self> {

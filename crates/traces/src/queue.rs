@@ -47,7 +47,7 @@ impl Waiting {
 // === impl Queue ===
 
 impl Queue {
-    /// Starts the thread that hands batches to `exporter`, which tells `waiting` of them.
+    /// Starts the thread that hands batches to `exporter`, which reports them to `waiting`.
     pub fn start(exporter: impl SpanExporter + 'static, waiting: Waiting, dropped: Counter) -> Self {
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(MOST_SPANS)

@@ -100,7 +100,7 @@ impl Span {
         self.0.is_told = true;
     }
 
-    /// It failed: in one of few words, and with a text that tells no secret.
+    /// It failed: with one of few words, and with a text without secrets.
     pub fn failed(&mut self, kind: impl Into<Cow<'static, str>>, text: &str) {
         self.set(ERROR_TYPE, kind.into());
         self.0.span.set_status(Status::error(short(text).to_owned()));

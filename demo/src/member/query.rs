@@ -1,6 +1,6 @@
-//! The query of a request, as Kubernetes clients write it.
+//! The query of a request, read like those of the gateway's own resources.
 
-use percent_encoding::percent_decode_str;
+use api::query;
 
 use super::refusal::Refusal;
 
@@ -10,17 +10,14 @@ pub(super) struct Query<'a>(pub(super) &'a str);
 // === impl Query ===
 
 impl Query<'_> {
-    /// The first value of a key, empty when there is none: both mean "not given" in the Kubernetes
+    /// The first value of a key, empty if there is none: both mean "not given" in the Kubernetes
     /// API.
     pub(super) fn text(&self, key: &str) -> String {
-        let pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        let value = { pairs }.find(|(name, _)| *name == key).map_or("", |(_, value)| value);
-        percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned()
+        query::first(Some(self.0), key).unwrap_or_default().into_owned()
     }
 
-    /// A boolean as Go's `strconv.ParseBool` reads it; anything else is false.
     pub(super) fn flag(&self, key: &str) -> bool {
-        matches!(self.text(key).as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True")
+        query::flag(Some(self.0), key)
     }
 
     /// A whole number; `None` when it is not given.

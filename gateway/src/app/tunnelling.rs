@@ -147,11 +147,11 @@ impl Drop for DetachedRuntime {
 }
 
 /// The hub that decides about agents, with connections of the agents' own runtime.
-fn reviews(config: &Config, runtime: &Handle) -> anyhow::Result<Option<auth::Hub>> {
+fn reviews(config: &Config, runtime: &Handle) -> anyhow::Result<Option<auth::HubClients>> {
     let Source::Hub { authentication, authorization, .. } = &config.source else { return Ok(None) };
     let client = |path: &Option<PathBuf>| {
         let (path, user_agent) = (path.clone(), config.user_agent.clone());
         block_on(runtime, async move { hub::client(path.as_deref(), &user_agent).await })?
     };
-    Ok(Some(auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? }))
+    Ok(Some(auth::HubClients { authentication: client(authentication)?, authorization: client(authorization)? }))
 }

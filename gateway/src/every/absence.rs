@@ -1,4 +1,4 @@
-//! Decides whether a member's 404 tells that it has no such object.
+//! Decides whether a member's 404 means that it has no such object.
 //!
 //! A load balancer answers with the same code for an API server that it does not find, and clients
 //! forget an object that gets 404. So only the words of an API server count: a Status, or, for a

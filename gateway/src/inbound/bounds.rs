@@ -49,7 +49,7 @@ impl<T> Inbound<T> {
 
     /// Ends the connection, or has the server end it.
     pub(super) fn end(&mut self, why: &'static str) -> Poll<io::Result<()>> {
-        if !self.is_told {
+        if !self.ends_with_goodbye {
             return Poll::Ready(Err(io::Error::other(why)));
         }
         (self.held, self.ready) = (BytesMut::new(), BytesMut::new());

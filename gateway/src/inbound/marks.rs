@@ -52,8 +52,8 @@ impl Marks {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Why the connection must end, where [`super::Inbound::told`] leaves that to the server:
-    /// nothing more is read.
+    /// Why the connection must end, if [`super::Inbound::ending_with_goodbye`] leaves that to the
+    /// server: nothing more is read.
     pub fn end(&self) -> Option<&'static str> {
         self.0.end.get().copied()
     }

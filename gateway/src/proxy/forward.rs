@@ -39,7 +39,8 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     let mut body = ResponseBody::member(body);
     if call.asks.is_endless() && head.status.is_success() && !head.headers.contains_key(CONTENT_LENGTH) {
         body = body.lasting();
-        // Nobody begins a followed log again: it is cut off like a download, or ends with its pod.
+        // Clients do not begin a followed log again: it is cut off like a download, or ends with
+        // its pod.
         if call.asks.is_watch() {
             body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
         }

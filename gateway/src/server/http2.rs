@@ -42,7 +42,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let inbound = Inbound::of_client(Linger::new(stream), marks.clone())
-        .told()
+        .ending_with_goodbye()
         .attended_by(Arc::clone(&collector))
         .held_for(connection.held());
     let inbound = if many_users { inbound } else { inbound.owed(Limits::LOCAL_RESETS) };

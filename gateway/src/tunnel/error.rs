@@ -73,7 +73,9 @@ impl fmt::Display for Cause {
             Reason::Forbidden => {
                 write!(f, "the tunnel-server refused this gateway: {refusal}: check --proxy-cert and --proxy-key")
             }
-            _ => write!(f, "the tunnel-{} refused: {refusal}", refusal.hop),
+            Reason::Malformed | Reason::UnknownCluster | Reason::Limit | Reason::NoLink | Reason::Draining => {
+                write!(f, "the tunnel-{} refused: {refusal}", refusal.hop)
+            }
         }
     }
 }
@@ -168,7 +170,7 @@ impl TunnelError {
     pub fn outcome(&self) -> &'static str {
         match &*self.0 {
             Cause::Missing(missing) if missing.is_timeout() => "timeout",
-            _ => self.reason().map_or("no-server", Reason::as_str),
+            Cause::Missing(_) | Cause::Refused(_) => self.reason().map_or("no-server", Reason::as_str),
         }
     }
 

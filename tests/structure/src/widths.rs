@@ -16,8 +16,8 @@ pub struct Wide {
     pub columns: usize,
 }
 
-/// Comments of Rust source that are too wide. A comment after code on the same line is left to the
-/// formatter.
+/// Comments of Rust, Go and JavaScript source that are too wide. A comment after code on the same
+/// line is left to the formatter.
 pub fn comments(text: &str) -> Vec<Wide> {
     wide(text.lines().map(|line| line.trim_start().starts_with("//").then_some(line)), COMMENT)
 }
@@ -26,6 +26,18 @@ pub fn comments(text: &str) -> Vec<Wide> {
 /// query, an address, a certificate.
 pub fn hash_comments(text: &str) -> Vec<Wide> {
     wide(text.lines().map(|line| line.trim_start().starts_with('#').then_some(line)), COMMENT)
+}
+
+/// Comments of charts' templates that are too wide: the templates' own, and those of the YAML.
+pub fn template_comments(text: &str) -> Vec<Wide> {
+    let mut is_inside = false;
+    let lines = text.lines().map(|line| {
+        is_inside |= ["{{/*", "{{- /*"].iter().any(|begin| line.contains(begin));
+        let is_comment = is_inside || line.trim_start().starts_with('#');
+        is_inside &= !line.contains("*/");
+        is_comment.then_some(line)
+    });
+    wide(lines, COMMENT)
 }
 
 /// Lines of Markdown that are too wide.
@@ -101,6 +113,13 @@ mod tests {
         let wide = "x".repeat(COMMENT);
         let text = format!("#!/bin/sh\n# {wide}\na: {wide} # {wide}\n  # -- {wide}\n# x\n");
         assert_eq!(lines(&hash_comments(&text)), [2, 4]);
+    }
+
+    #[test]
+    fn comments_of_templates_are_measured_to_their_end() {
+        let wide = "x".repeat(COMMENT);
+        let text = format!("{{{{/*\n{wide}y\n*/}}}}\n{wide}y\n{{{{- /* {wide} */ -}}}}\n# {wide}\n{wide}y\n");
+        assert_eq!(lines(&template_comments(&text)), [2, 5, 6]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ mod tests {
             (404, 200, ""),
             (404, 500, "/healthz of the kube-apiserver answered 500"),
             (403, 503, "/healthz of the kube-apiserver answered 503"),
-            // It answers, but tells the agent nothing more.
+            // It answers, but the agent may read nothing more.
             (403, 403, ""),
             (404, 401, ""),
             (401, 500, ""),

@@ -15,7 +15,7 @@ use tunnel::Budget;
 
 use super::PROGRAM;
 use crate::admin::{self, Admin};
-use crate::args::{Config, Hub};
+use crate::args::{Config, HubConfig};
 use crate::frontend::Frontends;
 use crate::metrics::Metrics;
 use crate::shared::{Common, Shared};
@@ -44,7 +44,7 @@ impl Parts {
         Metrics::watch(&mut registry, &budget);
         let hub = hub(&config.hub, runtime)?;
         let agents = Agents::start(&config.agents, hub, handle, &mut registry)?;
-        if let Hub::Kubeconfig(path) = &config.hub
+        if let HubConfig::Kubeconfig(path) = &config.hub
             && let Some(certificate) = hub::ClientCertificate::of(path)
         {
             certificates.watch(Arc::new(certificate));
@@ -94,11 +94,11 @@ impl Parts {
 }
 
 /// The client of the hub, if there is one. It belongs to the runtime that drives it.
-fn hub(hub: &Hub, runtime: &BackgroundRuntime) -> anyhow::Result<Option<auth::Hub>> {
+fn hub(hub: &HubConfig, runtime: &BackgroundRuntime) -> anyhow::Result<Option<auth::HubClients>> {
     let path = match hub {
-        Hub::Kubeconfig(path) => Some(path.clone()),
-        Hub::InCluster => None,
-        Hub::None => return Ok(None),
+        HubConfig::Kubeconfig(path) => Some(path.clone()),
+        HubConfig::InCluster => None,
+        HubConfig::None => return Ok(None),
     };
     let client = block_on(runtime.handle(), async move { hub::client::client(path.as_deref(), PROGRAM).await })?;
     Ok(Some(client.context("the hub, for reviews of agents")?.into()))

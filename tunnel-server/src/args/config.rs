@@ -20,7 +20,7 @@ const FRONTEND_LISTEN: &str = "0.0.0.0:8090";
 #[derive(Debug)]
 pub struct Config {
     pub agents: AgentsConfig,
-    pub hub: Hub,
+    pub hub: HubConfig,
     pub frontends: FrontendConfig,
     pub default_cluster: Option<ClusterName>,
     pub dial_timeout: Duration,
@@ -38,7 +38,7 @@ pub struct Config {
 
 /// The cluster that authenticates agents and authorizes their links.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hub {
+pub enum HubConfig {
     Kubeconfig(PathBuf),
     /// The cluster this process runs in.
     InCluster,
@@ -103,10 +103,10 @@ impl Config {
     }
 }
 
-fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> Hub {
+fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> HubConfig {
     match &args.kubeconfig {
-        Some(path) => Hub::Kubeconfig(path.clone()),
-        None if in_pod => Hub::InCluster,
+        Some(path) => HubConfig::Kubeconfig(path.clone()),
+        None if in_pod => HubConfig::InCluster,
         None => {
             if args.agent_client_ca_file.is_none() {
                 wrong.push(
@@ -119,7 +119,7 @@ fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> Hub {
                 wrong
                     .push("--agent-hub-client-ca needs a hub, whose client CA it trusts: give --kubeconfig".to_owned());
             }
-            Hub::None
+            HubConfig::None
         }
     }
 }

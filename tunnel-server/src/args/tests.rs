@@ -23,7 +23,7 @@ fn the_documented_defaults() {
     let tls = config.frontends.tls.unwrap();
     let addresses = [config.agents.listen, tls.listen, config.admin_listen].map(|address| address.to_string());
     assert_eq!(addresses, ["0.0.0.0:8091", "0.0.0.0:8090", "127.0.0.1:8095"]);
-    assert_eq!((config.hub, config.frontends.uds, config.default_cluster), (Hub::None, None, None));
+    assert_eq!((config.hub, config.frontends.uds, config.default_cluster), (HubConfig::None, None, None));
     let times = [
         config.dial_timeout,
         config.agents.settings.keepalive,
@@ -55,9 +55,9 @@ fn all_mistakes_are_told_at_once() {
 fn agents_need_an_authority_and_a_hub_is_one() {
     let without = [&AGENTS[..2], &FRONTENDS].concat();
     assert!(config(&without).unwrap_err().contains("no agent could be authenticated"));
-    assert_eq!(config_in(&without, true).unwrap().hub, Hub::InCluster);
+    assert_eq!(config_in(&without, true).unwrap().hub, HubConfig::InCluster);
     let given = [&without[..], &["--kubeconfig=hub.yaml"]].concat();
-    assert_eq!(config_in(&given, true).unwrap().hub, Hub::Kubeconfig("hub.yaml".into()));
+    assert_eq!(config_in(&given, true).unwrap().hub, HubConfig::Kubeconfig("hub.yaml".into()));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::metrics::WorkState;
 use crate::parts::hub::found;
 use crate::raw::RawObject;
 
-/// Bytes of a status that is too large otherwise, in which it tells which objects are complete.
+/// Bytes for the names of complete objects in a status that is too large otherwise.
 const MOST_COMPLETE: usize = 256 * 1024;
 /// How `Applied` ends then.
 const LEFT_OUT: &str = "is larger than the hub takes, and left out: split the work";
@@ -192,7 +192,7 @@ fn complete_alone(manifest: ManifestCondition) -> Option<ManifestCondition> {
     Some(ManifestCondition { resource_meta, conditions: vec![complete], ..ManifestCondition::default() })
 }
 
-/// Whether a status tells of the object what became of it, and not only that it is complete.
+/// Whether a status has the object's outcome, and not only that it is complete.
 pub fn has_outcome(manifest: &ManifestCondition) -> bool {
     condition::find(&manifest.conditions, kind::APPLIED).is_some()
 }

@@ -308,7 +308,7 @@ mod tests {
         assert!(begin.elapsed() < 4 * FRESH, "two of others, and its own");
     }
 
-    /// Whoever may write a cluster may fill its annotations.
+    /// Every user who may write a cluster may fill its annotations.
     #[tokio::test]
     async fn clusters_that_cannot_be_changed_do_not_make_policies_look_out_of_force() {
         let asked = Arc::default();

@@ -1,7 +1,7 @@
 //! Follows the Leases of all clusters, and computes when their agents count as silent.
 //!
-//! A renewal only changes numbers here, and wakes nobody. A cluster is looked at when its agent
-//! falls silent, by a timer, or comes back.
+//! A renewal only changes numbers here: no work follows. The controllers look at a cluster when its
+//! agent falls silent, by a timer, or comes back.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -213,8 +213,8 @@ impl Beats {
     }
 
     /// The names of some accepted clusters with a Lease, at most this many: others each time, if
-    /// there are more. A Lease is not enough: whoever may edit any namespace may make one of this
-    /// name there, and whoever may create a cluster one of the namespace's.
+    /// there are more. A Lease is not enough: a user who may edit any namespace may create one with
+    /// this name there, and a user who may create clusters one with the namespace's name.
     pub fn some(&self, most: usize) -> Vec<String> {
         let state = &mut *self.state.lock();
         let is_accepted = |agent: &&Agent| agent.terms.is_some_and(|terms| terms.is_accepted);
@@ -253,7 +253,7 @@ impl Beats {
     }
 
     /// The state, and the time now that its times are compared with, in milliseconds since 1970:
-    /// whoever looks first after the clock was set corrects the times of all.
+    /// the first call after the clock was set corrects all of them.
     fn state_now(&self) -> (MutexGuard<'_, Timetable>, i64) {
         let mut state = self.state.lock();
         let now = now_millis();
@@ -373,8 +373,8 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": LEASE, "namespace": cluster}, "spec": spec})).unwrap()
     }
 
-    /// Leases of this name in namespaces of tenants, and clusters that nobody can change, must not
-    /// be all that is ever asked with.
+    /// Leases with this name in tenants' namespaces, and clusters that no user can change, must not
+    /// be the only ones that are ever asked with.
     #[test]
     fn clusters_are_named_in_turn_and_what_is_no_cluster_never() {
         let beats = Beats::default();

@@ -204,7 +204,7 @@ impl Clusters {
                 Life::Gone if is_accepted => return lease.create().await,
                 Life::Gone | Life::Renewed => {}
             }
-            // The watch, which sees that renewal later, takes it for known and wakes nobody.
+            // The watch sees that renewal later. It is known by then, so no other look follows.
             beat = self.beats.of(name, grace).unwrap_or(beat);
         }
         let told = condition::status(cluster, CLOCK_SYNCED);
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// Its clock is an hour behind, and its last renewal is one that the watch has not told of.
+    /// Its clock is an hour behind, and the watch has not reported its last renewal yet.
     #[tokio::test]
     async fn a_wrong_clock_that_shows_when_the_lease_is_read_is_told() {
         let written = now_millis() - 3_600_000;

@@ -66,7 +66,7 @@ impl AgentLease<'_> {
             Err(error) if error.is_conflict() => self.label(error).await,
             Err(error) => Err(error),
             Ok(created) => {
-                // Until the watch tells of it, each look at the cluster would create it again.
+                // Until the watch reports it, each look at the cluster would create it again.
                 if let Some(renewed) = renewed(&created) {
                     self.beats.see_first(self.name, renewed, Some(self.cluster));
                 }

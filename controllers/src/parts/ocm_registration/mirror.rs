@@ -108,7 +108,7 @@ impl Writers {
         follow::all(self.0.iter().map(|kind| kind.follow(client.clone(), notify).boxed())).await;
     }
 
-    /// As if a watch had told of an object.
+    /// As if a watch had reported an object.
     #[cfg(test)]
     pub fn saw(&self, kind: Kind, object: &DynamicObject) {
         let of = self.0.iter().find(|of| of.kind == kind).unwrap();
@@ -191,8 +191,8 @@ fn tell(key: &Key, seen: &Seen, notify: Notify<'_>) {
     }
 }
 
-/// By the label, with which the hub selected it; or by its name, if its labels are too many to be
-/// read: else whoever adds them could change a right, and nobody would look.
+/// By the label, with which the hub selected it; or by its name, if it has too many labels to be
+/// read. Otherwise a user could add labels and then change a right unnoticed.
 fn cluster_of<'a>(key: &'a Key, seen: &'a Seen) -> Option<&'a str> {
     let unread = || if acceptance::is_common(&key.name) { Some("") } else { acceptance::made_for(key) };
     seen.cluster().or_else(unread)
@@ -265,7 +265,7 @@ mod tests {
         serde_json::from_value(wanted.document.clone()).unwrap()
     }
 
-    /// What a mirror of one kind tells of.
+    /// The clusters that a mirror of one kind names.
     #[derive(Default)]
     struct Woken(Mutex<Vec<String>>);
 

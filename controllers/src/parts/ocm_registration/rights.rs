@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(objects.lock()[&path]["rules"], role.document["rules"], "it may only look at itself");
     }
 
-    /// Another client made it, and no watch told of it yet.
+    /// Another client created it, and no watch has reported it yet.
     #[tokio::test]
     async fn one_that_is_there_though_the_mirror_lacks_it_is_made_as_it_is_to_be() {
         let objects = Objects::default();

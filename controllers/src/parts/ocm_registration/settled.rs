@@ -10,7 +10,8 @@ use serde_json::Value;
 
 /// Most that are remembered. Beyond it all are forgotten, and read once more when they change.
 const MOST: usize = 8_192;
-/// Types of conditions that the hub lets nobody remove (`ValidateCertificateSigningRequestUpdate`).
+/// Types of conditions that the hub lets no client remove
+/// (`ValidateCertificateSigningRequestUpdate`).
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 /// Uids of requests.

@@ -37,7 +37,7 @@ const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 pub struct SeenClusters<'a> {
     shared: &'a Shared,
     writer: Writer<DynamicObject>,
-    /// Names of those that exist, as far as events said so: a list does not tell which are gone.
+    /// Names of those that exist, by the events so far: a list does not name those that are gone.
     known: HashSet<String>,
     /// Names of those for which requests are judged again once the store has the change.
     judged_otherwise: HashSet<String>,

@@ -99,7 +99,7 @@ async fn is_unserved(client: &Client) -> bool {
 // === impl KnownPods ===
 
 impl KnownPods {
-    /// What is known before the first answer. Where no Deployment is looked for, nobody is asked.
+    /// What is known before the first answer. Without a Deployment to look for, no request is sent.
     pub fn before(deployment: Option<Workload>) -> Self {
         let pods = if deployment.is_some() { Pods::Unknown } else { Pods::None };
         Self { pods, is_of_term: deployment.is_none() }

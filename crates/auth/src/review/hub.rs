@@ -28,7 +28,7 @@ const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews
 
 /// Clients of the hub, which may be clones of one.
 #[derive(Clone)]
-pub struct Hub {
+pub struct HubClients {
     /// For TokenReviews and the authentication ConfigMap (`--authentication-kubeconfig`).
     pub authentication: Client,
     /// For SubjectAccessReviews (`--authorization-kubeconfig`).
@@ -36,11 +36,11 @@ pub struct Hub {
 }
 
 /// Posts each review to the hub. Calls must run on the runtime that drives the client.
-pub(crate) struct HubReviews(Hub);
+pub(crate) struct HubReviews(HubClients);
 
-// === impl Hub ===
+// === impl HubClients ===
 
-impl From<Client> for Hub {
+impl From<Client> for HubClients {
     fn from(client: Client) -> Self {
         Self { authentication: client.clone(), authorization: client }
     }
@@ -49,7 +49,7 @@ impl From<Client> for Hub {
 // === impl HubReviews ===
 
 impl HubReviews {
-    pub(crate) fn new(hub: impl Into<Hub>) -> Self {
+    pub(crate) fn new(hub: impl Into<HubClients>) -> Self {
         Self(hub.into())
     }
 }

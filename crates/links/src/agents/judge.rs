@@ -76,7 +76,7 @@ impl Judge {
     pub fn new(
         authorities: Authorities,
         recheck: Duration,
-        hub: Option<auth::Hub>,
+        hub: Option<auth::HubClients>,
         runtime: &Handle,
         metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<Self> {

@@ -63,7 +63,8 @@ pub(super) fn sources(
                 let (path, user_agent) = (path.clone(), config.user_agent.clone());
                 block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
             };
-            let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
+            let hub =
+                auth::HubClients { authentication: client(authentication)?, authorization: client(authorization)? };
             let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
             let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
             let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };

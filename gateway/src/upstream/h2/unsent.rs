@@ -57,7 +57,7 @@ impl UnsentHeads {
         permit.map(|permit| HeadRoom(Some(permit))).map_err(|_| Closed)
     }
 
-    /// Nobody waits any more.
+    /// Ends all waits for room: the connection takes no new requests.
     pub fn close(&self) {
         self.0.close();
     }

@@ -214,7 +214,7 @@ impl Listener {
             recheck,
             limits: Limits::default(),
         };
-        let hub = auth::Hub { authentication: client.clone(), authorization: client };
+        let hub = auth::HubClients { authentication: client.clone(), authorization: client };
         let metrics = &mut prometheus_client::registry::Registry::default();
         let agents = Agents::start(&config, Some(hub), runtime.handle(), metrics)?;
         Ok(Self { agents, runtime })

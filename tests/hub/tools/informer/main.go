@@ -1,8 +1,9 @@
-// Command informer keeps a client-go informer on one cluster-scoped resource of the gateway's group and tells what is in
-// its cache, so that a test can compare the cache with the truth.
+// Command informer keeps a client-go informer on one cluster-scoped resource of the gateway's group
+// and tells what is in its cache, so that a test can compare the cache with the truth.
 //
-// Everything is client-go's own default: the reflector, its back-off, and the initial list as a stream of events
-// (feature WatchListClient). It prints one line of JSON for each line on standard input, and ends at end of file.
+// Everything is client-go's own default: the reflector, its back-off, and the initial list as a
+// stream of events (feature WatchListClient). It prints one line of JSON for each line on standard
+// input, and ends at end of file.
 package main
 
 import (
@@ -77,7 +78,8 @@ func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// The body of a watch; counts bookmarks and expirations, which the reflector keeps to itself. An event is one line.
+// The body of a watch; counts bookmarks and expirations, which the reflector keeps to itself. An
+// event is one line.
 type events struct {
 	io.ReadCloser
 	line strings.Builder

@@ -1,9 +1,11 @@
-// Command kubelet plays the streaming half of a kubelet for pods that exist only in the API: exec, attach,
-// port-forward and container logs at the kubelet's own paths (kubernetes pkg/kubelet/server/server.go), with the
-// kubelet's own stream handlers, so that what reaches it has the real protocol on the wire.
+// Command kubelet plays the streaming half of a kubelet for pods that exist only in the API: exec,
+// attach, port-forward and container logs at the kubelet's own paths (kubernetes
+// pkg/kubelet/server/server.go), with the kubelet's own stream handlers, so that what reaches it
+// has the real protocol on the wire.
 //
-// A "container" is a directory of this machine, <root>/<namespace>/<pod>: commands run there, and the file
-// <container>.log in it is the container's log. It listens on loopback and authenticates nobody: a test tool only.
+// A "container" is a directory of this machine, <root>/<namespace>/<pod>: commands run there, and
+// the file <container>.log in it is the container's log. It listens on loopback and authenticates
+// nobody: a test tool only.
 package main
 
 import (
@@ -113,12 +115,14 @@ func runTerminal(cmd *exec.Cmd, in io.Reader, out io.WriteCloser, resize <-chan 
 	if in != nil {
 		go func() { _, _ = io.Copy(terminal, in) }()
 	}
-	// Ends with EIO when the last holder of the other end is gone, so nothing written before is lost.
+	// Ends with EIO when the last holder of the other end is gone, so nothing written before is
+	// lost.
 	_, _ = io.Copy(out, terminal)
 	return cmd.Wait()
 }
 
-// AttachContainer attaches to the one program every container runs: it greets on both outputs, then repeats its input.
+// AttachContainer attaches to the one program every container runs: it greets on both outputs, then
+// repeats its input.
 func (n node) AttachContainer(ctx context.Context, pod string, uid types.UID, container string,
 	in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan client.TerminalSize) error {
 	program := []string{"sh", "-c", `echo "attached to $1"; echo "warnings of $1" >&2; exec cat`, "sh", container}

@@ -1,9 +1,11 @@
-// Times Open Cluster Management's choice of clusters: for one Placement, among some clusters, beside some decisions.
+// Times Open Cluster Management's choice of clusters: for one Placement, among some clusters,
+// beside some decisions.
 //
 //	ocm-schedule SECONDS FILE
 //
-// The file has all of them, as JSON. For that time one choice follows the other, on one processor. The output is JSON, too:
-// how many choices there were, what they took together, and what they chose, best first.
+// The file has all of them, as JSON. For that time one choice follows the other, on one processor.
+// The output is JSON, too: how many choices there were, what they took together, and what they
+// chose, best first.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command pause does nothing, as the first process of a pod's sandbox and as a workload, and ends when it is told to.
-// With "tick" it prints a number, one more each time, ten times a second: who follows its log sees whether any is missing.
+// Command pause does nothing, as the first process of a pod's sandbox and as a workload, and ends
+// when it is told to. With "tick" it prints a number, one more each time, ten times a second: who
+// follows its log sees whether any is missing.
 package main
 
 import (

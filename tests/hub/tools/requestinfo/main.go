@@ -1,7 +1,8 @@
-// Says what kube-apiserver makes of requests: for each HTTP/1.1 head on standard input, a line of JSON on standard output.
+// Says what kube-apiserver makes of requests: for each HTTP/1.1 head on standard input, a line of
+// JSON on standard output.
 //
-// A head ends with a blank line. net/http parses it and RequestInfoFactory reads it, as in a kube-apiserver
-// (k8s.io/apiserver/pkg/server/config.go, NewRequestInfoResolver).
+// A head ends with a blank line. net/http parses it and RequestInfoFactory reads it, as in a
+// kube-apiserver (k8s.io/apiserver/pkg/server/config.go, NewRequestInfoResolver).
 package main
 
 import (

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use structure_tests::widths::{Wide, comments, files, hash_comments, markdown, notes};
+use structure_tests::widths::{Wide, comments, files, hash_comments, markdown, notes, template_comments};
 use structure_tests::workspace;
 
 fn check(kinds: &[&str], wide: fn(&str) -> Vec<Wide>) {
@@ -26,7 +26,14 @@ fn report(root: &Path, file: &Path, wide: fn(&str) -> Vec<Wide>) -> Vec<String> 
 
 #[test]
 fn comments_wrap() {
-    check(&["rs"], comments);
+    check(&["rs", "go", "js"], comments);
+}
+
+#[test]
+fn comments_of_templates_wrap() {
+    let files = files(&workspace().join("charts"), &["tpl", "yaml"]);
+    assert!(files.len() > 20, "the charts have templates: {files:?}");
+    none_is_too_wide(&files, template_comments);
 }
 
 #[test]

@@ -17,8 +17,8 @@ const MOST_OWNERS: usize = 16;
 /// Bytes. A hub gives uids of 36.
 const LONGEST_UID: usize = 256;
 
-/// The key of all sums. Each process has another, which nobody sees: else one could write other
-/// rights with the sum of the wanted ones.
+/// The key of all sums. Each process has its own and shows it to no client: a client that knew it
+/// could write other rights with the sum of the wanted ones.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What acceptance compares of an object, in some hundred bytes: as JSON values, each of the seven

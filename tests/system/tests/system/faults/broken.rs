@@ -5,7 +5,7 @@ use kit::pki::ALPN_H1;
 use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
-use super::frames::{FrameMember, OnRequest};
+use super::frames::{FaultyMember, OnRequest};
 
 across_http!(
     an_answer_that_never_comes_is_502_and_asked_for_once,
@@ -81,7 +81,7 @@ async fn a_list_cut_short_is_an_error(client: Http) {
 }
 
 async fn a_stream_shorter_than_it_said_is_an_error(client: Http) {
-    let member = FrameMember::start(|_| OnRequest::Shorten).await;
+    let member = FaultyMember::start(|_| OnRequest::Shorten).await;
     let testbed = Testbed::with(&member).await;
     let answer = testbed.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
     answer.expect_err("five of ten bytes are not an answer");

@@ -28,14 +28,14 @@ pub(super) enum OnRequest {
 }
 
 /// A running member. It stops when dropped.
-pub(super) struct FrameMember {
+pub(super) struct FaultyMember {
     inner: frames::FrameMember,
     requests: Arc<AtomicUsize>,
 }
 
-// === impl FrameMember ===
+// === impl FaultyMember ===
 
-impl FrameMember {
+impl FaultyMember {
     /// Starts a member whose connections, numbered from 0, treat requests as `script` says.
     pub(super) async fn start(script: impl Fn(usize) -> OnRequest + Send + Sync + 'static) -> Self {
         let requests = Arc::new(AtomicUsize::new(0));
@@ -50,7 +50,7 @@ impl FrameMember {
     }
 }
 
-impl Reachable for FrameMember {
+impl Reachable for FaultyMember {
     fn url(&self) -> String {
         self.inner.url()
     }

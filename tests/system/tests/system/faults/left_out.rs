@@ -3,13 +3,13 @@
 use kit::wait::within;
 use system_tests::{CLUSTER, Http, Testbed, proxied};
 
-use super::frames::{FrameMember, OnRequest};
+use super::frames::{FaultyMember, OnRequest};
 use super::{AT_ONCE, assert_names_the_cluster};
 
 #[tokio::test]
 async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
     let member =
-        FrameMember::start(|connection| if connection == 0 { OnRequest::LeaveOut } else { OnRequest::Answer }).await;
+        FaultyMember::start(|connection| if connection == 0 { OnRequest::LeaveOut } else { OnRequest::Answer }).await;
     let testbed = Testbed::with(&member).await;
     let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, "/x");
@@ -21,7 +21,7 @@ async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
 
 #[tokio::test]
 async fn a_left_out_request_with_a_body_may_be_sent_again_and_says_so() {
-    let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
+    let member = FaultyMember::start(|_| OnRequest::LeaveOut).await;
     let testbed = Testbed::with(&member).await;
     let answer = testbed.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/x"), &[], b"{}").await;
     answer.status_message(503, "ServiceUnavailable");
@@ -30,7 +30,7 @@ async fn a_left_out_request_with_a_body_may_be_sent_again_and_says_so() {
 
 #[tokio::test]
 async fn a_member_that_leaves_everything_out_is_not_asked_for_ever() {
-    let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
+    let member = FaultyMember::start(|_| OnRequest::LeaveOut).await;
     let testbed = Testbed::with(&member).await;
     let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
     let message = answer.status_message(503, "ServiceUnavailable");
@@ -43,7 +43,7 @@ async fn a_request_that_a_goaway_includes_is_never_sent_again() {
     const NO_ERROR: u32 = 0;
     const INTERNAL_ERROR: u32 = 2;
     for code in [NO_ERROR, INTERNAL_ERROR] {
-        let member = FrameMember::start(move |_| OnRequest::GiveUp(code)).await;
+        let member = FaultyMember::start(move |_| OnRequest::GiveUp(code)).await;
         let testbed = Testbed::with(&member).await;
         let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
         let message = assert_names_the_cluster(&answer, 502, "InternalError");
@@ -54,7 +54,7 @@ async fn a_request_that_a_goaway_includes_is_never_sent_again() {
 
 #[tokio::test]
 async fn a_refused_stream_may_be_sent_again_and_says_so() {
-    let member = FrameMember::start(|_| OnRequest::Refuse).await;
+    let member = FaultyMember::start(|_| OnRequest::Refuse).await;
     let testbed = Testbed::with(&member).await;
     let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
     answer.status_message(503, "ServiceUnavailable");
