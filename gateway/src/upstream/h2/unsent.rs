@@ -18,8 +18,9 @@ use crate::holding::{Account, hold_in, size};
 /// Most bytes of large heads, by [`size`] and with their paths and methods, that the h2 of one
 /// connection has. A larger head goes alone.
 const MOST: u32 = 1 << 20;
-/// Most bytes of a head, counted likewise, that needs no room.
-const SMALL: usize = 2 * 1024;
+/// Most bytes of a head, counted likewise, that needs no room: a usual one with a ServiceAccount
+/// token of a kilobyte, which counts twice.
+const SMALL: usize = 4 * 1024;
 
 /// The room of one connection.
 pub struct UnsentHeads(Arc<Semaphore>);
