@@ -134,10 +134,11 @@ impl Exchange {
     }
 
     /// The response was read to its end. The connection serves the next request, unless this
-    /// request's body was not sent completely.
+    /// request was not sent completely. A member may answer without reading: what hyper has for it
+    /// then counts for nobody once the request is over.
     pub fn end(mut self) {
         if self.abort.has_ended()
-            && let Some(lease) = self.lease.take()
+            && let Some(lease) = self.lease.take_if(|lease| !lease.connection.buffer.is_unwritten())
         {
             lease.connection.held.request_is_over();
             lease.give_back();

@@ -1,7 +1,7 @@
 //! Counts what hyper reads from a member into its own buffer: a head until it is complete, and as
-//! much of a body as hyper reads ahead.
+//! much of a body as hyper reads ahead. Knows whether hyper still has bytes for the member.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,6 +34,8 @@ pub struct Buffer {
     in_body: AtomicBool,
     /// The next bytes begin a head.
     begins: AtomicBool,
+    /// The member did not take the last bytes for it.
+    is_unwritten: AtomicBool,
 }
 
 // === impl Buffer ===
@@ -49,6 +51,11 @@ impl Buffer {
     pub fn held(&self) -> usize {
         2 * self.room.load(Ordering::Relaxed)
     }
+
+    /// Whether hyper, or TLS, has bytes that the member has not taken.
+    pub fn is_unwritten(&self) -> bool {
+        self.is_unwritten.load(Ordering::Relaxed)
+    }
 }
 
 // === impl Reading ===
@@ -62,6 +69,13 @@ impl<T> Reading<T> {
     /// Returns only the stream, after hyper has released the connection.
     pub fn into_inner(self) -> T {
         self.stream
+    }
+
+    fn write<R>(&self, written: Poll<R>) -> Poll<R> {
+        if written.is_pending() {
+            self.buffer.is_unwritten.store(true, Ordering::Relaxed);
+        }
+        written
     }
 
     fn read(&mut self, bytes: usize) {
@@ -93,7 +107,27 @@ impl<T: AsyncRead + Unpin> AsyncRead for Reading<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Reading<T> {
-    net::forward!(stream: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
+    net::forward!(stream: is_write_vectored, poll_shutdown);
+
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.write(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.write(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.buffer.is_unwritten.store(flushed.is_pending(), Ordering::Relaxed);
+        flushed
+    }
 }
 
 #[cfg(test)]
