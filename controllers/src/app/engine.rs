@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::Fleet;
-use futures_util::future::join_all;
+use futures_util::future::{FutureExt as _, join_all};
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
 use register::claims::Object;
@@ -92,7 +92,7 @@ impl Engine {
             term.begins().await;
             self.register(&term, events, &to_karmada, withdrawn).await;
         };
-        tokio::join!(registration, parts);
+        feed::follow::all([registration.boxed(), parts.boxed()]).await;
         std::future::pending().await
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{Lookup, Store};
 use kube::runtime::watcher::{self, Event};
@@ -67,6 +67,13 @@ pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     while running.next().await.is_some() {}
 }
 
+/// The same of three of different types, for generic code, which cannot say that they are `Send`.
+pub async fn three(one: impl Future<Output = ()>, another: impl Future<Output = ()>, last: impl Future<Output = ()>) {
+    let each = [one.left_future().left_future(), another.right_future().left_future(), last.right_future()];
+    let mut running: FuturesUnordered<_> = each.into_iter().collect();
+    while running.next().await.is_some() {}
+}
+
 /// Completes when the store has its first list, or never will. Kube's own wait wakes only the last
 /// of all who wait (`DelayedInit` polls one channel for them), and in [`all`] each is woken by
 /// itself.
@@ -96,7 +103,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Poll;
 
-    use futures_util::{FutureExt as _, stream};
+    use futures_util::stream;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::runtime::reflector;
 
@@ -125,16 +132,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_woken_is_not_polled() {
-        let polls = AtomicUsize::new(0);
-        let still = poll_fn(|_| {
-            polls.fetch_add(1, Ordering::Relaxed);
-            Poll::<()>::Pending
-        });
+        let polls = &AtomicUsize::new(0);
+        let still = || {
+            poll_fn(move |_| {
+                polls.fetch_add(1, Ordering::Relaxed);
+                Poll::<()>::Pending
+            })
+        };
         tokio::select! {
-            () = all([still.boxed(), busy(100).boxed()]) => unreachable!("one never ends"),
+            () = all([still().boxed(), busy(100).boxed()]) => unreachable!("one never ends"),
+            () = three(still(), busy(100), still()) => unreachable!("two never end"),
             () = busy(200) => {}
         }
-        assert_eq!(polls.load(Ordering::Relaxed), 1);
+        assert_eq!(polls.load(Ordering::Relaxed), 3);
     }
 
     #[tokio::test(start_paused = true)]

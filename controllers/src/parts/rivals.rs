@@ -27,6 +27,7 @@ pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::{now_millis, renewed};
 use crate::calls::paged;
+use crate::feed::follow;
 use crate::raw::{Bounded, CONTENTS};
 use crate::term::{Begin, Term};
 
@@ -113,8 +114,10 @@ pub async fn while_alone<W: Future<Output = ()>>(
             }
         }
     };
-    let found = follow(client.clone(), sought, term, (sender, &asked), pods.subscribe());
-    tokio::join!(found, pods::look(client.clone(), deployment, term, &pods), stand_in);
+    let found = follow_leases(client.clone(), sought, term, (sender, &asked), pods.subscribe());
+    let looked = pods::look(client.clone(), deployment, term, &pods);
+    // The work may have a hundred events a second, and these watches have hardly any.
+    follow::three(Box::pin(found), Box::pin(looked), Box::pin(stand_in)).await;
 }
 
 /// Has `begin` begin with the term, after the hub was asked for rivals in it.
@@ -160,7 +163,7 @@ async fn wait_alone(report: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rival
 }
 
 /// Tells `rivals` as it changes, and when the hub has said in `term` who there is. Never ends.
-async fn follow(
+async fn follow_leases(
     client: Client,
     sought: Sought<'_>,
     term: &Term,

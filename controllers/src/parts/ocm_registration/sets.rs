@@ -1,7 +1,7 @@
 //! Maintains `ManagedClusterSets` and their bindings: the sets that every hub has, the conditions
 //! of each set, and those of each binding.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -116,11 +116,10 @@ impl Sets {
         Ok(())
     }
 
-    /// Numbers of clusters in `sets`. Holds the labels of one cluster at a time: those of all are
-    /// much.
+    /// Numbers of clusters in `sets`.
     fn counts(&self, sets: &[Value]) -> Vec<usize> {
-        let labels = |cluster: &Arc<DynamicObject>| cluster.labels().clone().into_iter().collect();
-        counts(sets, self.clusters.state().iter().map(labels))
+        let clusters = self.clusters.state();
+        counts(sets, clusters.iter().map(|cluster| cluster.labels()))
     }
 
     async fn correct_own(&self, sets: &[Value], name: &str, selector: Value) -> Result<(), CallError> {
@@ -175,13 +174,20 @@ fn of_every_hub() -> [(&'static str, Value); 2] {
 }
 
 /// Numbers of the clusters with these labels in each of `sets`, by the rules of the scheduler. A
-/// selector that the API would refuse selects none.
-fn counts(sets: &[Value], clusters: impl Iterator<Item = Labels>) -> Vec<usize> {
+/// selector that the API would refuse selects none. While clusters join, all are counted twice a
+/// second, so labels that many have are copied and judged once; and those of one cluster at a time,
+/// because those of all are much.
+fn counts<'c>(sets: &[Value], clusters: impl Iterator<Item = &'c BTreeMap<String, String>>) -> Vec<usize> {
     let sets: Vec<ManagedClusterSet> = sets.iter().map(ManagedClusterSet::read).collect();
-    let mut counts = vec![0; sets.len()];
+    let mut alike = HashMap::<&BTreeMap<String, String>, usize>::new();
     for labels in clusters {
-        for (count, set) in counts.iter_mut().zip(&sets) {
-            *count += usize::from(set.selects(&labels));
+        *alike.entry(labels).or_default() += 1;
+    }
+    let mut counts = vec![0; sets.len()];
+    for (labels, clusters) in alike {
+        let labels: Labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        for (count, _) in counts.iter_mut().zip(&sets).filter(|(_, set)| set.selects(&labels)) {
+            *count += clusters;
         }
     }
     counts
@@ -204,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_set_counts_the_clusters_that_the_scheduler_chooses_among() {
-        let clusters = [Labels::from_iter([(SET_LABEL, "gold")]), Labels::from_iter([("env", "prod")])];
+        let labels = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let clusters = [labels(SET_LABEL, "gold"), labels("env", "prod")];
         let set = |selector: Value| json!({"metadata": {"name": "gold"}, "spec": {"clusterSelector": selector}});
         let by_labels = |selector: Value| set(json!({"selectorType": "LabelSelector", "labelSelector": selector}));
         let expression = |operator: &str, values: &[&str]| {
@@ -228,7 +235,11 @@ mod tests {
             (expression("Gt", &["1"]), 0),
             (json!({"metadata": {"name": null}}), 0),
         ] {
-            assert_eq!(counts(std::slice::from_ref(&set), clusters.iter().cloned()), [expected], "{set}");
+            // As many as have these labels.
+            for times in [1, 3] {
+                let all = clusters.iter().cycle().take(times * clusters.len());
+                assert_eq!(counts(std::slice::from_ref(&set), all), [times * expected], "{set}");
+            }
         }
     }
 }
