@@ -89,7 +89,7 @@ impl Door {
         if !self.is_ours(request) {
             return Err(Refused(
                 StatusCode::MISDIRECTED_REQUEST,
-                "Open the address that `kubectl clusters dashboard` printed, by 127.0.0.1 and with the same port: a \
+                "Open the address that `kubectl clusters dashboard` printed, with 127.0.0.1 and the same port: a \
                  forwarded port (ssh -L) needs the same number on both ends.",
             ));
         }

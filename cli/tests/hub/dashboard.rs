@@ -63,7 +63,7 @@ fn closed(testbed: &Testbed) -> Result<()> {
         let rebound = address.get(path, &[("Host", "evil.example")])?;
         ensure!(rebound.status == 421 && !rebound.body.contains(CLUSTER), "{path}: {rebound:?}");
         let elsewhere = address.get(path, &[("Host", &format!("localhost:{}", address.port()))])?;
-        ensure!(elsewhere.status == 421 && elsewhere.body.contains("by 127.0.0.1 and"), "{path}: {elsewhere:?}");
+        ensure!(elsewhere.status == 421 && elsewhere.body.contains("with 127.0.0.1 and"), "{path}: {elsewhere:?}");
         let posted = address.send("POST", path, &[])?;
         ensure!(posted.status == 405, "{path}: {posted:?}");
     }

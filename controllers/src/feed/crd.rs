@@ -56,7 +56,7 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
                 kind = kind.name,
                 group = kind.group,
                 reason,
-                "cannot use a kind of the hub: what needs it waits"
+                "cannot use a kind of the hub: the sources and parts that need it wait"
             );
         }
         sleep(LOOKS.wait(failures)).await;

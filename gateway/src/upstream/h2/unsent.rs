@@ -4,7 +4,7 @@
 //! reset must not be the first frame of its stream (RFC 9113 §5.1). So if a member does not read,
 //! nothing that a caller or the budget of bytes ends gives this memory back before the connection
 //! ends. Therefore h2 gets few bytes of large heads at a time. The other requests wait here, where
-//! to drop a request frees its head. Small heads do not wait: the number of requests in flight
+//! dropping a request frees its head. Small heads do not wait: the number of requests in flight
 //! bounds them.
 
 use std::sync::Arc;
