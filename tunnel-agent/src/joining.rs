@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
+use api::hub_status::HubStatus;
 use hub::client::{HubClientError, handed_over};
 use hub::through::{Dial, client_through};
-use hub::{RequestError, Requests};
+use hub::{Cause, Requests};
 use net::backoff::Backoff;
 use net::follow::Complaints;
 use tokio::time::{Instant, sleep};
@@ -214,7 +215,7 @@ impl Joining {
                 continue;
             }
             match kept.hub.get(&cluster::path(&self.cluster)).await {
-                Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => return kept,
+                Ok(_) | Err(Cause::Status(HubStatus { code: 403 | 404, .. })) => return kept,
                 Err(_) => {}
             }
         }

@@ -15,15 +15,15 @@ use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 use self::exchange::{permit, request, send, with_json};
 use super::bounded::LARGEST;
-use super::failure::{Cause, Collection, HubFailure};
+use super::failure::{Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{WatchPermit, Watches};
 
-pub(super) use self::exchange::{head, read};
+pub(super) use self::exchange::{Deadline, head, read, refusal};
+
 /// Time limit for a complete response. The hub itself gives up after 60 s.
 const WITHIN: Duration = Duration::from_mins(1);
 /// Most calls in flight. Further ones wait for as long as a call may last.
@@ -160,7 +160,7 @@ impl Hub {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
         let permit = self.watching.enter(reader).map_err(|full| self.noted(failed(full.into())))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
-        let deadline = Instant::now() + WITHIN;
+        let deadline = Deadline::after(WITHIN);
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
         Ok(Watching { lines: Lines::new(response.into_body()), _permit: permit })
     }
@@ -176,12 +176,12 @@ impl Hub {
     }
 
     async fn call(&self, verb: Verb, collection: Collection, request: Request<Body>) -> Result<Bytes, HubFailure> {
-        let deadline = Instant::now() + WITHIN;
+        let deadline = Deadline::after(WITHIN);
         let call = async {
             let _list = if verb == Verb::List { Some(permit(&self.lists, deadline).await?) } else { None };
             let _permit = permit(&self.permits, deadline).await?;
             let response = send(&self.calls, request, deadline).await?;
-            read(response, LARGEST, deadline, self.meter.as_deref()).await.map_err(Cause::from)
+            read(response, LARGEST, deadline, self.meter.as_deref()).await
         };
         call.await.map_err(|cause| self.noted(HubFailure { verb, collection, cause }))
     }
@@ -198,9 +198,10 @@ impl Hub {
 mod tests {
     use http::Response;
     use kube::Config;
+    use tokio::time::Instant;
 
     use super::*;
-    use crate::failure::Incomplete;
+    use crate::failure::Cause;
 
     /// A hub that is never contacted.
     fn hub() -> Hub {
@@ -231,8 +232,9 @@ mod tests {
     #[tokio::test]
     async fn an_answer_has_a_limit() {
         let answer = |length| Response::new(Body::from(vec![b'x'; length]));
-        let deadline = Instant::now() + WITHIN;
+        let deadline = Deadline::after(WITHIN);
         assert_eq!(read(answer(10), 10, deadline, None).await.expect("taken").len(), 10);
-        assert!(matches!(read(answer(11), 10, deadline, None).await, Err(Incomplete::TooLarge)));
+        let cause = read(answer(11), 10, deadline, None).await.expect_err("one too many");
+        assert_eq!(cause.to_string(), "the answer is too large: more than 10 bytes");
     }
 }

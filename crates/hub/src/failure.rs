@@ -1,4 +1,7 @@
-//! Why a request to the hub failed: facts for the log and for the response to a caller.
+//! Why a request to an API server failed, most often the hub: facts for the log and for the
+//! response to a caller.
+
+use std::time::Duration;
 
 use api::access::Verb;
 use api::hub_status::HubStatus;
@@ -8,7 +11,7 @@ use net::words::{Causes, causes};
 
 use super::watches::{Full, MOST_OF_ONE};
 
-/// Begins the text of a request that the hub did not answer.
+/// Begins the text of a request that was not answered.
 const NO_ANSWER: &str = "no answer: ";
 
 /// The hub's collections that we read or write.
@@ -24,7 +27,7 @@ pub enum Collection {
 
 /// Why a request to the hub failed, for the log.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {} {}: {cause}", verb.as_str(), collection.plural())]
+#[error("cannot {} {} on the hub: {cause}", verb.as_str(), collection.plural())]
 pub struct HubFailure {
     pub verb: Verb,
     pub collection: Collection,
@@ -32,19 +35,20 @@ pub struct HubFailure {
     pub cause: Cause,
 }
 
+/// Why a call of an API server failed: of the hub, or of a member that is called directly.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// The hub's own error response.
-    #[error("the hub answered {}: {}", .0.code, .0.message)]
+    /// The API server's own error response.
+    #[error("the API server answered {}: {}", .0.code, .0.message)]
     Status(HubStatus),
     /// The connection failed or broke.
     #[error("{NO_ANSWER}{0}")]
     Unreachable(#[source] Causes),
-    #[error("no complete answer in time")]
-    Timeout,
-    /// The response exceeds the size limit.
-    #[error("the answer is too large")]
-    TooLarge,
+    #[error("no complete answer within {0:?}")]
+    Timeout(Duration),
+    /// The response exceeds the limit, of bytes or of pages.
+    #[error("the answer is too large: more than {most} {unit}")]
+    TooLarge { most: usize, unit: &'static str },
     /// The response is not what the request asked for.
     #[error("the answer cannot be read")]
     Unreadable,
@@ -54,14 +58,6 @@ pub enum Cause {
     /// This reader has `most` watches open, the most that one reader may have.
     #[error("too many watches of one user, or of one namespace's ServiceAccounts, are open")]
     TooManyWatches { most: usize },
-}
-
-/// Why there is no complete response, whatever it says.
-#[derive(Debug)]
-pub(crate) enum Incomplete {
-    Unreachable(Causes),
-    Timeout,
-    TooLarge,
 }
 
 // === impl Collection ===
@@ -86,10 +82,7 @@ impl HubFailure {
 
     /// The hub's status code, if the hub responded.
     pub fn code(&self) -> Option<u16> {
-        match &self.cause {
-            Cause::Status(status) => Some(status.code),
-            _ => None,
-        }
+        self.cause.code()
     }
 
     /// Whether a limit of this program refused the request, so that it was not sent to the hub.
@@ -116,16 +109,6 @@ impl From<Full> for Cause {
     }
 }
 
-impl From<Incomplete> for Cause {
-    fn from(incomplete: Incomplete) -> Self {
-        match incomplete {
-            Incomplete::Unreachable(causes) => Self::Unreachable(causes),
-            Incomplete::Timeout => Self::Timeout,
-            Incomplete::TooLarge => Self::TooLarge,
-        }
-    }
-}
-
 impl From<kube::Error> for Cause {
     fn from(error: kube::Error) -> Self {
         Self::of_answer(&error).unwrap_or_else(|| Self::Unreachable(Causes::of(error)))
@@ -133,8 +116,21 @@ impl From<kube::Error> for Cause {
 }
 
 impl Cause {
-    /// The cause if the hub answered. Takes the Status itself: kube's own text repeats it in its
-    /// debug form.
+    /// The status code, if the API server responded.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// Whether the API server itself responded with this code.
+    pub fn is(&self, code: StatusCode) -> bool {
+        self.code() == Some(code.as_u16())
+    }
+
+    /// The cause if the API server answered. Takes the Status itself: kube's own text repeats it in
+    /// its debug form.
     fn of_answer(error: &kube::Error) -> Option<Self> {
         match error {
             kube::Error::Api(status) => {
@@ -167,7 +163,7 @@ mod tests {
     fn an_answer_is_its_code_and_its_message() {
         let status = Status { code: 403, message: "secrets is forbidden".to_owned(), ..Status::default() };
         let error = kube::Error::Api(Box::new(status));
-        let text = "the hub answered 403: secrets is forbidden";
+        let text = "the API server answered 403: secrets is forbidden";
         assert_eq!((cause_text(&error), Cause::from(error).to_string()), (text.to_owned(), text.to_owned()));
     }
 
@@ -178,7 +174,7 @@ mod tests {
         let text = cause_text(&error);
         assert!(text.starts_with("no answer: ") && text.ends_with("connection refused"), "{text}");
         let failure = HubFailure { verb: Verb::List, collection: Collection::Secrets, cause: error.into() };
-        assert_eq!(causes(&failure), format!("cannot list secrets: {text}"), "each cause once");
+        assert_eq!(causes(&failure), format!("cannot list secrets on the hub: {text}"), "each cause once");
         assert!(chain(&failure).any(<dyn Error>::is::<io::Error>), "programs find the system's error");
     }
 }

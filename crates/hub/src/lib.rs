@@ -21,6 +21,6 @@ pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure, cause_text};
 pub use self::lines::{Line, Lines};
 pub use self::pages::{PAGE, paged};
-pub use self::requests::{RequestError, Requests};
+pub use self::requests::Requests;
 pub use self::watcher::watcher;
 pub use self::watches::{WatchPermit, Watches};

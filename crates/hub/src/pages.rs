@@ -11,7 +11,7 @@ use crate::failure::{Cause, Collection, HubFailure};
 /// while it is read, and several parts of a program with 512 MiB list at the same time.
 pub const PAGE: u32 = 25;
 /// Pages of a list, which has no end otherwise if a hub says so.
-const PAGES: u32 = 10_000;
+const PAGES: usize = 10_000;
 
 /// How kube's watcher is to list and watch: its own pages have 500 objects. A structure test
 /// refuses every other beginning.
@@ -49,6 +49,6 @@ impl Hub {
                 None => return Ok(said.resource_version),
             }
         }
-        Err(HubFailure { cause: Cause::TooLarge, ..HubFailure::unreadable(collection) })
+        Err(HubFailure { cause: Cause::TooLarge { most: PAGES, unit: "pages" }, ..HubFailure::unreadable(collection) })
     }
 }

@@ -156,7 +156,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::{RequestError, Requests};
+    use crate::{Cause, Requests};
 
     #[tokio::test]
     async fn calls_go_the_way_that_is_given_and_the_kubeconfigs_proxy_is_told() {
@@ -194,6 +194,6 @@ mod tests {
         let dial: Dial = Arc::new(|_| Box::pin(async { Err(io::Error::other("no way out")) }));
         let requests = Requests::new(client_through(Some(&path), "test/1", dial).await.unwrap());
         let error = requests.get("/version").await.unwrap_err();
-        assert!(matches!(&error, RequestError::Unreachable(why) if why.to_string().contains("no way out")), "{error}");
+        assert!(matches!(&error, Cause::Unreachable(why) if why.to_string().contains("no way out")), "{error}");
     }
 }

@@ -36,8 +36,8 @@ pub(super) fn status(failure: HubFailure, resource: &'static str, verdict: Verdi
             "too many watches open: this gateway serves {most} per user, and all ServiceAccounts of a namespace count \
              as one; at a hub, a watch of virtualclusters counts twice; close some before you open another"
         )),
-        Cause::Timeout => worded(format!("the hub did not answer a request to {verb} {resource} in time")),
-        Cause::TooLarge => Status::internal_error(&format!(
+        Cause::Timeout(_) => worded(format!("the hub did not answer a request to {verb} {resource} in time")),
+        Cause::TooLarge { .. } => Status::internal_error(&format!(
             "the hub's answer about {resource} is too large: request less with limit or a selector"
         )),
         Cause::Unreadable => Status::internal_error(&format!("the hub's answer about {resource} cannot be read")),

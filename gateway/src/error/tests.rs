@@ -1,5 +1,6 @@
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::access::Verb;
 use auth::User;
@@ -97,7 +98,7 @@ pub(super) fn every_kind() -> Vec<Error> {
         of_hub(Verb::List, hub::Cause::Busy),
         of_hub(Verb::Watch, hub::Cause::Unreachable(Causes::of("connection refused"))),
         of_hub(Verb::Update, hub::Cause::Unreachable(Causes::of("connection refused"))),
-        of_hub(Verb::Get, hub::Cause::Timeout),
+        of_hub(Verb::Get, hub::Cause::Timeout(Duration::from_mins(1))),
         of_hub(Verb::Update, hub::Cause::Busy),
         too_many_heavy(),
         EveryFailure::LateReviews(60).into(),

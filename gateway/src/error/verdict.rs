@@ -262,9 +262,9 @@ fn of_connecting(error: &ConnectError) -> Verdict {
 fn of_hub(failure: &HubFailure) -> Verdict {
     match &failure.cause {
         // The first two are about the gateway's own credential.
-        hub::Cause::Status(HubStatus { code: 401 | 403, .. }) | hub::Cause::TooLarge | hub::Cause::Unreadable => {
-            Verdict::internal(Side::Hub)
-        }
+        hub::Cause::Status(HubStatus { code: 401 | 403, .. })
+        | hub::Cause::TooLarge { .. }
+        | hub::Cause::Unreadable => Verdict::internal(Side::Hub),
         hub::Cause::Status(status) => {
             let (code, reason) = status.kind();
             if failure.is_of_the_hub() {
@@ -281,12 +281,14 @@ fn of_hub(failure: &HubFailure) -> Verdict {
             if is_read { verdict.again() } else { verdict }
         }
         hub::Cause::Busy | hub::Cause::TooManyWatches { .. } => Verdict::too_many().again(),
-        hub::Cause::Timeout => Verdict::late(Side::Hub),
+        hub::Cause::Timeout(_) => Verdict::late(Side::Hub),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use api::side::Fault;
 
     use super::*;
@@ -335,7 +337,7 @@ mod tests {
         for cause in [hub::Cause::Busy, hub::Cause::TooManyWatches { most: 128 }] {
             assert_eq!(of(cause), (Side::Gateway, Level::WARN, Some(1)));
         }
-        assert_eq!(of(hub::Cause::Timeout), (Side::Hub, Level::WARN, None));
+        assert_eq!(of(hub::Cause::Timeout(Duration::from_mins(1))), (Side::Hub, Level::WARN, None));
     }
 
     #[test]

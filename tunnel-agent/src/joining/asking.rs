@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use api::ocm_agent::{CLUSTER_LABEL, OcmAgent};
 use http::StatusCode;
-use hub::{RequestError, Requests};
+use hub::{Cause, Requests};
 use net::random::identifier;
 
 use super::certificate::{Certificate, Useless};
@@ -85,7 +85,7 @@ pub fn take(
 // === impl JoinError ===
 
 impl JoinError {
-    pub fn hub(what: &'static str) -> impl FnOnce(RequestError) -> Self {
+    pub fn hub(what: &'static str) -> impl FnOnce(Cause) -> Self {
         move |error| Self::Hub { what, error }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a cluster has not joined yet.
 
-use hub::RequestError;
+use hub::Cause;
 use hub::client::HubClientError;
 
 use super::certificate::Useless;
@@ -17,13 +17,13 @@ pub(super) enum JoinError {
     Hub {
         what: &'static str,
         #[source]
-        error: RequestError,
+        error: Cause,
     },
     #[error("the member, {doing} --state-secret: {error}")]
     Secret {
         doing: &'static str,
         #[source]
-        error: RequestError,
+        error: Cause,
     },
     #[error("the key of the certificate request: {0}")]
     Key(#[from] rcgen::Error),
@@ -53,7 +53,7 @@ pub(super) enum JoinError {
     Account {
         what: &'static str,
         #[source]
-        error: RequestError,
+        error: Cause,
     },
     #[error("the bootstrap kubeconfig names another hub")]
     OtherHub,

@@ -12,7 +12,8 @@ mod troubles;
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
-use hub::{RequestError, Requests};
+use api::hub_status::HubStatus;
+use hub::{Cause, Requests};
 use net::backoff::Backoff;
 use net::random::sooner;
 use parking_lot::Mutex;
@@ -170,7 +171,7 @@ impl<'a> Keeping<'a> {
                     sooner(wait, lease::JITTER)
                 }
                 // The cluster may read itself only from the first acceptance on.
-                Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => {
+                Ok(_) | Err(Cause::Status(HubStatus { code: 403 | 404, .. })) => {
                     troubles.over();
                     self.cluster.send_replace(None);
                     self.joining.say(Standing::Denied);
@@ -228,11 +229,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_the_hubs_own_word_ends_its_disbelief() {
-        let answer = |code: u16| Err(RequestError::Answer { code, message: String::new() });
+        let answer = |code: u16| Err(Cause::Status(HubStatus { code, ..HubStatus::default() }));
         let (first, later) = (Instant::now(), Instant::now() + LOOK);
         assert_eq!(since_when(&answer(401), None, first), Some(first));
         assert_eq!(since_when(&answer(401), Some(first), later), Some(first));
-        for silent in [answer(503), Err(RequestError::Timeout), Err(RequestError::Unreachable(Causes::of("")))] {
+        for silent in [answer(503), Err(Cause::Timeout(LOOK)), Err(Cause::Unreachable(Causes::of("")))] {
             assert_eq!(since_when(&silent, Some(first), later), Some(first));
             assert_eq!(since_when(&silent, None, later), None);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::StatusCode;
-use hub::{RequestError, Requests};
+use hub::{Cause, Requests};
 use net::words::plain;
 use placement::quantity::Quantity;
 use serde_json::Value;
@@ -60,7 +60,7 @@ async fn health(member: &Requests) -> Result<(), String> {
     }
 }
 
-async fn resources(member: &Requests) -> Result<Resources, RequestError> {
+async fn resources(member: &Requests) -> Result<Resources, Cause> {
     let mut sums = [BTreeMap::new(), BTreeMap::new()];
     let mut next = String::new();
     for _ in 0..MOST_PAGES {

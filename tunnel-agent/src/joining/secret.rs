@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use hub::{RequestError, Requests};
+use hub::{Cause, Requests};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -139,7 +139,7 @@ fn files(secret: &Value) -> BTreeMap<String, Vec<u8>> {
     data.filter_map(|(name, value)| Some((name.clone(), decoded(value)?))).collect()
 }
 
-fn failed(doing: &'static str) -> impl FnOnce(RequestError) -> JoinError {
+fn failed(doing: &'static str) -> impl FnOnce(Cause) -> JoinError {
     move |error| JoinError::Secret { doing, error }
 }
 

@@ -141,5 +141,5 @@ impl Candidacy {
 
 /// Whether a retry would be refused again.
 fn is_refusal(cause: &Cause) -> bool {
-    matches!(cause, Cause::Status(status) if matches!(status.code, 401 | 403 | 405))
+    matches!(cause.code(), Some(401 | 403 | 405))
 }

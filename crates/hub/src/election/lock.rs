@@ -155,7 +155,8 @@ impl Lock {
     }
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Cause> {
-        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(Cause::from)
+        let within = self.timing.renew();
+        timeout(within, call).await.map_err(|_| Cause::Timeout(within))?.map_err(Cause::from)
     }
 }
 
@@ -179,13 +180,13 @@ impl Seen {
 impl Write {
     /// Interprets a failure: the same status code means different things for different writes.
     fn setback(&self, cause: Cause) -> Setback {
-        let code = if let Cause::Status(status) = &cause { status.code } else { 0 };
+        let code = cause.code();
         let refused = match self {
-            Self::Create => code == 409,
-            Self::Take { .. } => matches!(code, 404 | 409),
+            Self::Create => code == Some(409),
+            Self::Take { .. } => matches!(code, Some(404 | 409)),
             // A 409 here is a conflict inside the hub, after several tries: it applies the patch
             // again to the current object (`patchResource` of k8s.io/apiserver).
-            Self::Renew | Self::Release => matches!(code, 404 | 422),
+            Self::Renew | Self::Release => matches!(code, Some(404 | 422)),
         };
         if refused { Setback::Refused(cause) } else { Setback::Failed(cause) }
     }

@@ -2,7 +2,8 @@
 //! but not the cluster. An agent's certificate may not create one, so the bootstrap kubeconfig
 //! does.
 
-use hub::RequestError;
+use api::hub_status::HubStatus;
+use hub::Cause;
 use net::follow::Complaints;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -22,9 +23,9 @@ pub struct Announcing {
 
 impl Announcing {
     /// Takes the hub's answer about the cluster. A 403 may also mean that it does not exist.
-    pub async fn heard(&mut self, joining: &Joining, answer: &Result<Value, RequestError>) {
+    pub async fn heard(&mut self, joining: &Joining, answer: &Result<Value, Cause>) {
         match answer {
-            Err(RequestError::Answer { code: 403 | 404, .. }) => {}
+            Err(Cause::Status(HubStatus { code: 403 | 404, .. })) => {}
             Ok(_) => return self.since = None,
             Err(_) => return,
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use hub::{RequestError, Requests};
+use hub::{Cause, Requests};
 use net::backoff::Backoff;
 use net::tls::keypair::certificates;
 use parking_lot::Mutex;
@@ -219,7 +219,7 @@ impl<'a> Filling<'a> {
     async fn ask(
         &self,
         what: &'static str,
-        call: impl Future<Output = Result<Value, RequestError>>,
+        call: impl Future<Output = Result<Value, Cause>>,
     ) -> Result<Value, JoinError> {
         call.await.map_err(|error| JoinError::Account { what, error })
     }
@@ -239,7 +239,7 @@ fn owner_of(secret: &Value) -> Option<&str> {
     owners.iter().find(|owner| owner["kind"] == KIND)?["uid"].as_str()
 }
 
-fn optional(answer: Result<Value, RequestError>) -> Result<Option<Value>, RequestError> {
+fn optional(answer: Result<Value, Cause>) -> Result<Option<Value>, Cause> {
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(None),

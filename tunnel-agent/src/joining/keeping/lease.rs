@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::SystemTime;
 
 use http::StatusCode;
-use hub::RequestError;
+use hub::Cause;
 use net::random::sooner;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -43,7 +43,7 @@ impl Keeping<'_> {
 
     /// Takes one request, unless another writer came in between. Agents may update their Lease, but
     /// not patch it.
-    async fn renew_lease(&self, known: &mut Option<Value>) -> Result<(), RequestError> {
+    async fn renew_lease(&self, known: &mut Option<Value>) -> Result<(), Cause> {
         let (hub, namespace) = (self.hub(), &self.joining.cluster);
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/managed-cluster-lease");
         let mut is_known = known.is_some();

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
-use hub::RequestError;
+use api::hub_status::HubStatus;
+use hub::Cause;
 use tokio::time::sleep;
 
 use super::{Keeping, LONGEST_SLEEP, STEP, Troubles};
@@ -58,7 +59,7 @@ impl Keeping<'_> {
                 // The next request may get an equally useless certificate.
                 Err(error @ JoinError::Useless(_)) => troubles.failed(&error).max(LONGEST_SLEEP),
                 Err(error) => {
-                    if let JoinError::Hub { error: RequestError::Answer { code: 403 | 404, .. }, .. } = &error {
+                    if let JoinError::Hub { error: Cause::Status(HubStatus { code: 403 | 404, .. }), .. } = &error {
                         self.joining.refused(Some(self.refusal(&error)));
                     }
                     troubles.failed(&error)

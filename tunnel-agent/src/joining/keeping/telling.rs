@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use http::StatusCode;
-use hub::RequestError;
+use hub::Cause;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -46,7 +46,7 @@ impl Keeping<'_> {
     }
 
     /// Returns false if another writer came after `cluster` was read.
-    async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
+    async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, Cause> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
         let Some(patch) = status::patch(cluster, &facts, &api::time::now()) else {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hub::RequestError;
+use api::hub_status::HubStatus;
+use hub::Cause;
 use net::follow::Complaints;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -19,14 +20,10 @@ pub(super) struct Troubles {
 
 /// Since when the hub has not known the certificate, after this answer. Silence and server errors
 /// say nothing about that: `since` stays.
-pub(super) fn since_when(
-    answer: &Result<Value, RequestError>,
-    since: Option<Instant>,
-    now: Instant,
-) -> Option<Instant> {
+pub(super) fn since_when(answer: &Result<Value, Cause>, since: Option<Instant>, now: Instant) -> Option<Instant> {
     match answer {
-        Err(RequestError::Answer { code: 401, .. }) => since.or(Some(now)),
-        Ok(_) | Err(RequestError::Answer { code: 400..500, .. }) => None,
+        Err(Cause::Status(HubStatus { code: 401, .. })) => since.or(Some(now)),
+        Ok(_) | Err(Cause::Status(HubStatus { code: 400..500, .. })) => None,
         Err(_) => since,
     }
 }

@@ -34,7 +34,7 @@ fn table(rows: &[(u64, Answer, u64, Led)]) {
         let answer = match answer {
             Written => Ok(()),
             Refused => Err(Setback::Refused(cause())),
-            Failed => Err(Setback::Failed(Cause::Timeout)),
+            Failed => Err(Setback::Failed(Cause::Timeout(TERM))),
         };
         let sent = Sent { at: at(*sent), claim: *sent == 0 };
         let led = match proof.answered(sent, answer, at(*now)) {
