@@ -56,30 +56,20 @@ pub fn call<'a>(
     Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
 }
 
-/// Forwards the request.
+/// Forwards the request, which may read a `description` of the group.
 pub async fn forward(
     call: &Call<'_>,
+    description: Option<Discovery>,
     asked: Option<Upgrade>,
     request: Request<RequestBody>,
     client: &mut Option<OnUpgrade>,
 ) -> Result<Answer, Error> {
-    let answer = match (asked, description(&request)) {
+    let answer = match (asked, description) {
         (Some(asked), _) => upgrade::serve(call, asked, request, client).await,
         (None, Some(document)) => described(call, document, request).await.map(Answer::from),
         (None, None) => plain::serve(call, request).await.map(Answer::from),
     };
     answer.map_err(|error| named(call.connection.gateway(), error))
-}
-
-/// The requested document, if it is one by which a hub decides whether the group is served.
-fn description(request: &Request<RequestBody>) -> Option<Discovery> {
-    let path = request.uri().path();
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    match path.strip_suffix('/').unwrap_or(path) {
-        "/apis/cluster.karmada.io" if is_read => Some(Discovery::KarmadaGroup),
-        "/apis/cluster.karmada.io/v1alpha1" if is_read => Some(Discovery::KarmadaVersion),
-        _ => None,
-    }
 }
 
 /// Responds with the upstream's document, or ours if the upstream does not answer.

@@ -133,9 +133,9 @@ async fn respond(
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
         }
-        Route::Beside(BesideRoute::Forwarded(asks)) => {
+        Route::Beside(BesideRoute::Forwarded { asks, description }) => {
             let call = beside::call(connection, asks, admitted, permission, account)?.traced(trace);
-            Box::pin(beside::forward(&call, upgrade, request, client)).await
+            Box::pin(beside::forward(&call, *description, upgrade, request, client)).await
         }
         Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),

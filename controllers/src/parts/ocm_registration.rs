@@ -235,7 +235,7 @@ impl Shared {
             trusted: context.config.ocm_auto_approve_users.clone(),
             events: context.events.clone(),
             metrics: context.metrics.joining.clone(),
-            pace: parking_lot::Mutex::default(),
+            approvals: parking_lot::Mutex::default(),
             started: Instant::now(),
             settled: Settled::default(),
             tries: worker::Tries::default(),

@@ -5,10 +5,10 @@
 //! differs. While upstream's scheduler runs, this part does nothing.
 
 mod batch;
+mod caused;
 mod hub_writes;
 mod kinds;
 mod order;
-mod pace;
 mod plan;
 mod scheduler;
 mod slots;

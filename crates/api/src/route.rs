@@ -142,7 +142,12 @@ pub enum KarmadaRoute {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BesideRoute<'a> {
     /// Goes unchanged to the server that served the group before.
-    Forwarded(MemberRequest<'a>),
+    Forwarded {
+        asks: MemberRequest<'a>,
+        /// The document that is read, if it is one by which a hub decides whether the group is
+        /// served.
+        description: Option<Discovery>,
+    },
     Shared(SharedDocument),
 }
 
@@ -269,7 +274,7 @@ fn own(asked: RawRequest<'_>) -> Parsed<'_> {
         | Route::MethodNotAllowed
         | Route::Health { .. }
         | Route::Karmada(_)
-        | Route::Beside(BesideRoute::Forwarded(_)) => true,
+        | Route::Beside(BesideRoute::Forwarded { .. }) => true,
         Route::LogLevel => *method == Method::PUT,
         _ => matches!(*method, Method::GET | Method::HEAD),
     };

@@ -6,12 +6,12 @@
 //! the acceptance ends, so does the cluster. Before acceptance, none of its fields count.
 
 pub mod acceptance;
+pub mod approvals;
 pub mod availability;
 pub mod condition;
 pub mod delivery;
 pub mod heartbeat;
 pub mod leaving;
-pub mod pace;
 pub mod rival;
 pub mod standing;
 pub mod taints;

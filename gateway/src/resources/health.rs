@@ -17,7 +17,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
 use super::kinds::Gateways;
-use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
+use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, WriteOptions};
 use super::{form_of, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub async fn serve(
         )));
     };
     let form = form_of(Shape::Object, &request)?;
-    let query = sent::query(request.uri().query())?;
+    let query = WriteOptions::read(request.uri().query())?.for_hub();
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
     let body = sent::body(request, limit, &gateway.limits.reports, RESOURCE).await?;

@@ -30,7 +30,7 @@ use tokio::time::timeout;
 
 use super::clusters::{parsed, read, secret, serve_as};
 use super::kinds::{KarmadaClusters, Kind};
-use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
+use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, WriteOptions};
 use super::{form_of, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
@@ -66,17 +66,7 @@ pub async fn serve(
             "this gateway runs without a hub, its clusters are files: change them there",
         )));
     };
-    if api::query::first(request.uri().query(), "fieldManager").as_deref() == Some(FIELD_MANAGER) {
-        return Err(Error::BadRequest("this fieldManager is the controllers' own"));
-    }
-    let write = Write {
-        gateway,
-        hub,
-        permission,
-        query: sent::query(request.uri().query())?,
-        strictness: Strictness::of(request.uri().query())?,
-        form: form_of(Shape::Object, &request)?,
-    };
+    let write = Write::of(gateway, hub, permission, &request)?;
     let _permit = gateway.limits.writes.enter(permission.user())?;
     match timeout(WITHIN, write.done(route, request)).await {
         Ok(done) => done,
@@ -120,7 +110,21 @@ struct Preconditions {
 
 // === impl Write ===
 
-impl Write<'_> {
+impl<'a> Write<'a> {
+    fn of(
+        gateway: &'a RequestNeeds,
+        hub: &'a Hub,
+        permission: &'a Permission,
+        request: &Request<RequestBody>,
+    ) -> Result<Self, Error> {
+        let options = WriteOptions::read(request.uri().query())?;
+        if options.field_manager == FIELD_MANAGER {
+            return Err(Error::BadRequest("this fieldManager is the controllers' own"));
+        }
+        let (query, strictness) = (options.for_hub(), Strictness::of(&options.field_validation)?);
+        Ok(Self { gateway, hub, permission, query, strictness, form: form_of(Shape::Object, request)? })
+    }
+
     async fn done(&self, route: &KarmadaRoute, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
         match route {
             KarmadaRoute::Change { cluster, part, is_patch } => self.change(cluster, *part, *is_patch, request).await,
@@ -301,12 +305,12 @@ fn refused(status: Status) -> Error {
 // === impl Strictness ===
 
 impl Strictness {
-    fn of(query: Option<&str>) -> Result<Self, Error> {
-        match api::query::first(query, "fieldValidation").as_deref() {
-            None | Some("" | "Warn") => Ok(Self::Warn),
-            Some("Ignore") => Ok(Self::Ignore),
-            Some("Strict") => Ok(Self::Strict),
-            Some(_) => Err(Error::BadRequest("fieldValidation must be Ignore, Warn or Strict")),
+    fn of(field_validation: &str) -> Result<Self, Error> {
+        match field_validation {
+            "" | "Warn" => Ok(Self::Warn),
+            "Ignore" => Ok(Self::Ignore),
+            "Strict" => Ok(Self::Strict),
+            _ => Err(Error::BadRequest("fieldValidation must be Ignore, Warn or Strict")),
         }
     }
 

@@ -140,7 +140,7 @@ pub fn is_said(literals: &str, quoted: &str) -> bool {
 pub fn unlisted<'a>(literals: &'a str, messages: &[String], others: &[&str]) -> Vec<&'a str> {
     let is_sentence = |line: &&str| line.split(' ').count() >= SENTENCE;
     let is_listed = |line: &&str| {
-        let quotes = |message: &String| line.contains(message.trim_end_matches('…').trim_end());
+        let quotes = |message: &String| is_said(line, message);
         messages.iter().any(quotes) || others.iter().any(|other| line.starts_with(other))
     };
     literals.lines().filter(is_sentence).filter(|line| !is_listed(line)).collect()
@@ -186,5 +186,7 @@ mod tests {
         let messages = ["no such cluster".to_owned()];
         assert_eq!(unlisted(said, &messages, &["the request has #"]), ["# keeps coming back to it"]);
         assert!(unlisted(said, &["keeps coming…".to_owned()], &["no such", "the request"]).is_empty());
+        let filled = "more than # lines of it\nmore than # of them here\n";
+        assert_eq!(unlisted(filled, &["more than 20 lines".to_owned()], &[]), ["more than # of them here"]);
     }
 }

@@ -20,7 +20,7 @@ use super::contest::TWINS;
 use super::edits::{Edit, Edits};
 use super::failure::Failure;
 use super::objects::Objects;
-use super::pace::{Heat, Pace};
+use super::pace::{Heat, StatusWrites};
 use super::sights::{Scope, Sights};
 use super::work::Work;
 use crate::metrics::{Delivery, Unwatched};
@@ -59,7 +59,7 @@ pub struct Memory {
     pub resync: Option<Instant>,
     /// When objects that are no longer wanted, but not gone yet, are checked.
     pub removal: Option<Instant>,
-    pub pace: Pace,
+    pub status_writes: StatusWrites,
     pub heat: Heat,
     /// Number of objects being deleted, and of checks in a row without progress.
     going: (usize, u32),

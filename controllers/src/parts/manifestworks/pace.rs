@@ -4,34 +4,32 @@
 use std::time::Duration;
 
 use net::backoff::Backoff;
+use net::rate::{Cells, Rate};
 use tokio::time::Instant;
 
 /// How long changes are gathered.
 const GATHERED: Duration = Duration::from_secs(1);
-/// Interval of continuous writes.
-const BETWEEN: Duration = Duration::from_secs(5);
-/// Number of writes that may follow each other faster.
-const BURST: u32 = 5;
+/// Continuous writes.
+const RATE: Rate = Rate { each: Duration::from_secs(5), burst: 5 };
 
+/// The writes of one work's status.
 #[derive(Debug, Default)]
-pub struct Pace {
-    /// Time at which all writes so far would have been made if each had waited for its turn (the
-    /// generic cell rate algorithm).
-    reached: Option<Instant>,
+pub struct StatusWrites {
+    made: Cells<Instant>,
     /// Since when a status waits to be written.
     since: Option<Instant>,
 }
 
-// === impl Pace ===
+// === impl StatusWrites ===
 
-impl Pace {
+impl StatusWrites {
     /// A status must be written. Returns how long that must wait; an urgent one does not wait for
     /// other changes.
     pub fn wait(&mut self, now: Instant, is_urgent: bool) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
-        let earliest = self.reached.and_then(|reached| reached.checked_sub(BETWEEN * (BURST - 1))).unwrap_or(since);
         let gathered = if is_urgent { since } else { since + GATHERED };
-        gathered.max(earliest).checked_duration_since(now).filter(|rest| !rest.is_zero())
+        let wait = gathered.saturating_duration_since(now).max(self.made.wait(now, RATE));
+        (!wait.is_zero()).then_some(wait)
     }
 
     /// No status must be written.
@@ -41,7 +39,7 @@ impl Pace {
 
     pub fn wrote(&mut self, now: Instant) {
         self.since = None;
-        self.reached = Some(self.reached.map_or(now, |reached| reached.max(now)) + BETWEEN);
+        self.made.note(now, RATE);
     }
 }
 
@@ -94,27 +92,27 @@ mod tests {
     async fn what_flaps_is_written_once_in_five_seconds() {
         flaps(false).await;
         flaps(true).await;
-        let mut pace = Pace::default();
-        assert_eq!(pace.wait(Instant::now(), true), None, "what is urgent is told at once");
+        let mut writes = StatusWrites::default();
+        assert_eq!(writes.wait(Instant::now(), true), None, "what is urgent is told at once");
     }
 
     async fn flaps(is_urgent: bool) {
-        let (mut pace, begin) = (Pace::default(), Instant::now());
-        let (mut writes, mut longest) = (0_u32, Duration::ZERO);
+        let (mut writes, begin) = (StatusWrites::default(), Instant::now());
+        let (mut count, mut longest) = (0_u32, Duration::ZERO);
         while begin.elapsed() < Duration::from_secs(100) {
-            if let Some(wait) = pace.wait(Instant::now(), is_urgent) {
+            if let Some(wait) = writes.wait(Instant::now(), is_urgent) {
                 longest = longest.max(wait);
                 tokio::time::advance(wait).await;
             } else {
-                pace.wrote(Instant::now());
-                writes += 1;
+                writes.wrote(Instant::now());
+                count += 1;
             }
         }
-        assert!((20..=26).contains(&writes), "{writes}");
-        assert!(longest <= BETWEEN, "after five in a row, none is late by more: {longest:?}");
-        pace.rest();
+        assert!((20..=26).contains(&count), "{count}");
+        assert!(longest <= RATE.each, "after five in a row, none is late by more: {longest:?}");
+        writes.rest();
         tokio::time::advance(Duration::from_mins(1)).await;
-        assert_eq!(pace.wait(Instant::now(), false), Some(GATHERED), "a change after peace is told at once");
+        assert_eq!(writes.wait(Instant::now(), false), Some(GATHERED), "a change after peace is told at once");
     }
 
     #[tokio::test(start_paused = true)]

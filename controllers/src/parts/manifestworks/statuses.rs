@@ -43,15 +43,15 @@ impl Part {
         drop(memory.take_status());
         self.metrics.delivery.begin(&work.key, work.generation);
         if status == work.status {
-            memory.pace.rest();
+            memory.status_writes.rest();
             return Ok(None);
         }
         let now = Instant::now();
-        if let Some(wait) = memory.pace.wait(now, true) {
+        if let Some(wait) = memory.status_writes.wait(now, true) {
             return Ok(Some(wait));
         }
         self.write_status(work, memory, status).await?;
-        memory.pace.wrote(now);
+        memory.status_writes.wrote(now);
         Ok(None)
     }
 
@@ -61,7 +61,7 @@ impl Part {
         self.metrics.delivery.settle(&work.key, WorkState::of(&status, work.generation, memory.contested()));
         let mut status = fitting(status, memory, work.generation);
         if status == work.status {
-            memory.pace.rest();
+            memory.status_writes.rest();
             memory.edits.reported(&status);
             return Ok(None);
         }
@@ -71,7 +71,7 @@ impl Part {
             applied.is_none_or(|one| one.observed_generation != work.generation) && !is_complete(&status.conditions);
         let now = Instant::now();
         let is_urgent = completed(&status) > completed(&work.status);
-        if let Some(wait) = memory.pace.wait(now, is_urgent).filter(|_| !is_first) {
+        if let Some(wait) = memory.status_writes.wait(now, is_urgent).filter(|_| !is_first) {
             match self.put_back(work, memory, status) {
                 // Complete objects may be gone by the next pass, which would create them again.
                 Some(left) if is_urgent => status = left,
@@ -83,7 +83,7 @@ impl Part {
             drop(self.put_back(work, memory, status));
         }
         written?;
-        memory.pace.wrote(now);
+        memory.status_writes.wrote(now);
         Ok(None)
     }
 

@@ -23,8 +23,8 @@ use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
 use register::csr::{self, CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
 use register::ocm::acceptance::Cluster;
+use register::ocm::approvals::Approvals;
 use register::ocm::condition::{self, HUB_ACCEPTED};
-use register::ocm::pace::Pace;
 use register::ocm::standing::{self, AUTOMATIC_ANNOTATION, FirstJoin, Standing};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -69,7 +69,7 @@ pub struct Requests {
     pub trusted: Vec<String>,
     pub events: Events,
     pub metrics: Joining,
-    pub pace: Mutex<Pace>,
+    pub approvals: Mutex<Approvals>,
     pub started: Instant,
     pub settled: Settled,
     pub tries: Tries,
@@ -267,7 +267,7 @@ impl Requests {
         if decision == Decision::Joined && standing::first_join(cluster) == FirstJoin::Person {
             return Ok(person("an agent of the cluster joined meanwhile: approve or deny the request by hand"));
         }
-        let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
+        let taken = self.approvals.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
         if let Err(wait) = taken {
             let why = "the cluster got ten certificates within ten minutes: this one waits".to_owned();
             return Ok(Outcome::Later(wait, Some((Decision::Paced, why))));

@@ -180,7 +180,7 @@ impl Fixture {
             trusted: vec![USER.to_owned()],
             events: events.clone(),
             metrics: Joining::default(),
-            pace: Mutex::default(),
+            approvals: Mutex::default(),
             started: Instant::now(),
             settled: Settled::default(),
             tries: worker::Tries::default(),

@@ -9,6 +9,7 @@ use kube::runtime::controller::Action;
 use parking_lot::RwLock;
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::NAME;
 use super::kinds::Of;
@@ -91,7 +92,7 @@ impl Scheduler {
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
         let (mut inputs, first) = match self.resume(key) {
             Ok(resumed) => resumed,
-            Err(until) => return Ok(worker::at(Some(until))),
+            Err(wait) => return Ok(Action::requeue(wait)),
         };
         for round in first..=ROUNDS {
             let plan = match self.step(key, inputs.is_none()).await? {
@@ -129,15 +130,15 @@ impl Scheduler {
     }
 
     /// The input and the round that it waited in for its turn, if nothing changed since. An error:
-    /// it is not to run before.
-    fn resume(&self, key: &Key) -> Result<(Option<u64>, usize), OffsetDateTime> {
+    /// so long it must wait.
+    fn resume(&self, key: &Key) -> Result<(Option<u64>, usize), Duration> {
         let mut world = self.world.write();
         let Some(known) = world.placement_mut(key) else { return Ok((None, 0)) };
         match known.paused.take().filter(|(inputs, _)| *inputs == known.inputs) {
             Some((inputs, round)) => Ok((Some(inputs), round)),
             // What costs more is held up where it is its turn.
             None if known.has_expressions() => Ok((None, 0)),
-            None => known.pace.take(worker::moment()).map_or(Ok((None, 0)), Err),
+            None => known.caused.take(Instant::now()).map(|()| (None, 0)),
         }
     }
 

@@ -64,8 +64,16 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
             if asks.reviewed_verb(Verb::Get) == Verb::None && method != Method::OPTIONS {
                 return Route::MethodNotAllowed;
             }
-            Route::Beside(BesideRoute::Forwarded(asks))
+            let description = description(&found, method);
+            Route::Beside(BesideRoute::Forwarded { asks, description })
         }
+    }
+}
+
+fn description(found: &Route<'_>, method: &Method) -> Option<Discovery> {
+    match found {
+        Route::Discovery(document) if matches!(*method, Method::GET | Method::HEAD) => Some(*document),
+        _ => None,
     }
 }
 

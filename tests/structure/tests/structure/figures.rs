@@ -16,18 +16,21 @@ const LISTS: [&str; 2] = ["why-this-one", "comparison"];
 const KUBECTLS: [&str; 2] = ["kubernetes", "kubectl-oldest"];
 
 /// Sources of the gateway's own error messages, and of the causes in them.
-const ERRORS: [&str; 18] = [
+const ERRORS: [&str; 21] = [
     "crates/auth/src/review.rs",
     "crates/exec/src/error.rs",
+    "gateway/src/clusters.rs",
     "gateway/src/clusters/dynamic.rs",
     "gateway/src/error.rs",
     "gateway/src/error/failure.rs",
     "gateway/src/error/hub.rs",
     "gateway/src/every/ask.rs",
+    "gateway/src/headers/size.rs",
     "gateway/src/limits/heavy.rs",
     "gateway/src/limits/too_many.rs",
     "gateway/src/request/framing.rs",
     "gateway/src/request/upgrade.rs",
+    "gateway/src/request_body.rs",
     "gateway/src/tunnel/error.rs",
     "gateway/src/tunnel/error/missing.rs",
     "gateway/src/tunnel/link.rs",
@@ -42,10 +45,15 @@ const BEFORE_CAUSES: &str = "dial tcp #: ";
 const TABLES: [(&str, usize); 3] =
     [("| code | message contains", 1), ("| message contains | reason", 0), ("| message contains | meaning", 0)];
 /// Start of messages that need no row, and the reason.
-const WITHOUT_ROW: [(&str, &str); 29] = [
+const WITHOUT_ROW: [(&str, &str); 34] = [
     ("the request has #", "what it has too much of has a row"),
     ("the request for # has #", "the same"),
     ("its head has #", "the same, of the member's response"),
+    ("its trailers have #", "the same, of trailers"),
+    ("send fewer or shorter headers", "the end of the same"),
+    ("leave the header out", "the same"),
+    ("send a shorter one", "the same"),
+    ("data key", "the end of `its Secret cannot be used`, whose row says that the text names the key"),
     ("# is unreachable: #", "why it is has a row: `dial tcp`"),
     ("request to #: #", "the client has gone and reads nothing"),
     ("the client disconnected", "the same"),

@@ -108,7 +108,7 @@ async fn what_is_about_to_be_told_complete_is_not_made_again() {
     let (hub, part, mut writer) = applied(&[job("a")]).await;
     // It has reported so much recently that it must wait.
     let memory = part.memories.of(&("c1".to_owned(), "w".to_owned()));
-    (0..20).for_each(|_| memory.try_lock().unwrap().pace.wrote(Instant::now()));
+    (0..20).for_each(|_| memory.try_lock().unwrap().status_writes.wrote(Instant::now()));
     finish(&hub, A);
     look_again(&part).await;
     once(&part, &mut writer, &hub).await;
@@ -127,7 +127,7 @@ async fn what_is_about_to_be_told_complete_is_not_made_again() {
 async fn what_is_complete_is_told_at_once_where_nothing_can_wait() {
     let (hub, part, mut writer) = applied(&[job("a")]).await;
     let memory = part.memories.of(&("c1".to_owned(), "w".to_owned()));
-    (0..20).for_each(|_| memory.try_lock().unwrap().pace.wrote(Instant::now()));
+    (0..20).for_each(|_| memory.try_lock().unwrap().status_writes.wrote(Instant::now()));
     let (target, mut full, mut bytes) = (part.target("c1").unwrap(), Vec::new(), 64 << 20);
     while bytes > 0 {
         match target.kept.take(bytes) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::{ForeignWrites, is_older, key};
-use crate::parts::placement::pace::Pace;
+use crate::parts::placement::caused::CausedRuns;
 use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
@@ -35,7 +35,7 @@ pub struct ObservedPlacement {
     /// Time of the last run that a change caused, for Placements with expressions.
     pub ran_at: Option<OffsetDateTime>,
     /// Limits the runs that changes elsewhere cause, for Placements without expressions.
-    pub pace: Pace,
+    pub caused: CausedRuns,
     /// Steps that its expressions took in its last run.
     pub steps: Option<u64>,
     /// Input, and number of its runs that wrote, when the last run had to wait for a slot.
@@ -62,7 +62,7 @@ impl ObservedPlacement {
             inputs: 0,
             warned: String::new(),
             ran_at: None,
-            pace: Pace::edited(),
+            caused: CausedRuns::edited(),
             steps: None,
             paused: None,
             seen_in: 0,

@@ -3,6 +3,7 @@
 use crate::route::dialect::golden;
 use crate::route::{Dialects, KarmadaMode, Served};
 
+const GROUP: &str = "/apis/cluster.karmada.io";
 const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
 #[test]
@@ -31,7 +32,10 @@ fn golden_table() {
     ];
     let odd = odd.iter().map(|tail| format!("GET /apis/cluster.karmada.io{tail}"));
     let other = ["TRACE /apis/cluster.karmada.io/v1alpha1", "POST /apis", "POST /openapi/v2"].map(str::to_owned);
-    let beside: Vec<_> = more.chain(odd).chain(other).collect();
+    let described = ["GET", "HEAD", "POST", "OPTIONS"]
+        .iter()
+        .flat_map(|method| ["", "/", "/v1alpha1", "/v1alpha1/"].map(|tail| format!("{method} {GROUP}{tail}")));
+    let beside: Vec<_> = more.chain(odd).chain(other).chain(described).collect();
     let beside: Vec<_> = requests.iter().copied().chain(beside.iter().map(String::as_str)).collect();
     let served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Beside });
     insta::assert_snapshot!("beside", golden::table(served, &beside));

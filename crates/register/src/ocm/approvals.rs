@@ -15,11 +15,11 @@ const MANY: usize = 10_000;
 /// The clusters for which certificates were approved. Renewals and first joins count separately:
 /// joining clusters must not use up the limit of renewals.
 #[derive(Debug, Default)]
-pub struct Pace(HashMap<(String, bool), Window<Duration>>);
+pub struct Approvals(HashMap<(String, bool), Window<Duration>>);
 
-// === impl Pace ===
+// === impl Approvals ===
 
-impl Pace {
+impl Approvals {
     /// Takes one certificate at `now`, a time since any fixed moment. If the limit is reached: the
     /// wait until the next.
     pub fn take(&mut self, cluster: &str, is_renewal: bool, now: Duration) -> Result<(), Duration> {
@@ -36,23 +36,23 @@ mod tests {
 
     #[test]
     fn one_that_asks_each_second_waits_and_nobody_else_does() {
-        let mut pace = Pace::default();
+        let mut approvals = Approvals::default();
         let second = Duration::from_secs(1);
-        let answers: Vec<_> = (0..20).map(|number| pace.take("c1", true, number * second)).collect();
+        let answers: Vec<_> = (0..20).map(|number| approvals.take("c1", true, number * second)).collect();
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 10);
         assert_eq!(answers[19], Err(WINDOW.saturating_sub(19 * second)));
-        assert_eq!(pace.take("c2", true, 20 * second), Ok(()), "another cluster");
-        assert_eq!(pace.take("c1", false, 20 * second), Ok(()), "a first join");
-        assert_eq!(pace.take("c1", true, WINDOW), Ok(()), "later");
+        assert_eq!(approvals.take("c2", true, 20 * second), Ok(()), "another cluster");
+        assert_eq!(approvals.take("c1", false, 20 * second), Ok(()), "a first join");
+        assert_eq!(approvals.take("c1", true, WINDOW), Ok(()), "later");
     }
 
     #[test]
     fn what_is_remembered_is_bounded_once_it_is_old() {
-        let mut pace = Pace::default();
+        let mut approvals = Approvals::default();
         for number in 0..=MANY {
-            pace.take(&number.to_string(), true, Duration::ZERO).unwrap();
+            approvals.take(&number.to_string(), true, Duration::ZERO).unwrap();
         }
-        pace.take("last", true, WINDOW).unwrap();
-        assert_eq!(pace.0.len(), 1);
+        approvals.take("last", true, WINDOW).unwrap();
+        assert_eq!(approvals.0.len(), 1);
     }
 }
