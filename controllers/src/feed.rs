@@ -4,6 +4,7 @@
 //! of their creation. It also puts the object into the queue, which reads objects one by one:
 //! sixteen per feed at a time, each with its own back-off.
 
+pub mod bursts;
 pub mod crd;
 pub mod follow;
 pub mod watch;

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use parking_lot::{Mutex, MutexGuard};
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use super::hub::now_millis;
 use super::renewal::Renewal;
 use crate::calls::{paged, watcher};
+use crate::feed::bursts::Bursts;
 use crate::feed::follow;
 use crate::wakes::Wakes;
 
@@ -209,7 +211,8 @@ impl Beats {
                 wakes.push("", lease.cluster());
             }
         };
-        follow::each(watcher(Api::<Renewal>::all(client), only), "the Leases of clusters", apply).await;
+        let renewals = Bursts::of(watcher(Api::<Renewal>::all(client), only).boxed());
+        follow::each(renewals, "the Leases of clusters", apply).await;
     }
 
     /// The names of some accepted clusters with a Lease, at most this many: others each time, if
