@@ -8,6 +8,13 @@
 /// net::forward!([Plain Encrypted]: poll_read);
 /// ```
 ///
+/// With `then`, the wrapper's method of that name gets what `poll_write` and `poll_write_vectored`
+/// return, and returns it:
+///
+/// ```ignore
+/// net::forward!(stream then wrote: poll_write, poll_write_vectored);
+/// ```
+///
 /// A wrapper that forwards a write also forwards
 /// [`poll_write_vectored`](tokio::io::AsyncWrite::poll_write_vectored) and
 /// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored): without them h2 copies every
@@ -15,6 +22,10 @@
 #[macro_export]
 macro_rules! forward {
     ($to:tt: $($method:ident),+) => { $($crate::forward!(@$method $to);)+ };
+    ($field:ident then $then:ident: poll_write, poll_write_vectored) => {
+        $crate::forward!(@poll_write ($field $then));
+        $crate::forward!(@poll_write_vectored ($field $then));
+    };
     (@poll_read $to:tt) => {
         fn poll_read(
             self: ::std::pin::Pin<&mut Self>,
@@ -67,6 +78,11 @@ macro_rules! forward {
             $(Self::$variant(stream) => ::std::pin::Pin::new(stream).$method $arguments,)+
         }
     };
+    (@call $self:ident ($field:ident $then:ident) $method:ident $arguments:tt) => {{
+        let this = $self.get_mut();
+        let returned = ::std::pin::Pin::new(&mut this.$field).$method $arguments;
+        this.$then(returned)
+    }};
     (@call $self:ident $field:ident $method:ident $arguments:tt) => {
         ::std::pin::Pin::new(&mut $self.get_mut().$field).$method $arguments
     };

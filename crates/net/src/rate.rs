@@ -133,14 +133,14 @@ mod tests {
                 if let Err(wait) = cells.take(now, rate) {
                     proptest::prop_assert!(wait <= SECOND);
                     now += wait;
-                    proptest::prop_assert!(cells.take(now - Duration::from_nanos(1), rate).is_err());
+                    proptest::prop_assert!(cells.take(now.saturating_sub(Duration::from_nanos(1)), rate).is_err());
                     proptest::prop_assert_eq!(cells.take(now, rate), Ok(()));
                 }
                 taken.push(now);
             }
             for (first, begin) in taken.iter().enumerate() {
                 for (count, end) in (1_u32..).zip(&taken[first..]) {
-                    proptest::prop_assert!(*end - *begin >= SECOND * count.saturating_sub(burst));
+                    proptest::prop_assert!(end.saturating_sub(*begin) >= SECOND * count.saturating_sub(burst));
                 }
             }
         }

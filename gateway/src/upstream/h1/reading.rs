@@ -1,7 +1,7 @@
 //! Counts what hyper reads from a member into its own buffer: a head until it is complete, and as
 //! much of a body as hyper reads ahead. Knows whether hyper still has bytes for the member.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -71,7 +71,7 @@ impl<T> Reading<T> {
         self.stream
     }
 
-    fn write<R>(&self, written: Poll<R>) -> Poll<R> {
+    fn wrote<R>(&self, written: Poll<R>) -> Poll<R> {
         if written.is_pending() {
             self.buffer.is_unwritten.store(true, Ordering::Relaxed);
         }
@@ -108,20 +108,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Reading<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Reading<T> {
     net::forward!(stream: is_write_vectored, poll_shutdown);
-
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.write(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.write(written)
-    }
+    net::forward!(stream then wrote: poll_write, poll_write_vectored);
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
