@@ -97,10 +97,10 @@ impl Upstream {
         /// A connection may turn out to be closing when it gets the request. Nothing was sent then,
         /// so the next try is safe. More than a few in a row mean that the member is shutting down.
         const ATTEMPTS: usize = 4;
-        size::of_request(&request).map_err(SendError::Unfit)?;
+        let head = size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
             let (unsent, reason) = match self.pool(core, author).acquire(trace).await? {
-                Lease::H2(lease) => match h2::send(lease, &self.target, request, lingers).await? {
+                Lease::H2(lease) => match h2::send(lease, &self.target, (request, head), lingers).await? {
                     h2::Sent::Response(response) => {
                         return checked(response.map(UpstreamBody::H2));
                     }

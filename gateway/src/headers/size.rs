@@ -80,15 +80,16 @@ impl Unfit {
     }
 }
 
-/// Checks the head of a request with all added headers.
-pub fn of_request<B>(request: &Request<B>) -> Result<(), Unfit> {
+/// Checks the head of a request with all added headers. Returns its bytes, plain and with [`FIELD`]
+/// for each field.
+pub fn of_request<B>(request: &Request<B>) -> Result<usize, Unfit> {
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
     check([request.method().as_str(), path], request.headers())
 }
 
 /// Checks the head of a response.
 pub fn of_fields(headers: &HeaderMap) -> Result<(), Unfit> {
-    check(["", ""], headers)
+    check(["", ""], headers).map(drop)
 }
 
 /// Checks trailers, whose lines were not counted before.
@@ -96,14 +97,14 @@ pub fn of_trailers(trailers: &HeaderMap) -> Result<(), Unfit> {
     if trailers.len() > MOST_LINES { Err(Unfit::TooMany) } else { of_fields(trailers) }
 }
 
-fn check(first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit> {
+fn check(first: [&str; 2], headers: &HeaderMap) -> Result<usize, Unfit> {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD);
     let raw = first[0].len() + first[1].len() + 2 * FIELD + fields.sum::<usize>();
     if raw <= ONE_FRAME {
         // An invalid field in it costs only its own stream.
-        return Ok(());
+        return Ok(raw);
     }
-    large(raw, first, headers)
+    large(raw, first, headers).map(|()| raw)
 }
 
 #[cold]

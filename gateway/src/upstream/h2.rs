@@ -33,15 +33,15 @@ pub enum Sent {
     NotSent(Request<RequestBody>, Lost),
 }
 
-/// Sends `request` on a leased stream. If this future is dropped before the response and the member
+/// Sends `request`, whose head has this many bytes, on a leased stream. If this future is dropped before the response and the member
 /// may continue the request, the request counts as `lingers`.
 pub async fn send(
     mut lease: Lease,
     target: &Target,
-    request: Request<RequestBody>,
+    (request, bytes): (Request<RequestBody>, usize),
     lingers: Lingers<'_>,
 ) -> Result<Sent, SendError> {
-    let Ok(room) = lease.connection().unsent().room(&request).await else {
+    let Ok(room) = lease.connection().unsent().room(&request, bytes).await else {
         return Ok(Sent::NotSent(request, "it takes no new requests".into()));
     };
     if let Err(error) = lease.ready().await {

@@ -53,6 +53,10 @@ async fn written(request: Request<()>) -> usize {
     block - 1 - (2 + huffman(b"member"))
 }
 
+fn of_request(request: &Request<()>) -> Result<(), Unfit> {
+    super::of_request(request).map(drop)
+}
+
 fn many(name: &str, value: &[u8], times: usize) -> Vec<(String, Vec<u8>)> {
     vec![(name.to_owned(), value.to_vec()); times]
 }

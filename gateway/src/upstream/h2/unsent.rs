@@ -18,8 +18,8 @@ use crate::holding::{Account, hold_in, size};
 /// Most bytes of large heads, by [`size`] and with their paths and methods, that the h2 of one
 /// connection has. A larger head goes alone.
 const MOST: u32 = 1 << 20;
-/// Most bytes of a head, counted likewise, that needs no room: a usual one with a ServiceAccount
-/// token of a kilobyte, which counts twice.
+/// Most bytes of a head, by [`of_request`](crate::headers::size::of_request), that needs no room: a
+/// usual one, with a ServiceAccount's token of a kilobyte.
 const SMALL: usize = 4 * 1024;
 
 /// The room of one connection.
@@ -45,14 +45,15 @@ impl UnsentHeads {
         Self(Arc::new(Semaphore::new(MOST as usize)))
     }
 
-    /// Waits until there is room for this head: first come, first served. h2 copies the path, which
-    /// may have 64 KiB, and a method of its own, which may have as much as a header.
-    pub async fn room<B>(&self, request: &Request<B>) -> Result<HeadRoom, Closed> {
-        let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
-        let bytes = size(request.headers()) + path + request.method().as_str().len();
+    /// Waits until there is room for this head, which has so many `bytes`: first come, first served.
+    /// h2 copies the path, which may have 64 KiB, and a method of its own, which may have as much as
+    /// a header.
+    pub async fn room<B>(&self, request: &Request<B>, bytes: usize) -> Result<HeadRoom, Closed> {
         if bytes <= SMALL {
             return Ok(HeadRoom(None));
         }
+        let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+        let bytes = size(request.headers()) + path + request.method().as_str().len();
         let bytes = u32::try_from(bytes).unwrap_or(MOST).min(MOST);
         let permit = Arc::clone(&self.0).acquire_many_owned(bytes).await;
         permit.map(|permit| HeadRoom(Some(permit))).map_err(|_| Closed)
@@ -92,12 +93,18 @@ mod tests {
     use http::header::COOKIE;
 
     use super::*;
+    use crate::headers::size::of_request;
 
     fn head(bytes: usize) -> Request<()> {
         let mut request = Request::new(());
         let value = HeaderValue::from_bytes(&vec![b'x'; bytes]).expect("text");
         request.headers_mut().insert(COOKIE, value);
         request
+    }
+
+    async fn room(heads: &UnsentHeads, request: &Request<()>) -> Result<HeadRoom, Closed> {
+        // What is too large to be sent is asked about, too.
+        heads.room(request, of_request(request).unwrap_or(usize::MAX)).await
     }
 
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
@@ -110,7 +117,7 @@ mod tests {
     /// All of the room, in a head that h2 has not written.
     fn full(heads: &UnsentHeads) -> HeaderMap {
         let mut first = head(1 << 20);
-        let Some(Ok(room)) = now(heads.room(&first)) else { panic!("no room for a head that is alone") };
+        let Some(Ok(room)) = now(room(heads, &first)) else { panic!("no room for a head that is alone") };
         room.keep_in(first.headers_mut(), None);
         std::mem::take(first.headers_mut())
     }
@@ -120,10 +127,10 @@ mod tests {
         let heads = UnsentHeads::new();
         let first = full(&heads);
         assert_eq!(first[COOKIE].len(), 1 << 20, "the same text");
-        assert!(now(heads.room(&head(4 << 10))).is_none());
-        assert!(matches!(now(heads.room(&head(100))), Some(Ok(HeadRoom(None)))));
+        assert!(now(room(&heads, &head(4 << 10))).is_none());
+        assert!(matches!(now(room(&heads, &head(100))), Some(Ok(HeadRoom(None)))));
         drop(first);
-        assert!(matches!(now(heads.room(&head(4 << 10))), Some(Ok(_))));
+        assert!(matches!(now(room(&heads, &head(4 << 10))), Some(Ok(_))));
     }
 
     /// Its headers are few: what is long is what it asks for, or how.
@@ -135,10 +142,10 @@ mod tests {
         *path.uri_mut() = format!("/api/v1/pods?labelSelector={}", "x".repeat(60_000)).parse().expect("a URI");
         *method.method_mut() = "X".repeat(60_000).parse().expect("a method");
         for large in [path, method] {
-            assert!(now(heads.room(&large)).is_none());
+            assert!(now(room(&heads, &large)).is_none());
         }
         drop(first);
-        assert!(matches!(now(heads.room(&head(100))), Some(Ok(HeadRoom(None)))));
+        assert!(matches!(now(room(&heads, &head(100))), Some(Ok(HeadRoom(None)))));
     }
 
     #[test]
@@ -146,7 +153,7 @@ mod tests {
         let heads = UnsentHeads::new();
         let first = full(&heads);
         let second = head(4 << 10);
-        let mut waits = pin!(heads.room(&second));
+        let mut waits = pin!(room(&heads, &second));
         let mut poll = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());
         heads.close();
