@@ -7,14 +7,14 @@ use http::{HeaderMap, HeaderValue};
 use super::Account;
 use super::backlog::HeldBytes;
 
-/// Bytes of a header line in addition to its text and its table. A value counts twice, because one
-/// that arrived in Huffman code has a buffer of twice the coded length.
+/// Bytes of a header line in addition to its text and its place in a table. A value counts twice,
+/// because one that arrived in Huffman code has a buffer of twice the coded length.
 const LINE: usize = 64;
 /// Bytes of an entry of a table of headers: `Bucket` in `header/map.rs` of http 1.5.0.
 const ENTRY: usize = 104;
 /// Bytes of each further value of one name: `ExtraValue` there.
 const FURTHER: usize = 72;
-/// Bytes of a table that whatever else counts has room for: some 48 lines.
+/// Bytes of a table for which other counts, such as that of a request, have room: some 48 lines.
 const USUAL_TABLE: usize = 5 * 1024;
 /// Bytes of a head for which a connection has room anyway.
 const USUAL_HEAD: usize = 16 * 1024;
@@ -34,7 +34,7 @@ pub fn table(headers: &HeaderMap) -> usize {
     (ENTRY * headers.capacity() + FURTHER * further).saturating_sub(USUAL_TABLE)
 }
 
-/// The same without the table, as while they are only text.
+/// Bytes of memory for the lines of these headers without their table, as HTTP/1.1 writes them.
 pub fn lines(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
 }

@@ -34,7 +34,7 @@ pub struct Buffer {
     in_body: AtomicBool,
     /// The next bytes begin a head.
     begins: AtomicBool,
-    /// The member did not take the last bytes for it.
+    /// The last write or flush towards the member waits.
     is_unwritten: AtomicBool,
 }
 
