@@ -10,17 +10,18 @@ use futures_util::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long no event is read after one that came alone: so much later are the next ones seen.
+/// No event is read for so long after one that came alone: the next ones are seen later by at most
+/// this.
 const REST: Duration = Duration::from_millis(100);
-/// An event that comes so long after the one before was waited for. Others were there already, or
-/// come so fast that they are read as they come: there must be no more of them after each rest.
+/// An event came alone if it came so long after the one before. If it came sooner, it was there
+/// already, or events come so fast that each rest would leave more of them unread.
 const ALONE: Duration = Duration::from_millis(2);
 
 /// The events of a watch, in the same order.
 pub struct Bursts<S> {
     events: S,
     rest: Pin<Box<Sleep>>,
-    /// `rest` counts.
+    /// `rest` has begun, and nothing is read until it ends.
     is_resting: bool,
     /// The last event came alone.
     is_alone: bool,

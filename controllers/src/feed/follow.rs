@@ -67,7 +67,7 @@ pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     while running.next().await.is_some() {}
 }
 
-/// The same of three of different types, for generic code, which cannot say that they are `Send`.
+/// Like [`all`], for three futures of different types: generic code cannot box them as `Send`.
 pub async fn three(one: impl Future<Output = ()>, another: impl Future<Output = ()>, last: impl Future<Output = ()>) {
     let each = [one.left_future().left_future(), another.right_future().left_future(), last.right_future()];
     let mut running: FuturesUnordered<_> = each.into_iter().collect();

@@ -98,7 +98,7 @@ fn request(
     let body = object.map_or_else(Body::empty, |object| Body::from(object.to_string().into_bytes()));
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    // A path may have a token in it that an earlier answer gave.
+    // A path may have the `continue` token of an earlier answer, with any character.
     *request.uri_mut() = path.parse().map_err(|_| Cause::Unreadable)?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(JSON));
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -175,8 +175,8 @@ fn of_every_hub() -> [(&'static str, Value); 2] {
 
 /// Numbers of the clusters with these labels in each of `sets`, by the rules of the scheduler. A
 /// selector that the API would refuse selects none. While clusters join, all are counted twice a
-/// second, so labels that many have are copied and judged once; and those of one cluster at a time,
-/// because those of all are much.
+/// second: so equal labels are copied and judged once. There is one copy at a time, because copies
+/// for all clusters would take much memory.
 fn counts<'c>(sets: &[Value], clusters: impl Iterator<Item = &'c BTreeMap<String, String>>) -> Vec<usize> {
     let sets: Vec<ManagedClusterSet> = sets.iter().map(ManagedClusterSet::read).collect();
     let mut alike = HashMap::<&BTreeMap<String, String>, usize>::new();
@@ -235,7 +235,7 @@ mod tests {
             (expression("Gt", &["1"]), 0),
             (json!({"metadata": {"name": null}}), 0),
         ] {
-            // As many as have these labels.
+            // Clusters with equal labels count one by one.
             for times in [1, 3] {
                 let all = clusters.iter().cycle().take(times * clusters.len());
                 assert_eq!(counts(std::slice::from_ref(&set), all), [times * expected], "{set}");

@@ -129,8 +129,8 @@ impl Scheduler {
         Ok(Action::await_change())
     }
 
-    /// The input and the round that it waited in for its turn, if nothing changed since. An error:
-    /// so long it must wait.
+    /// The input and the round that it waited in for its turn, if nothing changed since. The
+    /// error is the time that it must wait.
     fn resume(&self, key: &Key) -> Result<(Option<u64>, usize), Duration> {
         let mut world = self.world.write();
         let Some(known) = world.placement_mut(key) else { return Ok((None, 0)) };

@@ -72,7 +72,7 @@ pub(super) async fn send(client: &Client, request: Request<Body>, deadline: Dead
     Err(Cause::Status(refusal(response, deadline).await))
 }
 
-/// What a response says that is no success. One whose body cannot be read still has its code.
+/// What an unsuccessful response says. If its body cannot be read, that is its code.
 pub(crate) async fn refusal(response: Response<Body>, deadline: Deadline) -> HubStatus {
     let (code, headers) = (response.status(), response.headers().clone());
     let body = read(response, LARGEST_ERROR, deadline, None).await.unwrap_or_default();
