@@ -33,8 +33,8 @@ pub enum Sent {
     NotSent(Request<RequestBody>, Lost),
 }
 
-/// Sends `request`, whose head has this many bytes, on a leased stream. If this future is dropped before the response and the member
-/// may continue the request, the request counts as `lingers`.
+/// Sends `request`, whose head has this many bytes, on a leased stream. If this future is dropped
+/// before the response and the member may continue the request, the request counts as `lingers`.
 pub async fn send(
     mut lease: Lease,
     target: &Target,

@@ -45,9 +45,9 @@ impl UnsentHeads {
         Self(Arc::new(Semaphore::new(MOST as usize)))
     }
 
-    /// Waits until there is room for this head, which has so many `bytes`: first come, first served.
-    /// h2 copies the path, which may have 64 KiB, and a method of its own, which may have as much as
-    /// a header.
+    /// Waits until there is room for this head, which has so many `bytes`: first come, first
+    /// served. h2 copies the path, which may have 64 KiB, and a method of its own, which may have
+    /// as much as a header.
     pub async fn room<B>(&self, request: &Request<B>, bytes: usize) -> Result<HeadRoom, Closed> {
         if bytes <= SMALL {
             return Ok(HeadRoom(None));
