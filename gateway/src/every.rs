@@ -81,6 +81,7 @@ pub async fn serve(
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
     let room = BytesLeft::new(names.len(), account, permit);
+    let heads = head.counted(names.len().min(AT_ONCE), account);
     let asking = Asking {
         connection,
         route,
@@ -107,7 +108,7 @@ pub async fn serve(
         }
     }
     drop(asked);
-    drop(asking);
+    drop((asking, heads));
     gathered.found.sort_by(|(one, _), (other, _)| one.cmp(other));
     gathered.answer(asked_for(route, form), room).await
 }

@@ -26,8 +26,7 @@ use rustls_pki_types::CertificateDer;
 pub use self::backlog::Backlog;
 pub use self::client::Client;
 use self::client::Request;
-use self::head::table;
-pub use self::head::{hold_head, hold_in, hold_trailers, lines, room, size};
+pub use self::head::{hold_head, hold_in, hold_trailers, lines, room, size, table};
 use self::member::Member;
 pub use self::member::MemberAccounts;
 pub use self::queue::Uploading;
@@ -96,9 +95,13 @@ pub fn open_request(
     // Any client may send one as long as a header, which counts likewise.
     let authority = 2 * uri.authority().map_or(0, |authority| authority.as_str().len());
     let method = COPIES_OF_METHOD * method.as_str().len();
-    let tables = COPIES_OF_TABLE * table(headers);
-    account.take(REQUEST + path + authority + method + lines(headers) + tables);
+    account.take(REQUEST + path + authority + method + request_headers(headers));
     account
+}
+
+/// Bytes of memory for the headers of one request, with all copies of their table.
+pub fn request_headers(headers: &HeaderMap) -> usize {
+    lines(headers) + COPIES_OF_TABLE * table(headers)
 }
 
 /// Bytes of memory for a client's certificates: our copy and TLS's.

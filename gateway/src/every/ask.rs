@@ -25,7 +25,7 @@ use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
 use crate::error::{Cause, Error, EveryFailure, Side};
-use crate::holding::Account;
+use crate::holding::{self, Account, Tally};
 use crate::limits::Kind;
 use crate::metrics::InFlight;
 use crate::proxy::{Call, forward, subpath};
@@ -161,6 +161,19 @@ fn of_all(uri: &Uri, is_table: bool) -> Result<Uri, Error> {
 fn deadline(until: Instant) -> Option<Instant> {
     let now = Instant::now();
     (now < until).then(|| until.min(now + WITHIN))
+}
+
+// === impl Head ===
+
+impl Head {
+    /// Counts the requests to this many members for `account`, until the tally is dropped. Each
+    /// has tables, a chain of addresses and a path of its own.
+    pub fn counted(&self, members: usize, account: &Account) -> Tally {
+        let path = self.uri.path_and_query().map_or(0, |path| path.as_str().len());
+        let mut tally = account.tally();
+        tally.set(members * (path + holding::request_headers(&self.headers)));
+        tally
+    }
 }
 
 // === impl Asking ===
@@ -347,10 +360,28 @@ impl Drop for Sent<'_> {
 
 #[cfg(test)]
 mod tests {
+    use http::header::VIA;
     use tokio::time::advance;
 
-    use super::super::ALL_WITHIN;
+    use super::super::{ALL_WITHIN, AT_ONCE};
     use super::*;
+    use crate::holding::Budget;
+
+    /// Otherwise one request would take some hundred tables, and count three.
+    #[test]
+    fn a_head_counts_for_each_member_that_is_asked_at_once() {
+        const LINES: usize = 8000;
+        let account = holding::open(&Budget::new(1 << 40), 0, [10, 0, 0, 1].into());
+        let (before, mut headers) = (account.held(), HeaderMap::new());
+        for _ in 0..LINES {
+            headers.append(VIA, HeaderValue::from_static("a"));
+        }
+        let head = Head { uri: Uri::from_static("/"), headers };
+        let copies = head.counted(AT_ONCE, &account);
+        assert!(account.held() - before > (AT_ONCE * 3 * 70 * LINES) as u64, "{}", account.held() - before);
+        drop(copies);
+        assert_eq!(account.held(), before);
+    }
 
     #[test]
     fn a_members_refusal_of_the_caller_is_no_failure_of_the_member() {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::holding::{Account, hold_in, size};
+use crate::holding::{Account, hold_in, size, table};
 
 /// Most bytes of large heads, by [`size`] and with their paths and methods, that the h2 of one
 /// connection has. A larger head goes alone.
@@ -48,7 +48,8 @@ impl UnsentHeads {
     /// Waits until there is room for this head, first come, first served. It has this many `bytes`,
     /// counted as for [`SMALL`].
     pub async fn room<B>(&self, request: &Request<B>, bytes: usize) -> Result<HeadRoom, Closed> {
-        if bytes <= SMALL {
+        // Few bytes may be many names, whose table is larger.
+        if bytes <= SMALL && table(request.headers()) == 0 {
             return Ok(HeadRoom(None));
         }
         // h2 copies the path, which may have 64 KiB, and a method that it does not know, which may
