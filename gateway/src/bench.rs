@@ -75,15 +75,16 @@ impl Phases {
     pub fn run(&mut self, trace: Option<&Trace>) {
         let word = |_: &Error| "unasked";
         for name in [spans::AUTHENTICATION, spans::AUTHORIZATION] {
-            _ = spans::Step::begin(trace, name).ended(Ok(()), word);
+            spans::Step::begin(trace, name).ended(&Ok(()), word);
         }
         spans::ended(spans::dial(trace, &self.to, "direct"), &Ok(()), word);
         spans::ended(spans::shared_dial(trace, &self.to, "direct"), &Err::<(), _>(Error), word);
         spans::ended(spans::tunnel_hop(trace, "berlin", self.server), &Ok(()), word);
-        let Some(request) = self.request.take() else { return };
-        let (span, sent) = spans::member(trace, &self.to, request);
-        let outcome = spans::member_ended(span, self.response.take().ok_or(Error), word);
-        (self.request, self.response) = (Some(sent), outcome.ok());
+        let Some(request) = &mut self.request else { return };
+        let span = spans::member(trace, &self.to, request);
+        let outcome = self.response.take().ok_or(Error);
+        spans::member_ended(span, &outcome, word);
+        self.response = outcome.ok();
     }
 
     /// The request's headers, if it is as whole as its answer.

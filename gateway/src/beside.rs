@@ -30,7 +30,7 @@ use crate::needs::RequestNeeds;
 use crate::proxy::{Answer, Call, forward as plain, upgrade};
 use crate::record::Admitted;
 use crate::request::upgrade::Upgrade;
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 use crate::resources;
 
 /// Timeout for its part of a document: a hub allows five seconds for the whole document.
@@ -61,7 +61,7 @@ pub async fn forward(
     call: &Call<'_>,
     description: Option<Discovery>,
     asked: Option<Upgrade>,
-    request: Request<RequestBody>,
+    request: BoxedRequest,
     client: &mut Option<OnUpgrade>,
 ) -> Result<Answer, Error> {
     let answer = match (asked, description) {
@@ -76,7 +76,7 @@ pub async fn forward(
 async fn described(
     call: &Call<'_>,
     document: Discovery,
-    request: Request<RequestBody>,
+    request: BoxedRequest,
 ) -> Result<Response<ResponseBody>, Error> {
     let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
     let why = match timeout(WITHIN, plain::serve(call, request)).await {
@@ -162,7 +162,7 @@ fn named(gateway: &RequestNeeds, error: Error) -> Error {
 }
 
 /// A request with only those of the client's headers that identify the caller and its way here.
-fn question(document: SharedDocument, request: &Request<RequestBody>, account: &Account) -> Request<RequestBody> {
+fn question(document: SharedDocument, request: &Request<RequestBody>, account: &Account) -> BoxedRequest {
     let mut headers = HeaderMap::new();
     for name in [USER_AGENT, VIA] {
         for value in request.headers().get_all(&name) {
@@ -173,5 +173,5 @@ fn question(document: SharedDocument, request: &Request<RequestBody>, account: &
     let mut question = Request::new(RequestBody::empty(Some(account.clone())));
     *question.headers_mut() = headers;
     *question.uri_mut() = Uri::try_from(request.uri().path()).unwrap_or_default();
-    question
+    Box::new(question)
 }

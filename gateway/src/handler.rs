@@ -26,7 +26,7 @@ use crate::needs::RequestNeeds;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Record, RecordedBody, Sending};
 use crate::request::{Head, RequestLine};
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 use crate::resources;
 use crate::spans::{self, Step};
 
@@ -34,7 +34,7 @@ use crate::spans::{self, Step};
 /// failure becomes a `metav1.Status`.
 pub async fn handle(
     connection: Arc<Connection>,
-    mut request: Request<RequestBody>,
+    mut request: BoxedRequest,
     account: &Account,
 ) -> Response<RecordedBody> {
     let gateway = connection.gateway();
@@ -44,7 +44,7 @@ pub async fn handle(
     let span = gateway.traces.as_ref().and_then(|traces| trace(traces, &connection, &mut request, &head));
     let mut record = Record::started(gateway, audit, span, &request, &head);
     let trace = record.trace();
-    let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
+    let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut *request));
     let is_read = request.method().is_safe();
     let trace = trace.as_ref();
     let responded =
@@ -95,7 +95,7 @@ fn while_fits(
 /// The phases of a request, in order.
 async fn respond(
     connection: &Arc<Connection>,
-    mut request: Request<RequestBody>,
+    mut request: BoxedRequest,
     head: &Head<'_>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,
@@ -105,14 +105,17 @@ async fn respond(
     let gateway = connection.gateway();
     let upgrade = head.check(&request)?;
     let step = Step::begin(trace, spans::AUTHENTICATION);
-    let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await;
-    let identity = step.ended(identity.map_err(Error::from), Error::side_word)?;
+    let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await.map_err(Error::from);
+    step.ended(&identity, Error::side_word);
+    let identity = identity?;
     account.holder().identified(&identity.user);
     connection.authenticated(&identity.user);
     let identified = record.identified(&identity);
     let step = Step::begin(trace, spans::AUTHORIZATION);
     let permission = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await;
-    let permission = step.ended(permission.map_err(Error::from), Error::side_word)?;
+    let permission = permission.map_err(Error::from);
+    step.ended(&permission, Error::side_word);
+    let permission = permission?;
     let admitted = identified.admitted(&gateway.limits, &permission)?;
     match &head.parsed.route {
         Route::Proxy(route) => {
@@ -139,7 +142,7 @@ async fn respond(
         }
         Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
-        route => Box::pin(own(connection, route, permission, request, account)).await.map(Answer::from),
+        route => Box::pin(own(connection, route, permission, *request, account)).await.map(Answer::from),
     }
 }
 
@@ -152,7 +155,8 @@ async fn second_review(
 ) -> Result<(), Error> {
     let step = Step::begin(trace, spans::AUTHORIZATION);
     let reviewed = subpath::authorize(gateway, Arc::clone(permission.user()), route).await;
-    step.ended(reviewed, Error::side_word)
+    step.ended(&reviewed, Error::side_word);
+    reviewed
 }
 
 /// Returns the request's span, if it is recorded. Probes and scrapes are not, as in the audit log:

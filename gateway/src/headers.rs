@@ -7,7 +7,7 @@
 
 pub mod size;
 
-use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA, WARNING};
+use http::header::{self, CONNECTION, Entry, FORWARDED, HeaderName, TE, VIA, WARNING};
 use http::{HeaderMap, HeaderValue};
 
 /// Our name in `Via`, by which requests that come back are recognized.
@@ -31,9 +31,11 @@ pub struct TooManyHops;
 /// adds this gateway to `Via`, and the address `client` to `X-Forwarded-For`. Fails if the request
 /// passed too many gateways. The caller of this function then sets the credential, last.
 pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), TooManyHops> {
-    let wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
-    remove_nominated(headers);
-    remove(headers, stays_here);
+    let mut wants_trailers = false;
+    remove(headers, stays_here, |headers| {
+        wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
+        remove_nominated(headers);
+    });
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -44,8 +46,7 @@ pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), To
 
 /// Prepares a member's headers for the client.
 pub fn to_client(headers: &mut HeaderMap) {
-    remove_nominated(headers);
-    remove(headers, |name| {
+    let stays_there = |name: &HeaderName| {
         // The last one redirects like `Location`, and browsers follow it in any response.
         let is_known =
             matches!(*name, header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH);
@@ -53,13 +54,14 @@ pub fn to_client(headers: &mut HeaderMap) {
             let name = name.as_str();
             is_other_hop_by_hop(name) || speaks_for_the_origin(name)
         }
-    });
+    };
+    remove(headers, stays_there, remove_nominated);
 }
 
 /// Prepares a client's trailers for the member: headers that must not pass must not pass as
 /// trailers, either.
 pub fn trailers_to_member(trailers: &mut HeaderMap) {
-    remove(trailers, stays_here);
+    remove(trailers, stays_here, |_| {});
 }
 
 /// Adds a warning in the form of Kubernetes' API servers (RFC 7234 §5.5), with at most `longest`
@@ -101,13 +103,19 @@ fn remove_nominated(headers: &mut HeaderMap) {
     }
 }
 
-fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
-    // Usually two or three of a dozen: to collect their names is faster than to look up every name
-    // of the list. The first few need no allocation.
+/// Removes the doomed headers. `before` is called only if there is one: with hop-by-hop headers
+/// doomed, their lines need not be looked for in the messages that have none.
+fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool, before: impl FnOnce(&mut HeaderMap)) {
+    // Usually none, or two or three of a dozen: to collect their names is faster than to look up
+    // every name of the list. The first few need no allocation.
+    let mut names = headers.keys().filter(|name| doomed(name)).cloned().peekable();
+    if names.peek().is_none() {
+        return;
+    }
     let mut first: [Option<HeaderName>; FEW] = [const { None }; FEW];
-    let mut names = headers.keys().filter(|name| doomed(name)).cloned();
     first.fill_with(|| names.next());
     let rest: Vec<HeaderName> = names.collect();
+    before(headers);
     for name in first.into_iter().flatten().chain(rest) {
         headers.remove(name);
     }
@@ -166,33 +174,35 @@ fn is_identity(name: &str, prefix: &str) -> bool {
 }
 
 fn extend_via(headers: &mut HeaderMap) -> Result<(), TooManyHops> {
-    if !headers.contains_key(VIA) {
-        headers.insert(VIA, HeaderValue::from_static("2.0 cluster-gateway"));
-        return Ok(());
+    let hop = HeaderValue::from_static("2.0 cluster-gateway");
+    match headers.entry(VIA) {
+        Entry::Vacant(none) => {
+            none.insert(hop);
+        }
+        Entry::Occupied(mut chain) => {
+            let ours = |token: &[u8]| token.ends_with(PSEUDONYM.as_bytes());
+            let hops = chain.iter().flat_map(tokens).filter(|token| ours(token)).count();
+            if hops >= MAX_HOPS {
+                return Err(TooManyHops);
+            }
+            chain.append(hop);
+        }
     }
-    let ours = |token: &[u8]| token.ends_with(PSEUDONYM.as_bytes());
-    let hops = headers.get_all(VIA).iter().flat_map(tokens).filter(|token| ours(token)).count();
-    if hops >= MAX_HOPS {
-        return Err(TooManyHops);
-    }
-    headers.append(VIA, HeaderValue::from_static("2.0 cluster-gateway"));
     Ok(())
 }
 
 /// Appends the peer's address to the chain, in one line, as its readers expect.
 fn extend_forwarded_for(headers: &mut HeaderMap, client: &HeaderValue) {
-    if !headers.contains_key(&X_FORWARDED_FOR) {
-        headers.insert(X_FORWARDED_FOR.clone(), client.clone());
-        return;
-    }
-    let mut chain = Vec::new();
-    for value in headers.get_all(&X_FORWARDED_FOR) {
-        chain.extend_from_slice(value.as_bytes());
-        chain.extend_from_slice(b", ");
-    }
-    chain.extend_from_slice(client.as_bytes());
-    if let Ok(value) = HeaderValue::from_bytes(&chain) {
-        headers.insert(X_FORWARDED_FOR.clone(), value);
+    match headers.entry(&X_FORWARDED_FOR) {
+        Entry::Vacant(none) => {
+            none.insert(client.clone());
+        }
+        Entry::Occupied(mut known) => {
+            let chain: Vec<&[u8]> = known.iter().chain([client]).map(HeaderValue::as_bytes).collect();
+            if let Ok(value) = HeaderValue::from_bytes(&chain.join(&b", "[..])) {
+                known.insert(value);
+            }
+        }
     }
 }
 

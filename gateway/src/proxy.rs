@@ -14,7 +14,6 @@ use api::secret::Endpoint;
 use auth::Permission;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::AUTHORIZATION;
-use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Body;
@@ -55,13 +54,11 @@ pub struct Answer {
     pub joined: Option<Box<UpgradedPair>>,
 }
 
-/// URI and headers as the member must see them, without the credential.
-fn to_member(call: &Call<'_>, request: Request<RequestBody>) -> Result<(Parts, RequestBody), Error> {
-    let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from(rewrite(call.cluster.endpoint(), &parts.uri, call.prefix.len())?);
-    headers::to_member(&mut parts.headers, call.connection.address())
-        .map_err(|_| Cause::Loop.at(call.cluster.name()))?;
-    Ok((parts, body))
+/// Makes URI and headers what the member must see, without the credential.
+fn to_member(call: &Call<'_>, request: &mut Request<RequestBody>) -> Result<(), Error> {
+    *request.uri_mut() = Uri::from(rewrite(call.cluster.endpoint(), request.uri(), call.prefix.len())?);
+    headers::to_member(request.headers_mut(), call.connection.address())
+        .map_err(|_| Cause::Loop.at(call.cluster.name()))
 }
 
 /// The member's URI: `base path + path[remainder..] + ?query`, nothing decoded, cleaned or

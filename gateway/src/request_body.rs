@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
-use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Request};
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
@@ -20,8 +20,12 @@ use crate::holding::{Account, Tally};
 use crate::inbound::Marks;
 use crate::unread::{Collector, Source};
 
-/// Small, because requests are moved often, and most have no body.
+/// Small, because most requests have none.
 pub struct RequestBody(Content);
+
+/// A request on its way through the gateway. Boxed: it passes a dozen futures, each of which would
+/// move its 240 bytes, and keep room for them until the response.
+pub type BoxedRequest = Box<Request<RequestBody>>;
 
 enum Content {
     None(Option<Account>),
@@ -186,7 +190,7 @@ mod tests {
     use std::convert::Infallible;
     use std::time::Duration;
 
-    use http::{Request, Response};
+    use http::Response;
     use http_body_util::{BodyExt as _, Empty};
     use hyper::server::conn::http1;
     use hyper::service::service_fn;

@@ -72,29 +72,27 @@ pub fn request_ended(span: &mut Span, code: u16, side: Option<&'static str>) {
 /// The span of an exchange with a member, from the first attempt to get a connection until the head
 /// of its response. The member gets the span's context, so that its own spans become children of
 /// this one.
-///
-/// Takes the request and returns it: a future that lends one would keep its memory until the end.
-pub fn member<B>(trace: Option<&Trace>, to: &Authority, mut request: Request<B>) -> (Option<Span>, Request<B>) {
-    let Some(trace) = trace else { return (None, request) };
+pub fn member<B>(trace: Option<&Trace>, to: &Authority, request: &mut Request<B>) -> Option<Span> {
+    let trace = trace?;
     let mut span = trace.span(MEMBER, Kind::Client);
     span.set(METHOD, method(request.method()));
     span.set_text(PATH, request.uri().path());
     address(&mut span, to);
     span.trace().write(request.headers_mut());
-    (Some(span), request)
+    Some(span)
 }
 
-/// The member has responded, or will not. Returns the outcome, as [`member`] returns the request.
+/// The member has responded, or will not.
 pub fn member_ended<B, E: Display>(
     span: Option<Span>,
-    outcome: Result<Response<B>, E>,
+    outcome: &Result<Response<B>, E>,
     word: impl FnOnce(&E) -> &'static str,
-) -> Result<Response<B>, E> {
-    let Ok(response) = &outcome else {
-        ended(span, &outcome, word);
-        return outcome;
+) {
+    let Ok(response) = outcome else {
+        ended(span, outcome, word);
+        return;
     };
-    let Some(mut span) = span else { return outcome };
+    let Some(mut span) = span else { return };
     let status = response.status();
     span.set(STATUS, i64::from(status.as_u16()));
     // For the sender of a request, its own mistake is a failure too (semantic conventions).
@@ -103,7 +101,6 @@ pub fn member_ended<B, E: Display>(
     } else {
         span.ended();
     }
-    outcome
 }
 
 /// The span of a new connection to a member: TCP or its substitute, TLS and the start of HTTP.
@@ -163,14 +160,13 @@ impl Step {
     }
 
     /// Ends with `outcome`. Its text stays out, because it may name the caller.
-    pub fn ended<T, E>(self, outcome: Result<T, E>, word: impl FnOnce(&E) -> &'static str) -> Result<T, E> {
+    pub fn ended<T, E>(self, outcome: &Result<T, E>, word: impl FnOnce(&E) -> &'static str) {
         if let Some(mut span) = self.0 {
-            match &outcome {
+            match outcome {
                 Ok(_) => span.ended(),
                 Err(error) => span.failed(word(error), ""),
             }
         }
-        outcome
     }
 }
 

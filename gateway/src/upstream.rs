@@ -20,7 +20,7 @@ mod shed;
 
 use std::sync::{Arc, OnceLock};
 
-use http::{Request, Response};
+use http::Response;
 use net::transport::Transport;
 use traces::{Span, Trace};
 
@@ -33,7 +33,7 @@ use self::pool::{Lease, Pool};
 pub use self::shed::{ConnectionBytes, Counted};
 use crate::headers::size;
 use crate::metrics::ClusterMetrics;
-use crate::request_body::RequestBody;
+use crate::request_body::BoxedRequest;
 use crate::spans;
 
 /// Everything needed to send requests to one member.
@@ -90,7 +90,7 @@ impl Upstream {
         &self,
         core: usize,
         author: Author,
-        mut request: Request<RequestBody>,
+        mut request: BoxedRequest,
         lingers: h2::Lingers<'_>,
         trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, SendError> {

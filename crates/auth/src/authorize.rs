@@ -18,6 +18,7 @@ use crate::review::{Decision, ReviewError, TooManyReviews};
 use crate::standalone::Standalone;
 use crate::user::{MASTERS, User};
 
+use self::hub::Subject;
 pub(crate) use self::hub::{HubAuthorizer, Lifetimes, decision};
 pub(crate) use self::paths::AlwaysAllowed;
 pub use self::paths::PathError;
@@ -69,7 +70,9 @@ impl Authorizer {
     /// Decides whether `user` may do what `attributes` describe, with a cached review if there is
     /// one.
     pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permission, AuthorizationError> {
-        self.counted(self.decide(user, attributes, None).await)
+        let subject = Subject { user, attributes };
+        let decided = self.decide(&subject, None).await;
+        self.judged(subject, decided)
     }
 
     /// The same, but only with a review from `since` or later, because permissions may have changed
@@ -80,7 +83,9 @@ impl Authorizer {
         attributes: Attributes,
         since: Option<Instant>,
     ) -> Result<Permission, AuthorizationError> {
-        self.counted(self.decide(user, attributes, since).await)
+        let subject = Subject { user, attributes };
+        let decided = self.decide(&subject, since).await;
+        self.judged(subject, decided)
     }
 
     /// The same, but only if a cached review allows it. Does not ask the hub.
@@ -91,22 +96,16 @@ impl Authorizer {
         Some(Permission { user, attributes })
     }
 
-    async fn decide(
-        &self,
-        user: Arc<User>,
-        attributes: Attributes,
-        since: Option<Instant>,
-    ) -> Result<Permission, AuthorizationError> {
-        if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(&attributes) {
-            return Ok(Permission { user, attributes });
+    /// Only looks at the subject: a future of each call that took it would move it once more.
+    async fn decide(&self, subject: &Subject, since: Option<Instant>) -> Result<Decision, AuthorizationError> {
+        let Subject { user, attributes } = subject;
+        if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(attributes) {
+            return Ok(Decision::Allowed);
         }
         match &self.decider {
-            Decider::Hub(hub) => judged(hub.decide(user, attributes, since).await?),
-            Decider::Standalone(policy) => {
-                let decision = policy.decide(&user, &attributes);
-                judged((user, attributes, decision))
-            }
-            Decider::Nobody => Ok(Permission { user, attributes }),
+            Decider::Hub(hub) => hub.decide(subject, since).await,
+            Decider::Standalone(policy) => Ok(policy.decide(user, attributes)),
+            Decider::Nobody => Ok(Decision::Allowed),
         }
     }
 
@@ -122,43 +121,43 @@ impl Authorizer {
         cluster: &str,
         attributes: Attributes,
     ) -> Result<Permission, AuthorizationError> {
-        self.counted(self.decide_proxied(user, cluster, attributes).await)
+        let subject = Subject { user, attributes };
+        let decided = self.decide_proxied(&subject, cluster).await;
+        self.judged(subject, decided)
     }
 
-    async fn decide_proxied(
-        &self,
-        user: Arc<User>,
-        cluster: &str,
-        attributes: Attributes,
-    ) -> Result<Permission, AuthorizationError> {
+    async fn decide_proxied(&self, subject: &Subject, cluster: &str) -> Result<Decision, AuthorizationError> {
+        let Subject { user, attributes } = subject;
         if self.masters && user.is_in(MASTERS) {
-            return Ok(Permission { user, attributes });
+            return Ok(Decision::Allowed);
         }
         match &self.decider {
-            Decider::Hub(hub) => judged(hub.decide(user, attributes, None).await?),
-            Decider::Standalone(policy) => {
-                let decision = policy.decide_proxied(&user, cluster, &attributes);
-                judged((user, attributes, decision))
-            }
-            Decider::Nobody => Ok(Permission { user, attributes }),
+            Decider::Hub(hub) => hub.decide(subject, None).await,
+            Decider::Standalone(policy) => Ok(policy.decide_proxied(user, cluster, attributes)),
+            Decider::Nobody => Ok(Decision::Allowed),
         }
     }
 
-    fn counted(&self, outcome: Result<Permission, AuthorizationError>) -> Result<Permission, AuthorizationError> {
-        self.metrics.authorized(match &outcome {
-            Ok(_) => Verdict::Allowed,
-            Err(AuthorizationError::Forbidden { .. }) => Verdict::Denied,
-            Err(AuthorizationError::Review(_) | AuthorizationError::Busy(_)) => Verdict::Failed,
-        });
-        outcome
-    }
-}
-
-fn judged((user, attributes, decision): (Arc<User>, Attributes, Decision)) -> Result<Permission, AuthorizationError> {
-    match decision {
-        Decision::Allowed => Ok(Permission { user, attributes }),
-        Decision::Denied { reason } => {
-            Err(AuthorizationError::Forbidden { user, attributes, reason: reason.as_ref().to_owned() })
+    /// Counts the decision about `subject`, and makes the permission of it.
+    fn judged(
+        &self,
+        subject: Subject,
+        decided: Result<Decision, AuthorizationError>,
+    ) -> Result<Permission, AuthorizationError> {
+        let Subject { user, attributes } = subject;
+        match decided {
+            Ok(Decision::Allowed) => {
+                self.metrics.authorized(Verdict::Allowed);
+                Ok(Permission { user, attributes })
+            }
+            Ok(Decision::Denied { reason }) => {
+                self.metrics.authorized(Verdict::Denied);
+                Err(AuthorizationError::Forbidden { user, attributes, reason: reason.as_ref().to_owned() })
+            }
+            Err(error) => {
+                self.metrics.authorized(Verdict::Failed);
+                Err(error)
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::metrics::InFlight;
 use crate::proxy::{Call, forward, subpath};
 use crate::record::CLIENT_CLOSED_REQUEST;
 use crate::request::framing;
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 
 /// The head of the request to each member.
 pub struct Head {
@@ -278,12 +278,12 @@ impl Asking<'_> {
         Ok(Some(permission))
     }
 
-    fn request(&self) -> Request<RequestBody> {
+    fn request(&self) -> BoxedRequest {
         let mut request = Request::new(RequestBody::empty(Some(self.account.clone())));
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.head.uri.clone();
         *request.headers_mut() = self.head.headers.clone();
-        request
+        Box::new(request)
     }
 
     async fn read(&self, response: Response<ResponseBody>) -> Outcome {

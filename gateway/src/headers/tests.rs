@@ -70,6 +70,7 @@ fn content_headers_cross_untouched() {
 #[test]
 fn te_crosses_only_as_trailers() {
     assert_eq!(forwarded(&[("te", "gzip, Trailers")])["te"], "trailers");
+    assert_eq!(forwarded(&[("connection", "te"), ("te", "trailers")])["te"], "trailers");
     assert!(!forwarded(&[("te", "gzip")]).contains_key("te"));
 }
 

@@ -23,7 +23,7 @@ use crate::clusters::{Cluster, CredentialLease, rights};
 use crate::error::{Cause, Error};
 use crate::exchange::NotAHeader;
 use crate::holding::Account;
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 use crate::spans;
 use crate::upstream::{ConnectError, SendError};
 
@@ -36,17 +36,13 @@ pub trait Attempt {
 
     fn call(&self) -> &Call<'_>;
 
-    /// The request as the member must see it, with its credential.
-    fn prepare(
-        &self,
-        lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
-    ) -> Result<Request<RequestBody>, Error>;
+    /// Makes the request what the member must see, with its credential.
+    fn prepare(&self, lease: &CredentialLease<'_>, request: &mut Request<RequestBody>) -> Result<(), Error>;
 
     fn send(
         &self,
         lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
+        request: BoxedRequest,
         trace: Option<&Trace>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
 }
@@ -54,12 +50,12 @@ pub trait Attempt {
 /// Returns the member's response, unless it rejects the credential, and the credential in use.
 pub async fn answer<A: Attempt>(
     attempt: &A,
-    request: Request<RequestBody>,
+    mut request: BoxedRequest,
 ) -> Result<(CredentialLease<'_>, Response<Peeked<A::Body>>), Error> {
     let call = attempt.call();
     let cluster = &call.cluster;
     let mut lease = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
-    let request = attempt.prepare(&lease, request)?;
+    attempt.prepare(&lease, &mut request)?;
     let again = keep(&lease, call, &request);
     let mut answer = once(attempt, &lease, request).await?;
     if answer.is_rejection
@@ -99,12 +95,13 @@ pub async fn answer<A: Attempt>(
 async fn once<A: Attempt>(
     attempt: &A,
     lease: &CredentialLease<'_>,
-    request: Request<RequestBody>,
+    mut request: BoxedRequest,
 ) -> Result<Judged<A::Body>, Error> {
     let call = attempt.call();
-    let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
+    let span = spans::member(call.trace, &lease.upstream().target().authority, &mut request);
     let sent = attempt.send(lease, request, span.as_ref().map(Span::trace)).await;
-    Ok(workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await)
+    spans::member_ended(span, &sent, Error::side_word);
+    Ok(workload::judge(sent?, call.asks).await)
 }
 
 /// None if there is nothing else to try, neither another credential than the Secret's own nor a
@@ -148,7 +145,7 @@ async fn next<'a>(
     again: Option<&RetryHead>,
     cluster: &'a Cluster,
     lease: &CredentialLease<'_>,
-) -> Result<Option<(CredentialLease<'a>, Request<RequestBody>)>, Error> {
+) -> Result<Option<(CredentialLease<'a>, BoxedRequest)>, Error> {
     let Some(head) = again else {
         // For later requests: the renewal starts with its first poll, and this request does not
         // wait.
@@ -170,7 +167,7 @@ fn narrowed(
     call: &Call<'_>,
     lease: &CredentialLease<'_>,
     rights: &Arc<Impersonable>,
-) -> Result<Option<Request<RequestBody>>, Error> {
+) -> Result<Option<BoxedRequest>, Error> {
     let Some(head) = again else { return Ok(None) };
     let mut request = head.with(lease);
     let refused = request.headers().clone();
@@ -183,13 +180,13 @@ fn narrowed(
 
 impl RetryHead {
     /// The request with the credential of `lease`.
-    fn with(&self, lease: &CredentialLease<'_>) -> Request<RequestBody> {
+    fn with(&self, lease: &CredentialLease<'_>) -> BoxedRequest {
         let Self(head) = self;
         let mut request = head.clone().map(RequestBody::empty);
         request.headers_mut().remove(AUTHORIZATION);
         if let Some(authorization) = lease.authorization() {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
-        request
+        Box::new(request)
     }
 }

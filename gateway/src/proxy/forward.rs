@@ -11,13 +11,13 @@ use crate::body::ResponseBody;
 use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
 use crate::headers;
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 use crate::upstream::{Author, SendError, UpstreamBody};
 
 struct Plain<'a>(&'a Call<'a>);
 
 /// Sends the request to the member and returns its response as it begins.
-pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+pub async fn serve(call: &Call<'_>, request: BoxedRequest) -> Result<Response<ResponseBody>, Error> {
     let plain = Plain(call);
     let (lease, answer) = attempt::answer(&plain, request).await?;
     let cluster = &call.cluster;
@@ -61,21 +61,16 @@ impl Attempt for Plain<'_> {
         self.0
     }
 
-    fn prepare(
-        &self,
-        lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
-    ) -> Result<Request<RequestBody>, Error> {
+    fn prepare(&self, lease: &CredentialLease<'_>, request: &mut Request<RequestBody>) -> Result<(), Error> {
         let Self(call) = self;
-        let (mut parts, body) = super::to_member(call, request)?;
-        call.set_credential(lease, &mut parts.headers)?;
-        Ok(Request::from_parts(parts, body))
+        super::to_member(call, request)?;
+        call.set_credential(lease, request.headers_mut())
     }
 
     async fn send(
         &self,
         lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
+        request: BoxedRequest,
         trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, Error> {
         let Self(call) = self;

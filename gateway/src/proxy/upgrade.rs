@@ -20,7 +20,7 @@ use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
 use crate::headers::size;
 use crate::request::upgrade::Upgrade;
-use crate::request_body::RequestBody;
+use crate::request_body::{BoxedRequest, RequestBody};
 use crate::upstream::{HeldIncoming, SendError};
 
 /// A member may need time to start a container's process before its response, but not forever.
@@ -48,7 +48,7 @@ pub fn or_close(client: Option<OnUpgrade>, response: &mut Response<ResponseBody>
 pub async fn serve(
     call: &Call<'_>,
     upgrade: Upgrade,
-    request: Request<RequestBody>,
+    request: BoxedRequest,
     client: &mut Option<OnUpgrade>,
 ) -> Result<Answer, Error> {
     if !matches!(*request.method(), Method::GET | Method::POST) {
@@ -80,34 +80,32 @@ impl Attempt for Upgrading<'_> {
     }
 
     /// Builds new `Connection` and `Upgrade` headers, and sets the credential last.
-    fn prepare(
-        &self,
-        lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
-    ) -> Result<Request<RequestBody>, Error> {
-        let (mut parts, body) = super::to_member(self.call, request)?;
-        parts.version = Version::HTTP_11;
-        parts.headers.insert(HOST, lease.upstream().target().host_header.clone());
-        self.upgrade.write(&mut parts.headers);
-        self.call.set_credential(lease, &mut parts.headers)?;
-        if parts.method == Method::POST && !parts.headers.contains_key(CONTENT_LENGTH) {
-            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    fn prepare(&self, lease: &CredentialLease<'_>, request: &mut Request<RequestBody>) -> Result<(), Error> {
+        super::to_member(self.call, request)?;
+        *request.version_mut() = Version::HTTP_11;
+        let is_post = *request.method() == Method::POST;
+        let headers = request.headers_mut();
+        headers.insert(HOST, lease.upstream().target().host_header.clone());
+        self.upgrade.write(headers);
+        self.call.set_credential(lease, headers)?;
+        if is_post && !headers.contains_key(CONTENT_LENGTH) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        Ok(Request::from_parts(parts, body))
+        Ok(())
     }
 
     /// Sends the request on its own connection.
     async fn send(
         &self,
         lease: &CredentialLease<'_>,
-        request: Request<RequestBody>,
+        request: BoxedRequest,
         trace: Option<&Trace>,
     ) -> Result<Response<HeldIncoming>, Error> {
         let cluster = self.call.cluster.name();
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
         let held = lease.upstream().target().held(self.call.connection.core());
         let answer = match lease.upstream().dial_upgrade(&held, trace).await {
-            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request, &held, &self.call.account)).await,
+            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, *request, &held, &self.call.account)).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };
         let Ok(answer) = answer else {

@@ -33,7 +33,8 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let heads = Arc::<Heads>::default();
     let service = service_fn(move |request: http::Request<Incoming>| {
         let account = requests.begin((request.method(), request.uri()), request.headers());
-        let mut request = request.map(|body| RequestBody::of_http1(body, lengths.ahead(), account.clone()));
+        let request = request.map(|body| RequestBody::of_http1(body, lengths.ahead(), account.clone()));
+        let mut request = Box::new(request);
         let (connection, heads) = (Arc::clone(&requests), Arc::clone(&heads));
         let last = framing::must_close_after(&request);
         if last && lengths.are_ambiguous() {

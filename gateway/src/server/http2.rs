@@ -201,7 +201,7 @@ impl Requests {
         }
         let account = self.connection.begin((&head.method, &head.uri), &head.headers);
         let body = RequestBody::of_http2(stream, &head.headers, &self.collector, &self.marks, account.clone());
-        let request = Request::from_parts(head, body);
+        let request = Box::new(Request::from_parts(head, body));
         let connection = Arc::clone(&self.connection);
         let handling = async move { (handle(connection, request, &account).await, account) };
         tokio::spawn(Responding::new(handling, respond));

@@ -29,7 +29,7 @@ use super::connect::{ConnectError, Target};
 use super::shed::{ConnectionBytes, Counted};
 use super::{Lost, SendError};
 use crate::holding::Account;
-use crate::request_body::{Interrupted, RequestBody};
+use crate::request_body::{BoxedRequest, Interrupted};
 
 /// Largest response head that is read; its connection serves only this exchange. The limit for
 /// heads that are passed on is lower.
@@ -66,11 +66,11 @@ pub enum Sent {
     Response(Response<H1Body>),
     /// Nothing was sent, because the idle connection was closed. Returns the complete request and
     /// the reason.
-    NotSent(Request<RequestBody>, Lost),
+    NotSent(BoxedRequest, Lost),
 }
 
 /// Sends `request` on the leased connection.
-pub async fn send(mut lease: Lease, target: &Target, mut request: Request<RequestBody>) -> Result<Sent, SendError> {
+pub async fn send(mut lease: Lease, target: &Target, mut request: BoxedRequest) -> Result<Sent, SendError> {
     let ready = poll_fn(|cx| lease.connection.sender.poll_ready(cx));
     match timeout(READY_WITHIN, ready).await {
         Ok(Ok(())) => {}
@@ -116,7 +116,7 @@ impl Exchange {
                 // hyper returns the request only if it wrote none of it.
                 let unsent = refused.take_message().and_then(|request| {
                     let (head, body) = request.into_parts();
-                    Some(Request::from_parts(head, body.into_inner()?))
+                    Some(Box::new(Request::from_parts(head, body.into_inner()?)))
                 });
                 let lost = refused.into_error().into();
                 match (unsent, self.interrupted()) {

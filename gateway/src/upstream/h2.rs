@@ -21,7 +21,7 @@ use self::unanswered::{Failure, Unanswered};
 pub use self::upload::Upload;
 use super::connect::Target;
 use super::{Lost, SendError};
-use crate::request_body::RequestBody;
+use crate::request_body::BoxedRequest;
 use crate::unread::Source;
 
 /// The outcome of sending a request.
@@ -30,7 +30,7 @@ pub enum Sent {
     Response(Response<Box<H2Body>>),
     /// Nothing was processed, because the connection was closing (RFC 9113 §6.8). Returns the
     /// complete request and the reason.
-    NotSent(Request<RequestBody>, Lost),
+    NotSent(BoxedRequest, Lost),
 }
 
 /// Sends `request`, whose head has this many bytes by
@@ -39,7 +39,7 @@ pub enum Sent {
 pub async fn send(
     mut lease: Lease,
     target: &Target,
-    (request, bytes): (Request<RequestBody>, usize),
+    (mut request, bytes): (BoxedRequest, usize),
     lingers: Lingers<'_>,
 ) -> Result<Sent, SendError> {
     let Ok(room) = lease.connection().unsent().room(&request, bytes).await else {
@@ -49,21 +49,23 @@ pub async fn send(
         lease.connection().close();
         return Ok(Sent::NotSent(request, error.into()));
     }
-    let (mut parts, body) = request.into_parts();
-    let account = body.account().cloned();
-    let ends = body.is_end_stream();
+    let account = request.body().account().cloned();
+    let ends = request.body().is_end_stream();
     let mut head = Request::new(());
-    *head.method_mut() = parts.method.clone();
-    *head.uri_mut() = absolute(target, parts.uri.path_and_query());
+    *head.method_mut() = request.method().clone();
+    *head.uri_mut() = absolute(target, request.uri().path_and_query());
     *head.version_mut() = Version::HTTP_2;
     // Kept for another try if the member skips the request. A request with a body is not sent
     // twice, because part of the body may have been read.
-    *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
+    *head.headers_mut() = if ends { request.headers().clone() } else { std::mem::take(request.headers_mut()) };
     room.keep_in(head.headers_mut(), account.as_ref());
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.into()))?;
-    let (upload, unread) =
-        if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream, lease.connection().account())), None) };
+    let (upload, kept) = if ends {
+        (None, Some(request))
+    } else {
+        (Some(Upload::new(request.into_body(), stream, lease.connection().account())), None)
+    };
     let mut unanswered = Unanswered::new(response, upload, lease, lingers, account.clone());
     let answer = poll_fn(|cx| unanswered.poll(cx)).await;
     match answer {
@@ -86,8 +88,8 @@ pub async fn send(
         // A GOAWAY with an earlier last stream: this one was not processed, either (RFC 9113 §6.8).
         // That is common, because Go's servers skip requests in flight when they end a connection.
         // h2 reports it only for such streams.
-        Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
-            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.into())),
+        Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match kept {
+            Some(request) => Ok(Sent::NotSent(request, error.into())),
             None => Err(SendError::Refused),
         },
         Err(Failure::Upstream(error)) => Err(SendError::Broken(error.into())),

@@ -56,9 +56,9 @@ pub(crate) struct Lifetimes {
 /// The contents of a review. Equal subjects get the same decision, and different ones never share
 /// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Subject {
-    user: Arc<User>,
-    attributes: Attributes,
+pub(crate) struct Subject {
+    pub(crate) user: Arc<User>,
+    pub(crate) attributes: Attributes,
 }
 
 // === impl Subject ===
@@ -92,22 +92,18 @@ impl HubAuthorizer {
         Self { users, anonymous, reviewer, lifetimes, sharing, metrics }
     }
 
-    /// Returns its arguments, so that a cached decision needs no copy. Ignores decisions from
-    /// before `since`.
+    /// Copies the subject only for a review. Ignores decisions from before `since`.
     pub(crate) async fn decide(
         &self,
-        user: Arc<User>,
-        attributes: Attributes,
+        subject: &Subject,
         since: Option<Instant>,
-    ) -> Result<(Arc<User>, Attributes, Decision), AuthorizationError> {
-        let subject = Subject { user, attributes };
-        let kept = self.cache(&subject.user).get_since(&subject, since);
+    ) -> Result<Decision, AuthorizationError> {
+        let kept = self.cache(&subject.user).get_since(subject, since);
         self.metrics.cache_lookup(Kind::Access, kept.is_some());
-        let decision = match kept {
-            Some(decision) => decision,
-            None => Box::pin(self.review(&subject, since)).await?,
-        };
-        Ok((subject.user, subject.attributes, decision))
+        match kept {
+            Some(decision) => Ok(decision),
+            None => Box::pin(self.review(subject, since)).await,
+        }
     }
 
     /// The same, but only if a cached decision allows it. Does not count a miss, because the caller

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 use crate::metrics::InFlight;
+use crate::request_body::RequestBody;
 
 /// A stream to a peer that does not read all: TLS does not end before all is sent.
 struct Unread {
@@ -28,10 +29,10 @@ impl AsyncWrite for Unread {
     }
 }
 
-fn large() -> Request<RequestBody> {
+fn large() -> BoxedRequest {
     let mut request = Request::new(RequestBody::empty(None));
     request.headers_mut().insert(COOKIE, HeaderValue::from_bytes(&vec![b'x'; 400 << 10]).unwrap());
-    request
+    Box::new(request)
 }
 
 /// Otherwise each cancelled request would leave its head there for as long as the member likes.

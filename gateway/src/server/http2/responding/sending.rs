@@ -44,18 +44,16 @@ impl Sending {
                 self.let_go();
                 return self.stream.poll_reset(cx).map(drop);
             }
-            if self.waiting.is_some() {
-                match self.poll_room(cx) {
-                    Poll::Ready(true) => {}
-                    Poll::Ready(false) => return Poll::Ready(()),
-                    Poll::Pending => {
-                        self.let_go();
-                        return Poll::Pending;
-                    }
+            let room = match self.poll_room(cx) {
+                Poll::Ready(Some(room)) => room,
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => {
+                    self.let_go();
+                    return Poll::Pending;
                 }
-            }
+            };
             if let Some((data, last)) = self.waiting.take() {
-                let (data, rest) = self.within_window(data);
+                let (data, rest) = self.within_window(data, room);
                 let last_now = last && rest.is_empty();
                 if self.stream.send_data(data, last_now).is_err() || last_now {
                     return Poll::Ready(());
@@ -117,30 +115,38 @@ impl Sending {
         }
     }
 
-    /// Splits off the part that fits into the client's window. All that h2 holds is then within the
-    /// window, and leaves as soon as the client's socket takes it: no bytes of a response are left
-    /// in h2 after its task has ended.
-    fn within_window(&mut self, mut data: Bytes) -> (Bytes, Bytes) {
+    /// Splits off the part that fits into the client's window, of which the stream has `room` bytes.
+    /// All that h2 holds is then within the window, and leaves as soon as the client's socket takes
+    /// it: no bytes of a response are left in h2 after its task has ended.
+    fn within_window(&mut self, mut data: Bytes, mut room: usize) -> (Bytes, Bytes) {
         if data.is_empty() {
             return (data, Bytes::new());
         }
-        if self.stream.capacity() < data.len() {
+        if room < data.len() {
             self.stream.reserve_capacity(data.len());
+            room = self.stream.capacity();
         }
-        let now = data.split_to(self.stream.capacity().min(data.len()));
+        let now = data.split_to(room.min(data.len()));
         let now = if data.is_empty() { now } else { holding::hold_part(&self.account, now) };
         (now, data)
     }
 
-    /// Waits for room for the waiting piece. False if the client has reset the stream.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    /// Waits for room for the waiting piece, and returns how much there is, by one look: each takes
+    /// the connection's lock. `None` if the client has reset the stream.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let needs_room = self.waiting.as_ref().is_some_and(|(data, _)| !data.is_empty());
-        while needs_room && self.stream.capacity() == 0 {
+        if !needs_room {
+            return Poll::Ready(Some(0));
+        }
+        loop {
+            let room = self.stream.capacity();
+            if room > 0 {
+                return Poll::Ready(Some(room));
+            }
             match ready!(self.stream.poll_capacity(cx)) {
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Poll::Ready(false),
+                Some(Err(_)) | None => return Poll::Ready(None),
             }
         }
-        Poll::Ready(true)
     }
 }
