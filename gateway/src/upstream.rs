@@ -108,7 +108,7 @@ impl Upstream {
                 },
                 Lease::H1(lease) => match Box::pin(h1::send(lease, &self.target, request)).await? {
                     h1::Sent::Response(response) => {
-                        return checked(response.map(|body| UpstreamBody::H1(Box::new(body))));
+                        return checked(response.map(UpstreamBody::H1));
                     }
                     h1::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },

@@ -63,7 +63,8 @@ pub struct Lease {
 
 /// The outcome of sending a request.
 pub enum Sent {
-    Response(Response<H1Body>),
+    /// Boxed: every waiting request's future has space for one.
+    Response(Response<Box<H1Body>>),
     /// Nothing was sent, because the idle connection was closed. Returns the complete request and
     /// the reason.
     NotSent(BoxedRequest, Lost),
@@ -109,7 +110,8 @@ impl Exchange {
                 buffer.expect_body(true);
                 let (head, body) = response.into_parts();
                 let held = self.account.as_ref().map(|account| (account.tally(), buffer));
-                Ok(Sent::Response(Response::from_parts(head, H1Body::new(HeldIncoming::new(body, held), self))))
+                let body = Box::new(H1Body::new(HeldIncoming::new(body, held), self));
+                Ok(Sent::Response(Response::from_parts(head, body)))
             }
             Err(_) if lease.connection.held.account.is_ended() => Err(SendError::Shed),
             Err(mut refused) => {
