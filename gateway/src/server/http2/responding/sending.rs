@@ -116,8 +116,8 @@ impl Sending {
     }
 
     /// Splits off the part that fits into the client's window, of which the stream has `room`
-    /// bytes. All that h2 holds is then within the window, and leaves as soon as the client's socket
-    /// takes it: no bytes of a response are left in h2 after its task has ended.
+    /// bytes. All that h2 holds is then within the window, and leaves as soon as the client's
+    /// socket takes it: no bytes of a response are left in h2 after its task has ended.
     fn within_window(&mut self, mut data: Bytes, mut room: usize) -> (Bytes, Bytes) {
         if data.is_empty() {
             return (data, Bytes::new());
