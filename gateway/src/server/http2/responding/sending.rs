@@ -132,8 +132,8 @@ impl Sending {
     }
 
     /// Waits for room for the waiting piece, and returns how much there is, by one look: each takes
-    /// the connection's lock. Nothing, or an empty piece, needs none. `None` if the client has reset
-    /// the stream.
+    /// the connection's lock. Nothing, or an empty piece, needs none. `None` if the client has
+    /// reset the stream.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let needs_room = self.waiting.as_ref().is_some_and(|(data, _)| !data.is_empty());
         if !needs_room {
