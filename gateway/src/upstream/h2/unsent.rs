@@ -91,8 +91,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    use http::HeaderValue;
     use http::header::COOKIE;
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
     use crate::headers::size::of_request;
@@ -149,6 +149,22 @@ mod tests {
         }
         drop(first);
         assert!(matches!(now(room(&heads, &head(100))), Some(Ok(HeadRoom(None)))));
+    }
+
+    /// Its bytes are few, but each name has an entry in a table.
+    #[test]
+    fn a_head_of_many_short_names_is_a_large_one() {
+        let heads = UnsentHeads::new();
+        let first = full(&heads);
+        let mut many = head(1);
+        for number in 0..60 {
+            let name = HeaderName::try_from(format!("x-{number}")).expect("a name");
+            many.headers_mut().insert(name, HeaderValue::from_static("a"));
+        }
+        assert!(of_request(&many).is_ok_and(|bytes| bytes <= SMALL));
+        assert!(now(room(&heads, &many)).is_none());
+        drop(first);
+        assert!(matches!(now(room(&heads, &many)), Some(Ok(HeadRoom(Some(_))))));
     }
 
     #[test]

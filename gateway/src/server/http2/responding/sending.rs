@@ -116,8 +116,8 @@ impl Sending {
     }
 
     /// Splits off the part that fits into the client's window, of which the stream has `room`
-    /// bytes. All that h2 holds is then within the window, and leaves as soon as the client's socket
-    /// takes it: no bytes of a response are left in h2 after its task has ended.
+    /// bytes. All that h2 holds is then within the window, and leaves as soon as the client's
+    /// socket takes it: no bytes of a response are left in h2 after its task has ended.
     fn within_window(&mut self, mut data: Bytes, mut room: usize) -> (Bytes, Bytes) {
         if data.is_empty() {
             return (data, Bytes::new());
@@ -132,7 +132,8 @@ impl Sending {
     }
 
     /// Waits for room for the waiting piece, and returns how much there is, by one look: each takes
-    /// the connection's lock. `None` if the client has reset the stream.
+    /// the connection's lock. Nothing, or an empty piece, needs none. `None` if the client has
+    /// reset the stream.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let needs_room = self.waiting.as_ref().is_some_and(|(data, _)| !data.is_empty());
         if !needs_room {
