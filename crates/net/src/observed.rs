@@ -64,20 +64,7 @@ impl<T: AsyncRead + Unpin, E: ActivityObserver + Unpin> AsyncRead for Observed<T
 }
 
 impl<T: AsyncWrite + Unpin, E: ActivityObserver + Unpin> AsyncWrite for Observed<T, E> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.on_write(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.on_write(written)
-    }
-
+    crate::forward!(stream then on_write: poll_write, poll_write_vectored);
     crate::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);
 }
 
