@@ -39,7 +39,8 @@ impl Secrets {
                 let what = format!("Agents, aliases and expiry of credentials are not shown: {}", trouble.what);
                 let remedy = match &*trouble.remedy {
                     "" => {
-                        "you need `list` of Secrets in the namespace of the clusters: `kubectl clusters list` shows the same"
+                        "you need `list` of Secrets in the namespace of the clusters: `kubectl clusters list` shows \
+                         the same"
                     }
                     remedy => remedy,
                 };
