@@ -6,7 +6,7 @@ mod availability;
 mod catch_up;
 mod cluster_profiles;
 mod gateway;
-mod hub;
+mod hub_calls;
 mod managed_service_accounts;
 mod manifestworks;
 mod ocm_registration;
@@ -95,7 +95,7 @@ fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
          finalizers, owners, addresses, taints, claims or conditions"
     );
     let is_accepted = cluster.data["spec"]["hubAcceptsClient"] == true;
-    events.publish_of(is_accepted, cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
+    events.publish_of(is_accepted, cluster.object_ref(&hub_calls::managed_clusters()), Reason::ClusterTooLarge, note);
 }
 
 /// One that reads nothing before it may write.

@@ -26,7 +26,7 @@ use self::inventory::Inventory;
 use self::keeper::Keeper;
 use self::publisher::Publisher;
 use super::gateway::{self, LOOK_AGAIN};
-use super::hub::{self, Hub};
+use super::hub_calls::{self, LeaderClient};
 use super::{Context, watched, worker};
 use crate::args::{Argocd, PartName};
 use crate::sources::MANAGED_CLUSTERS;
@@ -65,10 +65,10 @@ pub async fn run(context: Context<'_>) {
 
 /// Publishes the Secrets. Never ends.
 async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
-    let hub = Hub::of(context);
+    let hub = LeaderClient::of(context);
     let wakes = Wakes::default();
     let inventory = Arc::new(Inventory::new(context.config.source_removal_limit, argocd));
-    let writer = Writer::new(hub::managed_clusters());
+    let writer = Writer::new(hub_calls::managed_clusters());
     let store = writer.as_reader();
     let publisher = Arc::new(Publisher {
         secrets: Api::namespaced(hub.client.clone(), &argocd.namespace),
@@ -87,7 +87,7 @@ async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
             watched::listed(clusters, &MANAGED_CLUSTERS, &context.readiness, UNLISTED),
             watched::listed(secrets, &watches::SECRETS, &context.readiness, UNLISTED),
         );
-        let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, hub::managed_clusters());
+        let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, hub_calls::managed_clusters());
         let strays = strays::run(&publisher, &wakes);
         tokio::join!(keeper.keep(account), removal::run(&publisher), strays, publish);
     };

@@ -18,7 +18,7 @@ use register::ocm;
 use tokio::sync::Semaphore;
 
 use self::judge::{DOUBTFUL, Judge};
-use super::hub::{self, Hub};
+use super::hub_calls::{self, LeaderClient};
 use super::rivals::{Place, Rival};
 use super::stand_in::StandIn;
 use super::{Context, worker};
@@ -50,11 +50,11 @@ pub async fn run(context: Context<'_>) {
 
 /// Judges the clusters. Never ends.
 async fn work(context: Context<'_>) {
-    let hub = Hub::of(&context);
-    let writer = Writer::new(hub::managed_clusters());
+    let hub = LeaderClient::of(&context);
+    let writer = Writer::new(hub_calls::managed_clusters());
     let (store, wakes) = (writer.as_reader(), Wakes::default());
     let judge = Arc::new(Judge {
-        api: Api::all_with(hub.client.clone(), &hub::managed_clusters()),
+        api: Api::all_with(hub.client.clone(), &hub_calls::managed_clusters()),
         hub,
         members: context.members.clone(),
         metrics: context.metrics.clone(),
@@ -69,6 +69,6 @@ async fn work(context: Context<'_>) {
     let _counting = context.metrics.counting(|metrics| metrics.availability.clear());
     tokio::join!(
         watches::follow(&judge, &wakes, writer),
-        worker::run(Arc::clone(&judge), wakes.clone(), store, hub::managed_clusters()),
+        worker::run(Arc::clone(&judge), wakes.clone(), store, hub_calls::managed_clusters()),
     );
 }

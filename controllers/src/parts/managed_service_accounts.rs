@@ -33,7 +33,7 @@ use self::member::{Member, MemberError};
 use self::objects::{HeldSecret, HubError, Objects};
 use self::states::States;
 use super::Context;
-use super::hub::{Hub, now_seconds};
+use super::hub_calls::{LeaderClient, now_seconds};
 use crate::calls::value;
 use crate::events::{Events, Reason};
 use crate::metrics::{AccountState, Metrics};
@@ -71,7 +71,7 @@ pub async fn run(context: Context<'_>) {
     let accounts = Accounts { store: writer.as_reader(), wakes: Wakes::default(), resource: resource() };
     let secrets = Secrets::new(context.hub.clone(), &context.config.secret_namespace);
     let part = Arc::new(Part {
-        objects: Objects::new(Hub::of(&context), resource()),
+        objects: Objects::new(LeaderClient::of(&context), resource()),
         client: context.hub,
         members: context.members,
         addons: Addons::new(),

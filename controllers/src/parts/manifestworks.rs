@@ -75,7 +75,7 @@ use self::target::{Shared, Slot, Target, Targets};
 use self::work::{Work, works};
 use super::Context;
 use super::catch_up::Versions as _;
-use super::hub::Hub;
+use super::hub_calls::LeaderClient;
 use crate::args::PartName;
 use crate::events::Events;
 use crate::feed::crd::{self, Presence};
@@ -115,7 +115,7 @@ const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration:
 const PATIENCE: u32 = 5;
 
 struct Part {
-    hub: Hub,
+    hub: LeaderClient,
     /// Permits of [`WRITES`].
     writes: Semaphore,
     members: Fleet,
@@ -147,7 +147,7 @@ pub async fn run(context: Context<'_>) {
     // It ends by being dropped, after everything that counts.
     let _counting = context.metrics.counting(|metrics| metrics.delivery.clear());
     let (config, term) = (&context.config.delivery, context.term.clone());
-    let hub = Hub::of(&context);
+    let hub = LeaderClient::of(&context);
     let part = Arc::new(Part {
         agent: agent(&hub, config.hub_url.as_deref()).await,
         definition: crd::follow(&MANAGED_CLUSTERS, hub.client.clone()),

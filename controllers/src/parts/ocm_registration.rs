@@ -40,9 +40,9 @@ use self::rights::Rights;
 use self::sets::Sets;
 use self::settled::Settled;
 use self::unseen::Unseen;
-use super::hub::Hub;
+use super::hub_calls::LeaderClient;
 use super::rivals::{Place, Rival, Rivals, Sought, Workload};
-use super::{Context, hub, rivals, worker};
+use super::{Context, hub_calls, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
 use crate::feed::follow;
@@ -116,7 +116,7 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
 
 /// Runs the part. Never ends.
 async fn work(context: &Context<'_>) {
-    let hub = Hub::of(context);
+    let hub = LeaderClient::of(context);
     let (shared, sources) = Shared::new(&hub, context.config);
     let clusters = Arc::new(shared.cluster_worker(context, &hub));
     let requests = Arc::new(shared.request_worker(context, &hub));
@@ -182,10 +182,10 @@ impl Shared {
         names
     }
 
-    fn new(hub: &Hub, config: &Config) -> (Self, Sources) {
-        let cluster_resource = hub::managed_clusters();
+    fn new(hub: &LeaderClient, config: &Config) -> (Self, Sources) {
+        let cluster_resource = hub_calls::managed_clusters();
         let request_resource =
-            hub::resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests");
+            hub_calls::resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests");
         let [clusters, requests] = [&cluster_resource, &request_resource].map(|resource| Writer::new(resource.clone()));
         let (mirror, writers) = Mirror::new(hub.client.clone());
         let own_namespace = config.secret_namespace.clone();
@@ -208,7 +208,7 @@ impl Shared {
         (shared, Sources { clusters, requests, mirror: writers, sets: set_writers })
     }
 
-    fn cluster_worker(&self, context: &Context<'_>, hub: &Hub) -> Clusters {
+    fn cluster_worker(&self, context: &Context<'_>, hub: &LeaderClient) -> Clusters {
         Clusters {
             hub: hub.clone(),
             api: Api::all_with(hub.client.clone(), &self.cluster_resource),
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    fn request_worker(&self, context: &Context<'_>, hub: &Hub) -> Requests {
+    fn request_worker(&self, context: &Context<'_>, hub: &LeaderClient) -> Requests {
         Requests {
             hub: hub.clone(),
             all: Api::all_with(hub.client.clone(), &self.request_resource),

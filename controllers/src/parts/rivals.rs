@@ -25,7 +25,7 @@ pub use self::pods::Workload;
 use self::quiet::Quiet;
 pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
-use super::hub::{now_millis, renewed};
+use super::hub_calls::{now_millis, renewed};
 use crate::calls::paged;
 use crate::feed::follow;
 use crate::raw::{Bounded, CONTENTS};

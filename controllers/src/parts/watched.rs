@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Context;
-use super::hub::Hub;
+use super::hub_calls::LeaderClient;
 use crate::feed::crd::{self, Presence};
 use crate::feed::follow;
 use crate::raw::{self, RawObject};
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the watches of a part, one for each kind, pass to its queue.
 pub struct Shared<W, const KINDS: usize> {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub world: Arc<RwLock<W>>,
     pub wakes: Wakes,
     /// Whether each kind was listed.
@@ -80,7 +80,7 @@ async fn follow_read<S: Stream<Item = watcher::Result<Event<DynamicObject>>> + S
 impl<W, const KINDS: usize> Shared<W, KINDS> {
     pub fn new(context: &Context<'_>, world: W) -> Self {
         Self {
-            hub: Hub::of(context),
+            hub: LeaderClient::of(context),
             world: Arc::new(RwLock::new(world)),
             wakes: Wakes::default(),
             listed: std::array::from_fn(|_| watch::Sender::new(false)),

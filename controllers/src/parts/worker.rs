@@ -12,7 +12,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use time::OffsetDateTime;
 
-use super::hub::CallError;
+use super::hub_calls::CallError;
 use crate::queue::Queue;
 use crate::wakes::{Key, Wakes};
 

@@ -14,7 +14,7 @@ use super::NAME;
 use super::secret::{Content, HeldSecret};
 use super::token::Token;
 use crate::args::Argocd;
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::parts::watched::is_older;
 
 /// Wait after a list that lacks clusters, until another list: a little more than the time after
@@ -194,7 +194,7 @@ impl Inventory {
 
     pub fn put_secret(&self, cluster: String, held: HeldSecret) {
         let mut known = self.known.lock();
-        let now = hub::now_seconds();
+        let now = hub_calls::now_seconds();
         if known.token.is_none()
             && let Some(token) =
                 held.token().and_then(Token::read).filter(|token| token.is_plausible(&self.argocd, now))

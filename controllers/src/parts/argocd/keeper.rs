@@ -21,7 +21,7 @@ use super::token::{LIFE, Token, subject};
 use crate::args::Argocd;
 use crate::calls::creating;
 use crate::metrics::Metrics;
-use crate::parts::hub::{CallError, Hub, now_seconds};
+use crate::parts::hub_calls::{CallError, LeaderClient, now_seconds};
 use crate::wakes::Wakes;
 
 /// Most reviews of the token found in the Secrets. After that the keeper requests another token,
@@ -33,7 +33,7 @@ const BETWEEN: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_mins(1);
 
 pub struct Keeper<'a> {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub argocd: &'a Argocd,
     pub inventory: &'a Inventory,
     pub metrics: &'a Metrics,

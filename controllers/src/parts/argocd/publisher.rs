@@ -16,7 +16,7 @@ use super::secret::{Content, HeldSecret, secret_name, writers};
 use crate::calls::{CONFLICT, creating, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
-use crate::parts::hub::{self, CallError, Hub, found, managed_clusters};
+use crate::parts::hub_calls::{self, CallError, LeaderClient, found, managed_clusters};
 use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
 /// Time between two writes of one Secret, because another writer may revert each of them.
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub struct Publisher {
     /// Secrets in Argo CD's namespace.
     pub secrets: Api<Secret>,
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub gateway: GatewayAddress,
     pub inventory: Arc<Inventory>,
     pub events: Events,
@@ -112,7 +112,7 @@ impl Publisher {
     ) -> Result<Secret, Failure> {
         let name = secret_name(cluster.as_str());
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        let found = hub::list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
+        let found = hub_calls::list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
         if let Some((_, held)) = HeldSecret::of(&found, None) {
             return self.update(cluster, content, (&held.uid, &held.version)).await;
         }

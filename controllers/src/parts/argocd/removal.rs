@@ -15,7 +15,7 @@ use super::secret::secret_name;
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
-use crate::parts::hub::{self, CallError, found, managed_clusters};
+use crate::parts::hub_calls::{self, CallError, found, managed_clusters};
 use crate::sources::MANAGED_CLUSTERS;
 
 /// Wait after a removal that failed, and wait while none is due.
@@ -74,7 +74,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
 /// Lists the clusters again, because some are missing. Returns the time of the next check.
 async fn list_again(publisher: &Publisher) -> Instant {
     let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
-    match hub::list_metadata(&clusters, ListParams::default()).await {
+    match hub_calls::list_metadata(&clusters, ListParams::default()).await {
         Ok(all) => {
             let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();
             publisher.inventory.confirm(&names);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::publisher::Publisher;
 use super::secret::HeldSecret;
-use crate::parts::hub::{self, CallError};
+use crate::parts::hub_calls::{self, CallError};
 use crate::wakes::Wakes;
 
 /// Interval of searches in Argo CD's namespace, unless a Secret leaves the watch.
@@ -30,7 +30,7 @@ pub async fn run(publisher: &Publisher, wakes: &Wakes) {
 }
 
 pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError> {
-    let all = hub::list_metadata(&publisher.secrets, ListParams::default()).await?;
+    let all = hub_calls::list_metadata(&publisher.secrets, ListParams::default()).await?;
     for (cluster, held) in
         all.iter().filter_map(|metadata| HeldSecret::of(metadata, None)).filter(|(_, held)| held.is_stray)
     {

@@ -12,7 +12,7 @@ use register::ocm::heartbeat::LEASE;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::parts::hub::{CallError, Hub, found, renewed};
+use crate::parts::hub_calls::{CallError, LeaderClient, found, renewed};
 use crate::raw::meta;
 
 /// The Lease of each cluster whose agent reports its availability.
@@ -24,7 +24,7 @@ pub struct Agents(Mutex<HashMap<String, ObservedLease>>);
 impl Agents {
     /// Time until the agent of the cluster `name` counts as silent; zero if it does. Reads the
     /// Lease at most once per grace period. Fails if the hub does not return it.
-    pub async fn left(&self, hub: &Hub, name: &str, cluster: &Value) -> Result<Duration, CallError> {
+    pub async fn left(&self, hub: &LeaderClient, name: &str, cluster: &Value) -> Result<Duration, CallError> {
         let grace = patience(cluster);
         let left = self.0.lock().get(name).map(|lease| lease.left(grace, Instant::now().into_std()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {

@@ -22,7 +22,7 @@ use super::agents::Agents;
 use crate::events::{Events, Reason};
 use crate::metrics::{Judged, Metrics};
 use crate::parts;
-use crate::parts::hub::{self, CallError, Hub, now_text, value};
+use crate::parts::hub_calls::{self, CallError, LeaderClient, now_text, value};
 use crate::parts::probe;
 use crate::parts::worker::{Failure, Tries, Worker};
 use crate::raw::large;
@@ -66,7 +66,7 @@ struct Seen {
 }
 
 pub struct Judge {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub api: Api<DynamicObject>,
     pub members: Fleet,
     pub metrics: Metrics,
@@ -220,7 +220,7 @@ impl Worker for Judge {
                 && error.is_too_large()
             {
                 let note = format!("cannot write whether it is available: {error}; make it smaller");
-                let reference = object.object_ref(&hub::managed_clusters());
+                let reference = object.object_ref(&hub_calls::managed_clusters());
                 self.events.publish_of(true, reference, Reason::ClusterTooLarge, note);
             }
             // The next probe must not wait for writes that fail.

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn an_agent_escapes_no_judgement_by_what_it_writes_unless_its_metadata_is_cut() {
-        let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
+        let mut cluster = DynamicObject::new("c1", &crate::parts::hub_calls::managed_clusters());
         cluster.annotations_mut().insert(DELIVERY_ANNOTATION.to_owned(), "push".to_owned());
         let padding = json!({"type": "Padding", "status": "True", "message": "m".repeat(large::LARGEST)});
         let available = json!({"type": AVAILABLE, "status": "True"});
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_looked_at_and_what_is_written_whole_stays() {
         let conditions = json!([{"type": AVAILABLE, "status": "True"}, {"type": "Other", "status": "False"}]);
-        let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
+        let mut cluster = DynamicObject::new("c1", &crate::parts::hub_calls::managed_clusters());
         cluster.annotations_mut().extend([DELIVERY_ANNOTATION, "other"].map(|key| (key.to_owned(), "push".to_owned())));
         cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true,
             "managedClusterClientConfigs": [{"url": "https://c1"}]}, "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});

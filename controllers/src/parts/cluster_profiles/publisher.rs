@@ -29,7 +29,7 @@ use super::books::Books;
 use super::writer::Writer;
 use crate::events::Events;
 use crate::metrics::Metrics;
-use crate::parts::hub::Hub;
+use crate::parts::hub_calls::LeaderClient;
 use crate::parts::probe;
 use crate::queue::Queue;
 use crate::raw::RawObject;
@@ -81,7 +81,7 @@ impl Publisher {
             namespaces: config.clusterprofile_namespaces.clone(),
             clusters: Clusters::default(),
             books: Books::new(&config.secret_namespace, &config.clusterprofile_namespaces),
-            writer: Writer::new(Hub::of(context), resource),
+            writer: Writer::new(LeaderClient::of(context), resource),
             wakes: Wakes::default(),
             orphans: Wakes::default(),
             doubtful: Semaphore::new(DOUBTFUL),

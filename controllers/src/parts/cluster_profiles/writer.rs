@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::books::Profile;
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting};
-use crate::parts::hub::{CallError, Hub};
+use crate::parts::hub_calls::{CallError, LeaderClient};
 use crate::raw::RawObject;
 use crate::secrets::is_of_fields;
 
@@ -16,7 +16,7 @@ use crate::secrets::is_of_fields;
 const AT_ONCE: usize = 16;
 
 pub struct Writer {
-    hub: Hub,
+    hub: LeaderClient,
     resource: ApiResource,
     permits: Semaphore,
 }
@@ -53,7 +53,7 @@ impl Of {
 // === impl Writer ===
 
 impl Writer {
-    pub fn new(hub: Hub, resource: ApiResource) -> Self {
+    pub fn new(hub: LeaderClient, resource: ApiResource) -> Self {
         Self { hub, resource, permits: Semaphore::new(AT_ONCE) }
     }
 

@@ -10,7 +10,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use net::shares::{Share, Shares};
 use register::managed_service_account::{GROUP, KIND, PLURAL, VERSIONS};
 
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::wakes::Wakes;
 
 /// A quarter of all slots.
@@ -32,7 +32,7 @@ pub struct Permits(Shares<ClusterName>);
 
 /// The only version that this program understands.
 pub fn resource() -> ApiResource {
-    hub::resource(GROUP, VERSIONS[0], KIND, PLURAL)
+    hub_calls::resource(GROUP, VERSIONS[0], KIND, PLURAL)
 }
 
 // === impl Accounts ===

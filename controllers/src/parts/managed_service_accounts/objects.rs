@@ -10,14 +10,14 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use crate::calls::{CONFLICT, NOT_FOUND, creating, deleting, merging, value};
-use crate::parts::hub::{CallError, Hub, found};
+use crate::parts::hub_calls::{CallError, LeaderClient, found};
 use crate::raw;
 
 const TOKEN: &str = "token";
 const CA: &str = "ca.crt";
 
 pub struct Objects {
-    hub: Hub,
+    hub: LeaderClient,
     accounts: ApiResource,
 }
 
@@ -44,7 +44,7 @@ pub enum HubError {
 // === impl Objects ===
 
 impl Objects {
-    pub fn new(hub: Hub, accounts: ApiResource) -> Self {
+    pub fn new(hub: LeaderClient, accounts: ApiResource) -> Self {
         Self { hub, accounts }
     }
 

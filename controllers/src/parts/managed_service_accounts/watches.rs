@@ -27,7 +27,7 @@ use super::Part;
 use super::accounts::Accounts;
 use crate::calls::{paged, watcher};
 use crate::feed::{crd, follow};
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::raw::{self, RawObject};
 use crate::secrets::{Meta, Secrets};
 use crate::sources;
@@ -167,7 +167,7 @@ impl Members {
 }
 
 async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
-    let resource = hub::resource("", "v1", "ServiceAccount", "serviceaccounts");
+    let resource = hub_calls::resource("", "v1", "ServiceAccount", "serviceaccounts");
     let sight = Sight::new(sender, &resource, MEMBER_NAMESPACE).selecting(format!("{LABEL}=true"));
     // Changed ServiceAccounts of existing accounts. A member that never stops changing them causes
     // one check per second.

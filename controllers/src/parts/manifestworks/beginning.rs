@@ -15,7 +15,7 @@ use super::work::WORKS;
 use super::{Part, watches};
 use crate::feed::{crd, follow};
 use crate::parts::catch_up::catch_up;
-use crate::parts::hub::Hub;
+use crate::parts::hub_calls::LeaderClient;
 use crate::raw::Meta;
 
 /// Precedes the hub's UID in the ID of its controllers.
@@ -29,7 +29,7 @@ pub struct Watches {
 }
 
 /// Our identity on members. It distinguishes even two hubs with the same URL.
-pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
+pub async fn agent(hub: &LeaderClient, url: Option<&str>) -> Agent {
     let api: Api<Meta<Namespace>> = Api::all(hub.client.clone());
     let mut failures = 0;
     loop {

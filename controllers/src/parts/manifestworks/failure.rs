@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::side::Side;
 
 use super::member::{MemberError, OWN};
-use crate::parts::hub::CallError;
+use crate::parts::hub_calls::CallError;
 use crate::term::NotLeading;
 
 #[derive(Debug, thiserror::Error)]

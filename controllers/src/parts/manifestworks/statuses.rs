@@ -15,7 +15,7 @@ use super::target::Target;
 use super::work::{Work, works};
 use super::{Part, telling};
 use crate::metrics::WorkState;
-use crate::parts::hub::found;
+use crate::parts::hub_calls::found;
 use crate::raw::RawObject;
 
 /// Bytes for the names of complete objects in a status that is too large otherwise.

@@ -32,7 +32,7 @@ fn told(object: &serde_json::Value) -> DynamicObject {
 fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
     let (writer, metrics) = (Writer::new(works()), metrics());
     let part = Part {
-        hub: crate::parts::hub::Hub { client: hub.client(), may_write: Arc::new(|| Duration::MAX) },
+        hub: LeaderClient { client: hub.client(), may_write: Arc::new(|| Duration::MAX) },
         writes: Semaphore::new(WRITES),
         members: Fleet::new(hub.client()),
         agent: Agent { hub_hash: "h".into(), id: "ours".into() },

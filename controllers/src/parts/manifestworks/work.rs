@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
 use crate::calls::MANAGER;
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::raw::{self, weight};
 use crate::sources::Kind;
 use crate::wakes::Key;
@@ -27,7 +27,7 @@ pub const WORKS: Kind =
 pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 pub fn works() -> ApiResource {
-    hub::resource(WORKS.group, WORKS.versions[0], WORKS.name, WORKS.plural)
+    hub_calls::resource(WORKS.group, WORKS.versions[0], WORKS.name, WORKS.plural)
 }
 
 #[derive(Debug)]

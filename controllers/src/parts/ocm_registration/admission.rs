@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::hub::{CallError, Hub};
+use super::hub_calls::{CallError, LeaderClient};
 use crate::calls::{creating, merging};
 
 /// The policies in `charts/cluster-gateway/templates/controllers-admission.yaml` refuse it.
@@ -54,7 +54,7 @@ pub enum Verdict {
 }
 
 pub struct Admission {
-    hub: Hub,
+    hub: LeaderClient,
     clusters: Api<DynamicObject>,
     roles: Api<ClusterRole>,
     last: Mutex<Option<Instant>>,
@@ -106,7 +106,7 @@ impl Policy {
 // === impl Admission ===
 
 impl Admission {
-    pub fn new(hub: Hub, clusters: Api<DynamicObject>) -> Self {
+    pub fn new(hub: LeaderClient, clusters: Api<DynamicObject>) -> Self {
         let roles = Api::all(hub.client.clone());
         Self { hub, clusters, roles, last: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
@@ -245,13 +245,13 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::parts::hub::managed_clusters;
+    use crate::parts::hub_calls::managed_clusters;
     use crate::scripted;
 
     /// A hub that counts what it is asked, and has no cluster `gone`. Another one is full.
-    fn hub(asked: &Arc<AtomicUsize>) -> Hub {
+    fn hub(asked: &Arc<AtomicUsize>) -> LeaderClient {
         let asked = Arc::clone(asked);
-        Hub::scripted(move |head, body| {
+        LeaderClient::scripted(move |head, body| {
             asked.fetch_add(1, Ordering::Relaxed);
             if head.uri.path().ends_with("/gone") {
                 return Some(scripted::status(404, "NotFound", "there is none"));
@@ -263,7 +263,7 @@ mod tests {
         })
     }
 
-    fn admission(hub: Hub) -> Admission {
+    fn admission(hub: LeaderClient) -> Admission {
         let clusters = Api::all_with(hub.client.clone(), &managed_clusters());
         Admission::new(hub, clusters)
     }

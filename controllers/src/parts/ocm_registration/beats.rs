@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
-use super::hub::now_millis;
+use super::hub_calls::now_millis;
 use super::renewal::Renewal;
 use crate::calls::{paged, watcher};
 use crate::feed::bursts::Bursts;

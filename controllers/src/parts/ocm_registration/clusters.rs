@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::admission::Admission;
 use super::beats::Beats;
 use super::corrections::{Corrections, unwritten};
-use super::hub::{CallError, Hub, found, now_millis, now_text, value};
+use super::hub_calls::{CallError, LeaderClient, found, now_millis, now_text, value};
 use super::lease::{AgentLease, Life};
 use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
@@ -37,7 +37,7 @@ const STILL_THERE: Duration = Duration::from_secs(1);
 const RECENT: Duration = Duration::from_secs(1);
 
 pub struct Clusters {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub api: Api<DynamicObject>,
     pub rights: Arc<Rights>,
     pub beats: Arc<Beats>,
@@ -284,13 +284,13 @@ mod tests {
     use super::super::mirror::Mirror;
     use super::super::unseen::Unseen;
     use super::*;
-    use crate::parts::hub::managed_clusters;
+    use crate::parts::hub_calls::managed_clusters;
     use crate::scripted;
     use crate::term::Term;
 
     /// A hub that takes no status, because objects are full. Sends the notes of Events to `notes`.
-    fn full_hub(notes: mpsc::Sender<String>) -> Hub {
-        Hub::scripted(move |head, mut body| {
+    fn full_hub(notes: mpsc::Sender<String>) -> LeaderClient {
+        LeaderClient::scripted(move |head, mut body| {
             let path = head.uri.path();
             if path.ends_with("/status") {
                 return Some(scripted::status(500, "", "etcdserver: request is too large"));
@@ -304,7 +304,7 @@ mod tests {
         })
     }
 
-    fn clusters_on(hub: Hub) -> Clusters {
+    fn clusters_on(hub: LeaderClient) -> Clusters {
         let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
         let (mirror, _writers) = Mirror::new(hub.client.clone());
         Clusters {
@@ -334,7 +334,7 @@ mod tests {
         let renewed = k8s_openapi::jiff::Timestamp::from_millisecond(written).unwrap().to_string();
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": LEASE, "namespace": "c1"}, "spec": {"renewTime": renewed}});
-        let clusters = clusters_on(Hub::scripted(move |_, _| Some((200, lease.clone()))));
+        let clusters = clusters_on(LeaderClient::scripted(move |_, _| Some((200, lease.clone()))));
         let (cluster, mut conditions) = (json!({"spec": {"hubAcceptsClient": true}}), Vec::new());
         clusters.beats.see("c1", written - 60_000, Some(&cluster));
         clusters.heartbeat("c1", &cluster, Standing::Accepted, &mut conditions).await.unwrap();

@@ -7,7 +7,7 @@ use register::ocm::standing::Standing;
 use register::ocm::{DEFAULT_SET, SET_LABEL, taints};
 use serde_json::{Map, Value, json};
 
-use super::hub::{CallError, Hub, now_text, value};
+use super::hub_calls::{CallError, LeaderClient, now_text, value};
 use crate::calls::NOT_FOUND;
 
 /// Bytes of a cluster, as JSON, up to which it is corrected with its acceptance. One beyond may be
@@ -16,7 +16,7 @@ const SMALL: usize = 16 << 10;
 
 /// Of one cluster.
 pub struct Corrections<'a> {
-    pub hub: &'a Hub,
+    pub hub: &'a LeaderClient,
     pub api: &'a Api<DynamicObject>,
     pub name: &'a str,
 }
@@ -125,12 +125,12 @@ fn missing(cluster: &Value, standing: Standing) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::hub::managed_clusters;
+    use crate::parts::hub_calls::managed_clusters;
     use crate::scripted;
 
     /// A hub that answers changes of the `guarded` field with `code`, and takes others.
-    fn hub(guarded: &'static str, code: u16) -> Hub {
-        Hub::scripted(move |_, mut change| {
+    fn hub(guarded: &'static str, code: u16) -> LeaderClient {
+        LeaderClient::scripted(move |_, mut change| {
             if change.pointer(guarded).is_some() {
                 return Some(scripted::status(code, "Invalid", "not here"));
             }

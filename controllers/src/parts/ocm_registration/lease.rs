@@ -10,13 +10,13 @@ use register::ocm::heartbeat::LEASE;
 use serde_json::Value;
 
 use super::beats::Beats;
-use super::hub::{CallError, Hub, found, now_millis, renewed};
+use super::hub_calls::{CallError, LeaderClient, found, now_millis, renewed};
 use super::renewal::Renewal;
 use crate::raw::{large, meta};
 
 /// Of one cluster.
 pub struct AgentLease<'a> {
-    pub hub: &'a Hub,
+    pub hub: &'a LeaderClient,
     pub beats: &'a Beats,
     pub name: &'a str,
     pub cluster: &'a Value,
@@ -115,9 +115,9 @@ mod tests {
     type Stored = Arc<Mutex<Option<Value>>>;
 
     /// A hub with one place for a Lease.
-    fn hub(stored: &Stored) -> Hub {
+    fn hub(stored: &Stored) -> LeaderClient {
         let stored = Arc::clone(stored);
-        Hub::scripted(move |head, sent| {
+        LeaderClient::scripted(move |head, sent| {
             let mut lease = stored.lock();
             Some(match (&head.method, lease.clone()) {
                 (&Method::GET, Some(lease)) => (200, lease),

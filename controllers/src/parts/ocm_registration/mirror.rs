@@ -15,7 +15,7 @@ use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::{self, Difference, Key, Kind, Seen, Wanted};
 use tokio::sync::watch;
 
-use super::hub;
+use super::hub_calls;
 use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::RawObject;
@@ -95,7 +95,7 @@ impl Mirror {
 
 fn resource(kind: Kind) -> ApiResource {
     let [group, version, name, plural] = kind.resource();
-    hub::resource(group, version, name, plural)
+    hub_calls::resource(group, version, name, plural)
 }
 
 // === impl Writers ===

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use super::admission::Admission;
 use super::clusters::reference;
 use super::corrections::Corrections;
-use super::hub::{CallError, Hub, found, now_text, value};
+use super::hub_calls::{CallError, LeaderClient, found, now_millis, now_text, value};
 use super::rights::Rights;
 use super::settled::{self, Settled};
 use super::worker::{Failure, Tries, Worker};
@@ -56,7 +56,7 @@ const TOO_LARGE: &str = "the labels or annotations of its ManagedCluster are too
 const NO_CLUSTER_AFTER: i64 = 10_000;
 
 pub struct Requests {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     /// The requests: to read, where any field may be one that cannot be read, and to approve.
     pub all: Api<DynamicObject>,
     pub api: Api<CertificateSigningRequest>,
@@ -329,7 +329,7 @@ fn review(spec: &CertificateSigningRequestSpec) -> SubjectAccessReviewSpec {
 fn was_just_accepted(cluster: &Value) -> bool {
     let accepted = condition::find(cluster, HUB_ACCEPTED).filter(|condition| condition["status"] == "True");
     let since = accepted.and_then(|condition| condition["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok());
-    since.is_some_and(|since| (0..RIGHTS_COUNT_AFTER).contains(&(super::hub::now_millis() - since.as_millisecond())))
+    since.is_some_and(|since| (0..RIGHTS_COUNT_AFTER).contains(&(now_millis() - since.as_millisecond())))
 }
 
 /// Whether a request with this `data` has a certificate or a condition, even one that cannot be
@@ -351,7 +351,7 @@ fn whole(read: DynamicObject) -> Result<CertificateSigningRequest, String> {
 /// Milliseconds since its creation.
 fn age(request: &CertificateSigningRequest) -> i64 {
     let made = request.creation_timestamp().map_or(0, |time| time.0.as_millisecond());
-    super::hub::now_millis() - made
+    now_millis() - made
 }
 
 fn person(why: &str) -> Outcome {

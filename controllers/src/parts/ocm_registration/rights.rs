@@ -7,13 +7,13 @@ use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
 use serde_json::{Value, json};
 
-use super::hub::{CallError, Hub, found, list_metadata};
+use super::hub_calls::{CallError, LeaderClient, found, list_metadata};
 use super::mirror::Mirror;
 use super::unseen::Unseen;
 use crate::calls::{MANAGER, creating};
 
 pub struct Rights {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub mirror: Mirror,
     /// What the mirror may lack.
     pub unseen: Unseen,
@@ -133,7 +133,7 @@ impl Rights {
             return Ok(false);
         }
         for (group, version, plural) in DEPENDENTS {
-            let resource = super::hub::resource(group, version, "", plural);
+            let resource = super::hub_calls::resource(group, version, "", plural);
             let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster.name, &resource);
             let Some(list) = found(list_metadata(&api, ListParams::default()).await)? else { continue };
             let all: Vec<Value> = list.iter().map(|metadata| json!({"metadata": metadata})).collect();
@@ -284,9 +284,9 @@ mod tests {
     type Objects = Arc<Mutex<BTreeMap<String, Value>>>;
 
     /// A hub that keeps objects. What has a finalizer is not deleted.
-    fn hub(objects: &Objects) -> Hub {
+    fn hub(objects: &Objects) -> LeaderClient {
         let objects = Arc::clone(objects);
-        Hub::scripted(move |head, body| {
+        LeaderClient::scripted(move |head, body| {
             let (path, mut all) = (head.uri.path(), objects.lock());
             let answer = match head.method {
                 Method::POST => {

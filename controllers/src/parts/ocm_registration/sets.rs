@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::hub::{CallError, Hub, now_text, resource, value};
+use super::hub_calls::{CallError, LeaderClient, now_text, resource, value};
 use crate::calls::paged;
 use crate::feed::follow;
 use crate::raw::{self, RawObject, large};
@@ -30,7 +30,7 @@ const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub struct Sets {
-    hub: Hub,
+    hub: LeaderClient,
     clusters: Store<DynamicObject>,
     set_resource: ApiResource,
     binding_resource: ApiResource,
@@ -45,7 +45,7 @@ pub struct Writers([Writer<DynamicObject>; 2]);
 // === impl Sets ===
 
 impl Sets {
-    pub fn new(hub: Hub, clusters: Store<DynamicObject>) -> (Self, Writers) {
+    pub fn new(hub: LeaderClient, clusters: Store<DynamicObject>) -> (Self, Writers) {
         let set_resource = resource(GROUP, "v1beta2", "ManagedClusterSet", "managedclustersets");
         let binding_resource = resource(GROUP, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings");
         let writers = [&set_resource, &binding_resource].map(|resource| Writer::new(resource.clone()));
@@ -161,7 +161,7 @@ impl Sets {
         let change =
             json!({"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": {"conditions": all}});
         let name = metadata["name"].as_str().unwrap_or_default();
-        super::hub::found(self.hub.merge_status(&api, name, &change).await).map(drop)
+        super::hub_calls::found(self.hub.merge_status(&api, name, &change).await).map(drop)
     }
 }
 

@@ -17,7 +17,7 @@ use register::ocm::standing::AUTOMATIC_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::admission::refused_probe;
-use super::hub::{managed_clusters, resource};
+use super::hub_calls::{managed_clusters, resource};
 use super::watches::SeenClusters;
 use super::worker::Worker as _;
 use super::*;
@@ -142,14 +142,14 @@ impl Fixture {
     }
 
     /// Its hub is reached in this way.
-    fn reached(by: impl FnOnce(Hub) -> Hub) -> Self {
+    fn reached(by: impl FnOnce(LeaderClient) -> LeaderClient) -> Self {
         let stored = Arc::<Mutex<Stored>>::default();
         stored.lock().put(REQUEST, request());
         let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "metadata": {"name": "c1", "uid": "u-c1"}, "spec": {"hubAcceptsClient": false}});
         stored.lock().put(CLUSTER, cluster);
         let answering = Arc::clone(&stored);
-        let hub = Hub::scripted(move |head, body| {
+        let hub = LeaderClient::scripted(move |head, body| {
             let (mut stored, path) = (answering.lock(), head.uri.path());
             if let Some(refused) = refused_probe(head, &body) {
                 stored.asked.push(PROBE.to_owned());
@@ -162,7 +162,7 @@ impl Fixture {
         Self::on(by(hub), stored)
     }
 
-    fn on(hub: Hub, stored: Arc<Mutex<Stored>>) -> Self {
+    fn on(hub: LeaderClient, stored: Arc<Mutex<Stored>>) -> Self {
         let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &managed_clusters());
         let (mirror, writers) = Mirror::new(hub.client.clone());
         let rights =

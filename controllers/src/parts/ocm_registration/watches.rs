@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::clusters::Clusters;
-use super::hub::CallError;
+use super::hub_calls::CallError;
 use super::settled::Settled;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};

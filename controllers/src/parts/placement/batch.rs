@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 use super::order::{Write, waves};
 use super::plan::{Change, Surplus};
 use super::scheduler::Scheduler;
-use crate::parts::hub::CallError;
+use crate::parts::hub_calls::CallError;
 
 /// Concurrent writes for one Placement. With fewer, more rounds would wait for the hub one after
 /// another.

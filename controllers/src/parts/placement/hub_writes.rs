@@ -10,7 +10,7 @@ use super::scheduler::Scheduler;
 use crate::calls::{creating, deleting, value};
 use crate::events::Reason;
 use crate::metrics::{Object, Operation};
-use crate::parts::hub::{CallError, found};
+use crate::parts::hub_calls::{CallError, found};
 use crate::parts::worker;
 use crate::wakes::Key;
 

@@ -3,7 +3,7 @@
 use kube::api::ApiResource;
 use placement::objects::GROUP;
 
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::sources::Kind;
 
 /// The kind of an object.
@@ -64,6 +64,6 @@ impl Of {
     /// The resource as this part writes it.
     pub fn resource(self) -> ApiResource {
         let kind = self.kind();
-        hub::resource(kind.group, kind.versions[0], kind.name, kind.plural)
+        hub_calls::resource(kind.group, kind.versions[0], kind.name, kind.plural)
     }
 }

@@ -19,7 +19,7 @@ use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
-use crate::parts::hub::Hub;
+use crate::parts::hub_calls::LeaderClient;
 use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
@@ -36,7 +36,7 @@ const LOOKS: usize = 10_000;
 pub const WRITES: usize = 128;
 
 pub struct Scheduler {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub world: Arc<RwLock<World>>,
     pub events: Events,
     pub metrics: Metrics,

@@ -21,7 +21,7 @@ use super::report::{self, Report};
 use super::world::World;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
-use crate::parts::hub::{CallError, Hub};
+use crate::parts::hub_calls::{CallError, LeaderClient};
 use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TOLD: usize = 3;
 
 pub struct Deployer {
-    pub hub: Hub,
+    pub hub: LeaderClient,
     pub world: Arc<RwLock<World>>,
     pub events: Events,
     pub metrics: Metrics,

@@ -25,7 +25,7 @@ use tokio::time::sleep;
 use super::kinds::Of;
 use crate::calls::{deleting, paged};
 use crate::metrics::{Metrics, Operation, SetObject};
-use crate::parts::hub::{Hub, found};
+use crate::parts::hub_calls::{LeaderClient, found};
 use crate::parts::{watched, worker};
 use crate::wakes::Key;
 
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 8;
 const LONGEST_SLEEP: Duration = Duration::from_mins(10);
 
 pub struct Expiry {
-    hub: Hub,
+    hub: LeaderClient,
     metrics: Metrics,
     ends: Mutex<Ends>,
     more: Notify,
@@ -96,7 +96,7 @@ fn end_of(work: &DynamicObject) -> Option<OffsetDateTime> {
 // === impl Expiry ===
 
 impl Expiry {
-    pub fn new(hub: Hub, metrics: Metrics) -> Self {
+    pub fn new(hub: LeaderClient, metrics: Metrics) -> Self {
         Self { hub, metrics, ends: Mutex::default(), more: Notify::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use kube::api::ApiResource;
 
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::sources::Kind;
 
 /// The kind of an object.
@@ -52,6 +52,6 @@ impl Of {
     /// Its API resource.
     pub fn resource(self) -> ApiResource {
         let kind = self.kind();
-        hub::resource(kind.group, kind.versions[0], kind.name, kind.plural)
+        hub_calls::resource(kind.group, kind.versions[0], kind.name, kind.plural)
     }
 }

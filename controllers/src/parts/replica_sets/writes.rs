@@ -13,7 +13,7 @@ use super::plan::{Change, Due, Finalizers, Surplus};
 use super::report::Report;
 use crate::calls::{PAGE, creating, deleting, is_taken, value};
 use crate::metrics::{Operation, SetObject};
-use crate::parts::hub::{CallError, found};
+use crate::parts::hub_calls::{CallError, found};
 use crate::parts::worker;
 use crate::wakes::Key;
 

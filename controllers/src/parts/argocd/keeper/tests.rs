@@ -107,7 +107,7 @@ impl Place {
     }
 
     fn keeper(&self) -> Keeper<'_> {
-        let hub = Hub { client: client(&self.issuer), may_write: Arc::new(|| Duration::from_mins(1)) };
+        let hub = LeaderClient { client: client(&self.issuer), may_write: Arc::new(|| Duration::from_mins(1)) };
         Keeper { hub, argocd: &self.argocd, inventory: &self.inventory, metrics: &self.metrics, wakes: &self.wakes }
     }
 

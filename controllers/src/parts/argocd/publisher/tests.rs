@@ -65,7 +65,7 @@ fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {
     let metrics = Metrics::register(registry, Arc::default());
     Publisher {
         secrets: Api::namespaced(client(taken), &argocd.namespace),
-        hub: Hub { client: client(taken), may_write: Arc::new(|| Duration::from_mins(1)) },
+        hub: LeaderClient { client: client(taken), may_write: Arc::new(|| Duration::from_mins(1)) },
         gateway: GatewayAddress { url: "https://gateway:9443".into(), ca: None },
         inventory: Arc::new(inventory),
         events: Events::start(client(taken), metrics.events_left_out.clone(), Term::endless()),

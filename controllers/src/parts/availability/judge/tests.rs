@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tower::service_fn;
 
 use super::*;
-use crate::parts::hub::managed_clusters as resource;
+use crate::parts::hub_calls::managed_clusters as resource;
 use crate::term::Term;
 
 /// Time between two probes of the clusters below.
@@ -51,7 +51,7 @@ fn judge() -> (Judge, Shared) {
     let client = Client::new(service_fn(answer), "default");
     let judge = Judge {
         api: Api::all_with(client.clone(), &resource()),
-        hub: Hub { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
+        hub: LeaderClient { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
         members: Fleet::new(client.clone()),
         metrics: Metrics::register(&mut Registry::default(), Arc::default()),
         events: Events::start(client.clone(), Counter::default(), Term::endless()),

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::awaited::group_of;
 use super::{Route, Scope, Seen, Version};
-use crate::parts::hub;
+use crate::parts::hub_calls;
 use crate::parts::watched::number;
 
 /// Timeout of a page of a list, of the head of a watch's response, and of the rest of one of its
@@ -61,7 +61,7 @@ pub async fn follow(follow: Follow) -> Infallible {
     let Route { sender, lists, .. } = follow.route.clone();
     let sender = sender.bounded(Sight::MOST).roomed(lists, PAGE_WITHIN).paced(BETWEEN_REQUESTS);
     let Scope { group, version, resource, namespace } = &follow.scope;
-    let sight = Sight::new(sender, &hub::resource(group, version, "", resource), namespace);
+    let sight = Sight::new(sender, &hub_calls::resource(group, version, "", resource), namespace);
     if follow.is_watch { follow.watch(&sight).await } else { follow.list(&sight).await }
 }
 

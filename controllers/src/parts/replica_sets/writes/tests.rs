@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use super::*;
 use crate::events::Events;
 use crate::metrics::Metrics;
-use crate::parts::hub::Hub;
+use crate::parts::hub_calls::LeaderClient;
 use crate::parts::replica_sets::world::World;
 use crate::parts::worker::Tries;
 use crate::scripted;
@@ -87,7 +87,7 @@ fn deployer(works: &Arc<Mutex<Works>>) -> Deployer {
         "spec": {"manifestWorkTemplate": {"workload": {"manifests": []}}, "placementRefs": [{"name": "p"}]}});
     world.put(Of::Set, set, worker::moment());
     Deployer {
-        hub: Hub { client: client(works), may_write: Arc::new(|| Duration::from_mins(1)) },
+        hub: LeaderClient { client: client(works), may_write: Arc::new(|| Duration::from_mins(1)) },
         world: Arc::new(RwLock::new(world)),
         events: Events::start(client(works), metrics.events_left_out.clone(), Term::endless()),
         metrics,

@@ -16,15 +16,17 @@ use crate::calls::{NOT_FOUND, bounded, merging};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::term::{MayWrite, WITHIN, within};
 
+/// Calls the hub. Any replica may read; a leader's write ends before another leader's can begin.
 #[derive(Clone)]
-pub struct Hub {
+pub struct LeaderClient {
+    /// For an `Api`, whose calls go through these methods, and for watches.
     pub client: Client,
     pub may_write: MayWrite,
 }
 
-// === impl Hub ===
+// === impl LeaderClient ===
 
-impl Hub {
+impl LeaderClient {
     /// As a part calls it.
     pub fn of(context: &Context<'_>) -> Self {
         Self { client: context.hub.clone(), may_write: context.term.may_write() }
@@ -57,7 +59,7 @@ impl Hub {
 
 /// For tests.
 #[cfg(test)]
-impl Hub {
+impl LeaderClient {
     /// A scripted hub, on which this replica leads.
     pub fn scripted(
         answer: impl Fn(&http::request::Parts, Value) -> crate::scripted::Answer + Send + Sync + 'static,
