@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 
 /// What completes a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Suggestions {
     /// Words, each with its description.
     Words(Vec<(String, String)>),
     /// A cluster's name. `before` is the text before it in the same word.
@@ -31,15 +31,15 @@ const CLUSTERS: [(&str, &str); 10] = [
 ];
 
 /// What completes the last of `words`, a command line of `root`. `root` must be built.
-pub fn wanted(root: &Command, words: &[String]) -> Wanted {
-    let Some((last, before)) = words.split_last() else { return Wanted::Nothing };
+pub fn suggestions(root: &Command, words: &[String]) -> Suggestions {
+    let Some((last, before)) = words.split_last() else { return Suggestions::Nothing };
     let (mut command, mut place, mut awaited) = (root, 0, None);
     for word in before {
         if awaited.take().is_some() {
             continue;
         }
         if word == "--" {
-            return Wanted::Files;
+            return Suggestions::Files;
         }
         if word.starts_with('-') {
             awaited = option(command, word).filter(|arg| arg.get_action().takes_values());
@@ -50,28 +50,28 @@ pub fn wanted(root: &Command, words: &[String]) -> Wanted {
         }
     }
     if let Some(arg) = awaited {
-        return values(arg).map_or(Wanted::Files, |values| Wanted::Words(beginning(values, last)));
+        return values(arg).map_or(Suggestions::Files, |values| Suggestions::Words(beginning(values, last)));
     }
     if last.starts_with('-') {
-        return Wanted::Words(beginning(options(command), last));
+        return Suggestions::Words(beginning(options(command), last));
     }
     if command.has_subcommands() {
-        return Wanted::Words(beginning(commands(command), last));
+        return Suggestions::Words(beginning(commands(command), last));
     }
-    command.get_positionals().nth(place).map_or(Wanted::Nothing, |arg| at(command, arg, last))
+    command.get_positionals().nth(place).map_or(Suggestions::Nothing, |arg| at(command, arg, last))
 }
 
 /// What completes the positional argument `arg`.
-fn at(command: &Command, arg: &Arg, last: &str) -> Wanted {
+fn at(command: &Command, arg: &Arg, last: &str) -> Suggestions {
     if let Some(values) = values(arg) {
-        return Wanted::Words(beginning(values, last));
+        return Suggestions::Words(beginning(values, last));
     }
     let id = arg.get_id().as_str();
     if !CLUSTERS.contains(&(command.get_name(), id)) {
-        return Wanted::Nothing;
+        return Suggestions::Nothing;
     }
     let listed = last.rfind(',').filter(|_| id == "clusters");
-    Wanted::Cluster { before: listed.map_or("", |comma| &last[..=comma]).to_owned() }
+    Suggestions::Cluster { before: listed.map_or("", |comma| &last[..=comma]).to_owned() }
 }
 
 /// The option that a word names, unless the word contains its value, too.
@@ -118,14 +118,14 @@ mod tests {
     use super::*;
     use crate::command::Cli;
 
-    fn line(text: &str) -> Wanted {
+    fn line(text: &str) -> Suggestions {
         let mut root = Cli::command();
         root.build();
-        wanted(&root, &text.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        suggestions(&root, &text.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     fn words(text: &str) -> Vec<String> {
-        let Wanted::Words(words) = line(text) else { panic!("{:?}", line(text)) };
+        let Suggestions::Words(words) = line(text) else { panic!("{:?}", line(text)) };
         words.into_iter().map(|(word, _)| word).collect()
     }
 
@@ -141,16 +141,16 @@ mod tests {
 
     #[test]
     fn names_of_clusters_stand_where_each_command_has_them() {
-        let cluster = |before: &str| Wanted::Cluster { before: before.to_owned() };
+        let cluster = |before: &str| Suggestions::Cluster { before: before.to_owned() };
         for text in ["probe ", "probe be", "rotate --grace 1m be", "get pods ", "rename be", "exec-each -l=a=b "] {
             assert_eq!(line(text), cluster(""), "{text}");
         }
         assert_eq!(line("get pods berlin,mu"), cluster("berlin,"));
         for text in ["get po", "rename berlin be", "join be", "probe berlin "] {
-            assert_eq!(line(text), Wanted::Nothing, "{text}");
+            assert_eq!(line(text), Suggestions::Nothing, "{text}");
         }
         for text in ["exec-each --all -- ku", "probe --kubeconfig ", "list --context "] {
-            assert_eq!(line(text), Wanted::Files, "{text}");
+            assert_eq!(line(text), Suggestions::Files, "{text}");
         }
     }
 

@@ -20,7 +20,7 @@ const LONGEST_USER: usize = 320;
 
 /// The user as which the member authenticates the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct GatewayUser {
     pub user: String,
     pub took: Duration,
 }
@@ -56,7 +56,7 @@ struct Metadata {
 }
 
 /// Asks the member, through the gateway, which user it sees.
-pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Result<Seen, Failure> {
+pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Result<GatewayUser, Failure> {
     let client = session.fleet.client(cluster);
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let start = Instant::now();
@@ -69,7 +69,7 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
         answer => answer?,
     };
     let review: Review = serde_json::from_slice(&body).map_err(|_| unsaid())?;
-    Ok(Seen { user: cut(&review.status.user_info.username, LONGEST_USER), took: start.elapsed() })
+    Ok(GatewayUser { user: cut(&review.status.user_info.username, LONGEST_USER), took: start.elapsed() })
 }
 
 /// Whether the hub refused to forward [`whoami`]: it is a POST, so read rights do not suffice.
@@ -120,7 +120,7 @@ pub async fn until_answered(
     cluster: &ClusterName,
     user: Option<&str>,
     span: Duration,
-) -> Result<Seen> {
+) -> Result<GatewayUser> {
     let end = Instant::now() + span;
     loop {
         let outcome = whoami(session, cluster).await;

@@ -20,7 +20,7 @@ pub struct Resource {
 /// A resource as a person names it: `pods`, `po`, `Deployment`, `deploy.apps`,
 /// `deployments.v1.apps`, with `/NAME` for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ResourceArgument {
     name: String,
     /// The text after the first dot.
     group: Option<String>,
@@ -78,9 +78,9 @@ struct ResponseKind {
     kind: String,
 }
 
-// === impl Wanted ===
+// === impl ResourceArgument ===
 
-impl Wanted {
+impl ResourceArgument {
     /// Parses it. `None` if a part is empty, or has characters that a path must not have.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, object) = text.split_once('/').map_or((text, None), |(kind, object)| (kind, Some(object)));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Option<String> {
-        Wanted::parse(text)?.find(&documents()).map(|resource| resource.path(Some("ns"), None))
+        ResourceArgument::parse(text)?.find(&documents()).map(|resource| resource.path(Some("ns"), None))
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             let version = json!({"version": version, "resources": [listed(resource)]});
             serde_json::from_value(json!({"items": [{"metadata": {"name": group}, "versions": [version]}]})).unwrap()
         };
-        let find = |document: Groups| Wanted::parse("w").unwrap().find(&[document]);
+        let find = |document: Groups| ResourceArgument::parse("w").unwrap().find(&[document]);
         assert_eq!(find(document("x.io", "v1", "widgets")).unwrap().path(None, None), "/apis/x.io/v1/widgets");
         for (group, version, resource) in [
             ("x.io", "v1", "widgets?watch=true"),
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn one_object_may_be_named_and_nothing_else() {
-        let wanted = Wanted::parse("pods/web-0").unwrap();
+        let wanted = ResourceArgument::parse("pods/web-0").unwrap();
         assert_eq!(wanted.object.as_deref(), Some("web-0"));
         for wrong in ["", "/", "pods/", "pods/..", "pods/a/b", "pods?x", "/a"] {
-            assert_eq!(Wanted::parse(wrong), None, "{wrong}");
+            assert_eq!(ResourceArgument::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::expiry::{self, Expiry, now};
 use crate::findings::Mark;
 use crate::hops::Hop;
 use crate::look::version;
-use crate::reach::{Seen, is_refused_by_hub, whoami};
+use crate::reach::{GatewayUser, is_refused_by_hub, whoami};
 use crate::registration::Registrations;
 use crate::session::{self, Session};
 use crate::trouble::is_without_gateway;
@@ -74,7 +74,7 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
     let (told, took) = answer.map_err(at(passed))?;
     good(Hop::Member, Some(took), format!("Kubernetes {told}"));
     let (mark, took, told) = match whoami(session, name).await {
-        Ok(Seen { user, took }) => {
+        Ok(GatewayUser { user, took }) => {
             (Mark::Good, Some(took), format!("accepted, as {user}{}", ends(session, name).await))
         }
         Err(failure) if is_refused_by_hub(&failure) => (Mark::Warning, None, UNASKED.to_owned()),

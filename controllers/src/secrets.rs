@@ -38,7 +38,7 @@ const NEEDED_LABELS: [&str; 3] = [CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL, SO
 pub type Meta = raw::Meta<Secret>;
 
 /// A registration to write.
-pub struct Wanted<'a> {
+pub struct DesiredRegistration<'a> {
     pub name: &'a str,
     pub object: &'a Object,
     pub uid: &'a str,
@@ -99,7 +99,12 @@ impl Secrets {
 
     /// Writes a Secret. `uid` is that of the existing Secret, if there is one. `term` is how long
     /// this replica may still write.
-    pub async fn write(&self, wanted: &Wanted<'_>, uid: Option<&str>, term: Duration) -> Result<Written, WriteError> {
+    pub async fn write(
+        &self,
+        wanted: &DesiredRegistration<'_>,
+        uid: Option<&str>,
+        term: Duration,
+    ) -> Result<Written, WriteError> {
         let mut document = wanted.secret.document(Some(&self.namespace), wanted.name)?;
         mark(&mut document, wanted);
         if let Some(uid) = uid {
@@ -153,7 +158,7 @@ impl Secrets {
 }
 
 /// Adds the label and the annotations that name the object.
-fn mark(document: &mut Value, wanted: &Wanted<'_>) {
+fn mark(document: &mut Value, wanted: &DesiredRegistration<'_>) {
     let metadata = &mut document["metadata"];
     metadata["labels"][SOURCE_LABEL] = wanted.object.source.into();
     metadata["annotations"][OBJECT_ANNOTATION] = wanted.object.reference.as_str().into();

@@ -41,7 +41,7 @@ pub use self::dynamic::NotIssued;
 pub use self::karmada_upstream::KarmadaUpstream;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
-pub use self::view::{Seen, View};
+pub use self::view::{ClusterWithHealth, View};
 use crate::metrics::ClusterMetrics;
 
 /// All clusters at one moment.

@@ -46,7 +46,7 @@ pub struct Probing {
 
 /// The health in a Secret's annotations.
 #[derive(Debug, Default)]
-struct Known {
+struct RecordedHealth {
     healthy: Option<String>,
     reason: Option<String>,
 }
@@ -107,7 +107,7 @@ async fn round(
 /// Writes a change of the health in the Secret.
 async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
     let spec = cluster.spec();
-    let known = Known { healthy: spec.healthy.clone(), reason: spec.healthy_reason.clone() };
+    let known = RecordedHealth { healthy: spec.healthy.clone(), reason: spec.healthy_reason.clone() };
     if news(&finding, failed, &known).is_none() {
         return;
     }
@@ -117,7 +117,7 @@ async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
 }
 
 /// The health to write, if any, after `failed` failed probes in a row.
-fn news(finding: &Finding, failed: u32, known: &Known) -> Option<Health> {
+fn news(finding: &Finding, failed: u32, known: &RecordedHealth) -> Option<Health> {
     let said = known.healthy.as_deref();
     let (healthy, healthy_reason) = match finding {
         Finding::Healthy => (true, String::new()),
@@ -141,7 +141,7 @@ async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32)
     let mut attempts = 1;
     loop {
         let secret = hub.get(Collection::Secrets, cluster.as_str(), "").await?;
-        let Some(health) = news(finding, failed, &Known::of(&secret)) else { return Ok(()) };
+        let Some(health) = news(finding, failed, &RecordedHealth::of(&secret)) else { return Ok(()) };
         let Some(annotated) = health.annotate(&secret) else { return Ok(()) };
         match hub.update_secret(cluster.as_str(), "", annotated.into()).await {
             Err(failure) if failure.code() == Some(409) && attempts < ATTEMPTS => attempts += 1,
@@ -156,9 +156,9 @@ async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32)
     }
 }
 
-// === impl Known ===
+// === impl RecordedHealth ===
 
-impl Known {
+impl RecordedHealth {
     /// The health in a Secret; empty if it cannot be read.
     fn of(secret: &[u8]) -> Self {
         let secret: serde_json::Value = serde_json::from_slice(secret).unwrap_or_default();
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn said(annotations: &Value) -> Known {
-        Known::of(json!({"metadata": {"annotations": annotations}}).to_string().as_bytes())
+    fn said(annotations: &Value) -> RecordedHealth {
+        RecordedHealth::of(json!({"metadata": {"annotations": annotations}}).to_string().as_bytes())
     }
 
     fn failure() -> Finding {
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(news(&failure(), 1, &well), None);
         let ill = news(&failure(), FAILURES, &well).expect("news");
         assert_eq!((ill.healthy, &*ill.healthy_reason), (false, "ConnectionTimeout"));
-        for silent in [said(&Value::Null), Known::of(b"no JSON")] {
+        for silent in [said(&Value::Null), RecordedHealth::of(b"no JSON")] {
             assert_eq!(news(&failure(), 1, &silent), Some(ill.clone()));
             assert!(news(&Finding::Healthy, 0, &silent).is_some_and(|health| health.healthy));
         }

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use tokio::time::timeout;
 
 use super::Cli;
-use crate::completion::{Wanted, wanted};
+use crate::completion::{Suggestions, suggestions};
 use crate::output;
 use crate::session::{Options, Session};
 use crate::trouble::Result;
@@ -91,14 +91,14 @@ impl Completion {
         let mut root = Cli::command();
         root.build();
         let (nothing, files) = DIRECTIVES;
-        let (words, directive) = match wanted(&root, &self.words) {
-            Wanted::Words(words) => (words, nothing),
-            Wanted::Cluster { before } => {
+        let (words, directive) = match suggestions(&root, &self.words) {
+            Suggestions::Words(words) => (words, nothing),
+            Suggestions::Cluster { before } => {
                 let names = timeout(WITHIN, names(&self.words, options)).await.ok().flatten().unwrap_or_default();
                 (names.into_iter().map(|name| (before.clone() + &name, String::new())).collect(), nothing)
             }
-            Wanted::Files => (Vec::new(), files),
-            Wanted::Nothing => (Vec::new(), nothing),
+            Suggestions::Files => (Vec::new(), files),
+            Suggestions::Nothing => (Vec::new(), nothing),
         };
         let last = self.words.last().map(String::as_str).unwrap_or_default();
         let fitting = words.iter().filter(|(word, _)| word.starts_with(last));

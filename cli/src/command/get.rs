@@ -12,11 +12,11 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::found::{Found, UNHEARD_OF, discover, is_unheard_of, is_unknown};
+use self::found::{CollectedPages, UNHEARD_OF, discover, is_unheard_of, is_unknown};
 use crate::bytes_left::BytesLeft;
 use crate::output::{self, Format};
 use crate::progress::Line;
-use crate::resource::{Resource, Wanted};
+use crate::resource::{Resource, ResourceArgument};
 use crate::selection::Selection;
 use crate::session::{self, Session};
 use crate::tables::{self, Part};
@@ -69,7 +69,7 @@ pub struct Get {
 
 impl Get {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
-        let wanted = Wanted::parse(&self.resource).ok_or_else(|| {
+        let wanted = ResourceArgument::parse(&self.resource).ok_or_else(|| {
             Trouble::usage(
                 format!("{:?} is not a resource", self.resource),
                 "write it as for kubectl: pods, or pods/NAME",
@@ -100,10 +100,10 @@ impl Get {
     async fn read(
         &self,
         client: Client,
-        wanted: &Wanted,
+        wanted: &ResourceArgument,
         guide: Option<&Resource>,
         room: &BytesLeft,
-    ) -> std::result::Result<Found, Failure> {
+    ) -> std::result::Result<CollectedPages, Failure> {
         let absent = match guide {
             None => None,
             Some(guide) => match self.read_at(&client, wanted, guide, room).await {
@@ -125,14 +125,14 @@ impl Get {
     async fn read_at(
         &self,
         client: &Client,
-        wanted: &Wanted,
+        wanted: &ResourceArgument,
         at: &Resource,
         room: &BytesLeft,
-    ) -> std::result::Result<Found, Failure> {
+    ) -> std::result::Result<CollectedPages, Failure> {
         let namespace = if self.all_namespaces { None } else { Some(self.namespace.as_deref().unwrap_or("default")) };
         let path = at.path(namespace, wanted.object.as_deref());
         let whole = matches!(self.output, Some(Format::Json | Format::Yaml | Format::Name));
-        let mut found = if whole { Found::Objects(Vec::new()) } else { Found::Rows(Part::default()) };
+        let mut found = if whole { CollectedPages::Objects(Vec::new()) } else { CollectedPages::Rows(Part::default()) };
         let mut next = String::new();
         for _ in 0..PAGES {
             let accept = if whole { session::JSON } else { tables::ACCEPT };
@@ -163,12 +163,12 @@ impl Get {
         query
     }
 
-    fn show(&self, outcomes: Vec<Outcome<Found>>) -> Result<ExitCode> {
+    fn show(&self, outcomes: Vec<Outcome<CollectedPages>>) -> Result<ExitCode> {
         let (mut parts, mut objects, mut failures) = (Vec::new(), BTreeMap::new(), Vec::new());
         for outcome in outcomes {
             match outcome.result {
-                Ok(Found::Rows(part)) => parts.push((outcome.cluster, part)),
-                Ok(Found::Objects(items)) => drop(objects.insert(outcome.cluster, items)),
+                Ok(CollectedPages::Rows(part)) => parts.push((outcome.cluster, part)),
+                Ok(CollectedPages::Objects(items)) => drop(objects.insert(outcome.cluster, items)),
                 Err(failure) => failures.push(failure),
             }
         }

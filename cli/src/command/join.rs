@@ -21,7 +21,7 @@ use super::label;
 use crate::account::Account;
 use crate::agent::{self, Servers};
 use crate::member::{self, Member};
-use crate::reach::{Seen, until_answered, until_read};
+use crate::reach::{GatewayUser, until_answered, until_read};
 use crate::registration::{Registrations, Standing, another, standing};
 use crate::rights::{ROLES, Rights};
 use crate::session::Session;
@@ -154,7 +154,7 @@ impl Join {
         Ok((servers, manifests))
     }
 
-    fn done(&self, name: &ClusterName, seen: &Seen) -> Result<ExitCode> {
+    fn done(&self, name: &ClusterName, seen: &GatewayUser) -> Result<ExitCode> {
         let took = span::took(seen.took);
         let joined = format!("cluster {name} joined: it answers the gateway in {took} as {}", seen.user);
         // Standard output has the manifests, for a program to read.

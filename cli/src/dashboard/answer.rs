@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::access::Refused;
-use super::one::Known;
+use super::one::ClusterDetails;
 use super::overview::{self, View};
 use super::response::{Body, finished, full, text};
 use super::{Dashboard, events, one};
@@ -74,7 +74,7 @@ fn cluster(dashboard: &Dashboard, name: &ClusterName) -> String {
     let snapshot = dashboard.board.look();
     let parts = dashboard.page(name, |page| {
         if page.parts.is_empty() {
-            page.parts = Known { name, snapshot: &snapshot, inspection: None, history: &page.history }.parts();
+            page.parts = ClusterDetails { name, snapshot: &snapshot, inspection: None, history: &page.history }.parts();
         }
         page.parts.clone()
     });

@@ -20,7 +20,7 @@ use super::Dashboard;
 use super::board::{Patch, Snapshot};
 use super::html::Html;
 use super::inspection::{Inspection, inspect};
-use super::one::{Known, Parts};
+use super::one::{ClusterDetails, Parts};
 use super::overview::{patch, whole};
 use super::response::{Body, of_type, text};
 
@@ -123,7 +123,7 @@ impl One {
             if let Ok(traffic) = &seen.traffic {
                 page.history.add(traffic.clone(), Instant::now(), self.dashboard.interval);
             }
-            let known = Known { name: &self.name, snapshot, inspection: Some(seen), history: &page.history };
+            let known = ClusterDetails { name: &self.name, snapshot, inspection: Some(seen), history: &page.history };
             page.parts = known.parts();
             page.parts.clone()
         })

@@ -32,7 +32,7 @@ const PLACES: [(&str, &str); 5] = [
 ];
 
 /// What is known of one cluster at one moment.
-pub struct Known<'a> {
+pub struct ClusterDetails<'a> {
     pub name: &'a ClusterName,
     pub snapshot: &'a Snapshot,
     /// `None`: it has not been inspected yet.
@@ -77,9 +77,9 @@ fn place(html: &mut Html, id: &'static str, parts: &Parts) {
     html.raw("</div>");
 }
 
-// === impl Known ===
+// === impl ClusterDetails ===
 
-impl Known<'_> {
+impl ClusterDetails<'_> {
     pub fn parts(&self) -> Parts {
         Parts::from([
             ("state", self.state()),

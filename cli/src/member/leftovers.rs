@@ -25,7 +25,7 @@ const MOST: u32 = 500;
 const DEEPEST: usize = 8;
 
 /// An object in the Namespace.
-struct Found {
+struct NamespacedObject {
     kind: String,
     metadata: ObjectMeta,
 }
@@ -65,7 +65,7 @@ impl Member {
             all.extend(found);
         }
         let claim = self.claim(account);
-        let own = |found: &Found| found.metadata.annotations.as_ref().is_some_and(|all| claim.is_among(all));
+        let own = |found: &NamespacedObject| found.metadata.annotations.as_ref().is_some_and(|all| claim.is_among(all));
         Ok(staying(&all, own, &living)
             .map(|found| format!("{} {}", found.kind, found.metadata.name.as_deref().unwrap_or_default())))
     }
@@ -81,18 +81,22 @@ impl Member {
         Ok(held.map(|(kind, _)| kind).collect())
     }
 
-    async fn found(&self, account: &Account, kind: ApiResource) -> Result<Vec<Found>> {
+    async fn found(&self, account: &Account, kind: ApiResource) -> Result<Vec<NamespacedObject>> {
         let objects: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &account.namespace, &kind);
         let listed = self.ask(objects.list_metadata(&ListParams::default().limit(MOST))).await?;
-        let told = |metadata| Found { kind: kind.kind.clone(), metadata };
+        let told = |metadata| NamespacedObject { kind: kind.kind.clone(), metadata };
         Ok(listed.items.into_iter().map(|object| told(object.metadata)).collect())
     }
 }
 
 /// The first object that stays: one that is not `own`, has an owner that stays or none, and is not
 /// in every Namespace anyway. `living` are the uids of the bindings that stay.
-fn staying<'a>(all: &'a [Found], own: impl Fn(&Found) -> bool, living: &HashSet<String>) -> Option<&'a Found> {
-    let uid = |found: &Found| found.metadata.uid.clone().unwrap_or_default();
+fn staying<'a>(
+    all: &'a [NamespacedObject],
+    own: impl Fn(&NamespacedObject) -> bool,
+    living: &HashSet<String>,
+) -> Option<&'a NamespacedObject> {
+    let uid = |found: &NamespacedObject| found.metadata.uid.clone().unwrap_or_default();
     let mut going: HashSet<String> = all.iter().filter(|found| own(found) || is_everywhere(found)).map(uid).collect();
     for _ in 0..DEEPEST {
         let owned = all.iter().filter(|found| is_owned(found, &going, living)).map(uid);
@@ -106,7 +110,7 @@ fn staying<'a>(all: &'a [Found], own: impl Fn(&Found) -> bool, living: &HashSet<
 }
 
 /// Whether it has owners, and all of them are deleted now or were deleted before.
-fn is_owned(found: &Found, going: &HashSet<String>, living: &HashSet<String>) -> bool {
+fn is_owned(found: &NamespacedObject, going: &HashSet<String>, living: &HashSet<String>) -> bool {
     let owners = found.metadata.owner_references.as_deref().unwrap_or_default();
     let goes = |uid: &String, kind: &str| {
         // A join's binding owns what the join created for it. What a deleted binding owned is being
@@ -117,7 +121,7 @@ fn is_owned(found: &Found, going: &HashSet<String>, living: &HashSet<String>) ->
 }
 
 /// What controllers create in every Namespace, and Events, which only report on other objects.
-fn is_everywhere(found: &Found) -> bool {
+fn is_everywhere(found: &NamespacedObject) -> bool {
     let name = found.metadata.name.as_deref().unwrap_or_default();
     matches!((&*found.kind, name), ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt") | ("Event", _))
         && !found.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(ANNOTATION))
@@ -129,18 +133,18 @@ mod tests {
 
     use super::*;
 
-    fn found(kind: &str, name: &str, owners: &[(&str, &str)]) -> Found {
+    fn found(kind: &str, name: &str, owners: &[(&str, &str)]) -> NamespacedObject {
         let owners: Vec<_> = owners
             .iter()
             .map(|(kind, uid)| json!({"apiVersion": "v1", "kind": kind, "name": "o", "uid": uid}))
             .collect();
         let metadata = json!({"name": name, "uid": format!("uid-{name}"), "ownerReferences": owners});
-        Found { kind: kind.to_owned(), metadata: serde_json::from_value(metadata).unwrap() }
+        NamespacedObject { kind: kind.to_owned(), metadata: serde_json::from_value(metadata).unwrap() }
     }
 
-    fn left(all: &[Found]) -> Option<&str> {
+    fn left(all: &[NamespacedObject]) -> Option<&str> {
         let living = HashSet::from(["oslo".to_owned()]);
-        let own = |found: &Found| found.metadata.name.as_deref() == Some("berlin");
+        let own = |found: &NamespacedObject| found.metadata.name.as_deref() == Some("berlin");
         staying(all, own, &living)?.metadata.name.as_deref()
     }
 

@@ -51,7 +51,7 @@ enum End {
 
 /// State of a watch since it began.
 #[derive(Default)]
-struct Seen {
+struct WatchState {
     listed: HashSet<Object>,
     list_again: Option<Instant>,
     is_listed: bool,
@@ -70,7 +70,7 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
             resource = crd::served(&feed.source.kind, &feed.source.client) => resource,
             () = unavailable_after_a_moment(&feed) => continue,
         };
-        let mut seen = Seen::default();
+        let mut seen = WatchState::default();
         let end = tokio::select! {
             end = follow(&feed, &mut writer, &resource, &mut seen) => end,
             () = feed.registrar.secrets_known(), if !is_known => {
@@ -96,7 +96,7 @@ async fn unavailable_after_a_moment(feed: &Feed) {
     std::future::pending::<()>().await;
 }
 
-async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut Seen) -> End {
+async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut WatchState) -> End {
     let mut events = events(feed, resource);
     let mut patience = pin!(sleep(PATIENCE));
     loop {
@@ -152,7 +152,7 @@ fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
     raw::mapped(event, object)
 }
 
-fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut Seen) {
+fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut WatchState) {
     let event = event.modify(|object| {
         let is_cut = large::marked(object).is_some();
         feed.source.reader.prune(object);

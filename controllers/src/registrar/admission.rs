@@ -15,7 +15,7 @@ use crate::calls::asked_to_wait;
 use crate::events::Reason;
 use crate::metrics::Operation;
 use crate::reports::Stage;
-use crate::secrets::{Meta, Wanted, WriteError, Written};
+use crate::secrets::{DesiredRegistration, Meta, WriteError, Written};
 
 impl Registrar {
     /// Whether nothing needs to be done for an object with an input of this `sum`: its cluster's
@@ -55,7 +55,7 @@ impl Registrar {
         };
         let Some((name, uid)) = self.admit(object, &reading, cluster.as_ref()) else { return Ok(()) };
         let Some(Cluster { secret, hash, expiry, .. }) = &cluster else { return Ok(()) };
-        let wanted = Wanted { name: &name, object, uid: &uid, hash, secret };
+        let wanted = DesiredRegistration { name: &name, object, uid: &uid, hash, secret };
         let outcome = self.write(&wanted).await;
         let mut state = self.state.lock();
         for waiting in state.busy.remove(&name).unwrap_or_default() {
@@ -182,7 +182,7 @@ impl Registrar {
         }
     }
 
-    pub(super) async fn write(&self, wanted: &Wanted<'_>) -> Result<Meta, WriteError> {
+    pub(super) async fn write(&self, wanted: &DesiredRegistration<'_>) -> Result<Meta, WriteError> {
         let held = self.state.lock().held.get(wanted.name).cloned();
         let mut uid = held.as_ref().map(|held| held.uid.clone());
         if let Some(held) = held

@@ -15,7 +15,7 @@ mod managed;
 mod server_side;
 mod update;
 
-pub use self::compare::{Known, Seen, alike, seen};
+pub use self::compare::{AnswerHashes, Known, alike};
 pub use self::ignore::{Ignore, IgnoreError, When};
 pub use self::server_side::{CONFIG_HASH, FIELD_MANAGER, ServerSide};
 
@@ -34,7 +34,7 @@ pub enum Strategy {
 
 /// The wanted state of one object.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct DesiredObject<'a> {
     /// The manifest as [`crate::manifests::read`] cleaned it.
     pub object: &'a Json,
     pub owner: &'a Owner,
@@ -78,7 +78,7 @@ pub enum Refusal {
 }
 
 /// What to do; `observed` is the existing object.
-pub fn plan(wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
+pub fn plan(wanted: &DesiredObject<'_>, observed: Option<&Json>) -> Action {
     match wanted.strategy {
         // It was ours before: with our reference, it would be deleted with us.
         Strategy::ReadOnly => match observed.filter(|observed| wanted.owner.owns(observed)) {
@@ -94,7 +94,7 @@ pub fn plan(wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
     }
 }
 
-fn created(wanted: &Wanted<'_>) -> Json {
+fn created(wanted: &DesiredObject<'_>) -> Json {
     let mut object = wanted.object.clone();
     metadata::clean(&mut object);
     if let Some(metadata) = crate::fields::metadata(&mut object) {
@@ -106,7 +106,7 @@ fn created(wanted: &Wanted<'_>) -> Json {
     object
 }
 
-fn owners(wanted: &Wanted<'_>, observed: &Json) -> Action {
+fn owners(wanted: &DesiredObject<'_>, observed: &Json) -> Action {
     wanted.owner.patch(observed, wanted.claim).map_or(Action::Nothing, Action::PatchOwners)
 }
 

@@ -11,8 +11,8 @@ mod listing;
 mod metrics;
 mod named;
 mod permits;
+mod recent;
 mod registered;
-mod seen;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,8 +33,8 @@ pub use self::listing::{AgentListing, ClusterListing, LinkListing, NotLinked, St
 pub use self::metrics::{Ended, Metrics, Outcome};
 pub use self::named::{Credential, Named};
 use self::permits::Permits;
+use self::recent::RecentClusters;
 use self::registered::{Cluster, Counts};
-use self::seen::Seen;
 use crate::limits::Limits;
 
 /// The links of all clusters. Only the names of recently linked clusters outlive their connections.
@@ -47,7 +47,7 @@ struct Core {
     /// Counts of clusters that have streams but no links: the cluster's next link continues them.
     former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
     permits: Permits,
-    seen: Mutex<Seen>,
+    recent: Mutex<RecentClusters>,
     limits: Limits,
     metrics: Metrics,
     /// Streams of all clusters, open or being opened.
@@ -141,7 +141,7 @@ impl Registry {
 
     /// Whether `cluster` has links here, or had one recently.
     pub fn knows(&self, cluster: &ClusterName) -> bool {
-        self.0.clusters.read().contains_key(cluster) || self.0.seen.lock().has(cluster)
+        self.0.clusters.read().contains_key(cluster) || self.0.recent.lock().has(cluster)
     }
 
     async fn try_links(&self, cluster: &ClusterName, to: &Destination) -> Result<(Stream, Arc<Gauge>), Refusal> {

@@ -61,7 +61,7 @@ pub struct Registered {
 
 /// What was last seen of the member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedMember {
     pub health: Option<Health>,
     /// Version of the API server. None: not seen since this program started.
     pub version: Option<String>,
@@ -119,7 +119,14 @@ impl Registered {
 
     /// The profile's status, for server-side apply. `before` is the existing profile, which
     /// contains what this program has not seen since it started; `now` is RFC 3339.
-    pub fn status(&self, namespace: &str, gateway: &GatewayAddress, seen: &Seen, before: &Value, now: &str) -> Value {
+    pub fn status(
+        &self,
+        namespace: &str,
+        gateway: &GatewayAddress,
+        seen: &ObservedMember,
+        before: &Value,
+        now: &str,
+    ) -> Value {
         let mut status = Map::new();
         status.insert("conditions".into(), json!([condition(seen.health.as_ref(), before, now)]));
         let version = seen.version.as_deref().or_else(|| text(before, "status.version.kubernetes").ok());

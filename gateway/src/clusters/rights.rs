@@ -30,14 +30,14 @@ pub struct Rights(Mutex<LearnedRights>);
 
 #[derive(Default)]
 struct LearnedRights {
-    known: Option<Known>,
+    known: Option<MemberAnswer>,
     /// The incomplete list that a refusal has shown to be right. It stays so until the member lists
     /// something else: otherwise a request would be refused after each new, equal list.
     confirmed: Option<Arc<Impersonable>>,
     asking: Option<Flight<Arc<Impersonable>>>,
 }
 
-struct Known {
+struct MemberAnswer {
     told: Arc<Impersonable>,
     /// The list is incomplete, because other authorizers may allow more, and no refusal has
     /// confirmed it.
@@ -69,7 +69,8 @@ impl Rights {
         let waiter = {
             let mut state = self.0.lock();
             let known = state.known.as_ref().filter(|known| Instant::now() < known.until);
-            let (held, is_aged) = (known.map(Known::held), known.is_some_and(|known| known.since.elapsed() >= AGED));
+            let (held, is_aged) =
+                (known.map(MemberAnswer::held), known.is_some_and(|known| known.since.elapsed() >= AGED));
             match held {
                 Some(held) if !is_aged => return held,
                 Some(held) => {
@@ -108,7 +109,7 @@ impl Rights {
         let (told, kept) = told.map_or_else(|| (everything(), PAUSE), |told| (Arc::new(told), KEPT));
         let mut state = self.0.lock();
         let is_doubted = !told.is_complete() && state.confirmed.as_ref() != Some(&told);
-        let known = Known { is_doubted, told, since, until: since + kept };
+        let known = MemberAnswer { is_doubted, told, since, until: since + kept };
         let held = known.held();
         state.known = Some(known);
         held
@@ -133,9 +134,9 @@ impl Rights {
     }
 }
 
-// === impl Known ===
+// === impl MemberAnswer ===
 
-impl Known {
+impl MemberAnswer {
     fn held(&self) -> Arc<Impersonable> {
         if self.is_doubted { everything() } else { Arc::clone(&self.told) }
     }

@@ -23,8 +23,8 @@ pub struct View {
     pub managed: Option<Arc<ManagedClusters>>,
 }
 
-/// A Secret, read as a cluster.
-pub struct Seen {
+/// A Secret, read as a cluster, and the health to report.
+pub struct ClusterWithHealth {
     pub spec: ClusterSpec,
     pub health: Health,
 }
@@ -41,14 +41,14 @@ impl View {
         Self { managed, ..self }
     }
 
-    pub fn read(&self, secret: &SecretObject) -> Result<Seen, SecretError> {
+    pub fn read(&self, secret: &SecretObject) -> Result<ClusterWithHealth, SecretError> {
         let managed = self.managed(&secret.metadata.name);
         let spec = match &managed {
             Some(managed) => managed.cluster(&secret.view(), self.rules)?,
             None => ClusterSpec::from_secret(&secret.view(), self.rules)?,
         };
         let health = self.health_of(&spec);
-        Ok(Seen { spec, health })
+        Ok(ClusterWithHealth { spec, health })
     }
 
     fn managed(&self, name: &str) -> Option<Arc<ManagedCluster>> {

@@ -11,10 +11,10 @@ use crate::headers::size::Unfit;
 
 /// Findings in this connection's heads.
 #[derive(Clone, Default)]
-pub struct Marks(Arc<Found>);
+pub struct Marks(Arc<SharedMarks>);
 
 #[derive(Default)]
-struct Found {
+struct SharedMarks {
     /// A head has had a mark.
     marked: AtomicBool,
     /// See [`Marks::pinned`].

@@ -24,7 +24,7 @@ use super::watch::{self, Flow, Watch as _};
 use super::weight::{self, Weight};
 use super::{ClustersRead, clusters_read, memory, ok, version_query};
 use crate::body::ResponseBody;
-use crate::clusters::{Seen, View};
+use crate::clusters::{ClusterWithHealth, View};
 use crate::error::{self, Error};
 use crate::hub::{Cause, Collection, Hub, HubFailure};
 use crate::needs::RequestNeeds;
@@ -66,13 +66,13 @@ pub async fn serve_as<K: Kind>(
 }
 
 /// One cluster from its Secret.
-async fn get<K: Kind>(hub: &Hub, view: &View, name: &ClusterName, query: &str) -> Result<Seen, Error> {
+async fn get<K: Kind>(hub: &Hub, view: &View, name: &ClusterName, query: &str) -> Result<ClusterWithHealth, Error> {
     let secret: SecretObject = parsed::<K, _>(Verb::Get, &secret::<K>(hub, name, query).await?)?;
     read::<K>(view, name, &secret)
 }
 
 /// Reads a Secret as a cluster.
-pub fn read<K: Kind>(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
+pub fn read<K: Kind>(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<ClusterWithHealth, Error> {
     view.read(secret).map_err(|error| match error {
         // Another Secret with this name, which is no cluster.
         SecretError::NoCredentialType => K::absent(name),
@@ -99,7 +99,7 @@ async fn list<K: Kind>(kind: &K, hub: &Hub, options: &ListOptions, form: Form) -
     let answer = hub.list(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
     let HubList::<SecretObject> { metadata, items } = parsed::<K, _>(Verb::List, &answer)?;
     let selected = items.iter().filter(|secret| options.selectors.matches_name(&secret.metadata.name));
-    let seen: Vec<Seen> = selected.filter_map(|secret| logged(kind.view(), secret)).collect();
+    let seen: Vec<ClusterWithHealth> = selected.filter_map(|secret| logged(kind.view(), secret)).collect();
     let objects: Vec<_> = seen.iter().map(|seen| kind.object(&seen.spec, seen.health.clone())).collect();
     let metadata = ListMeta {
         resource_version: &metadata.resource_version,
@@ -110,7 +110,7 @@ async fn list<K: Kind>(kind: &K, hub: &Hub, options: &ListOptions, form: Form) -
 }
 
 /// Logs a Secret that cannot be read, because it must not make the whole list fail.
-fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
+fn logged(view: &View, secret: &SecretObject) -> Option<ClusterWithHealth> {
     let read = view.read(secret);
     read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "omitted from a list")).ok()
 }

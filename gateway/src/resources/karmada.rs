@@ -14,7 +14,7 @@ use api::cluster_name::ClusterName;
 use api::health_change::unsupported;
 use api::hub_object::SecretObject;
 use api::karmada::{CLUSTERS, CREATED_ANNOTATION};
-use api::karmada_cluster::change::{LONGEST, Part, Refused, Sent, Wanted};
+use api::karmada_cluster::change::{DesiredCluster, LONGEST, Part, Refused, Sent};
 use api::karmada_cluster::cluster::uid;
 use api::route::KarmadaRoute;
 use api::secret::CREDENTIAL_TYPE_LABEL;
@@ -179,7 +179,12 @@ impl<'a> Write<'a> {
     }
 
     /// The wanted state of `cluster`, and its Secret for that.
-    async fn changed(&self, cluster: &ClusterName, sent: &Sent, part: Part) -> Result<(Wanted, Vec<u8>), Error> {
+    async fn changed(
+        &self,
+        cluster: &ClusterName,
+        sent: &Sent,
+        part: Part,
+    ) -> Result<(DesiredCluster, Vec<u8>), Error> {
         let view = &self.gateway.view;
         let json = secret::<KarmadaClusters>(self.hub, cluster, "").await?;
         let current: SecretObject = parsed::<KarmadaClusters, _>(Verb::Get, &json)?;
@@ -246,7 +251,7 @@ impl<'a> Write<'a> {
     }
 
     /// The object in the Secret that the hub returned.
-    fn answer(&self, wanted: &Wanted, verb: Verb, json: &[u8]) -> Result<Response<ResponseBody>, Error> {
+    fn answer(&self, wanted: &DesiredCluster, verb: Verb, json: &[u8]) -> Result<Response<ResponseBody>, Error> {
         let secret: SecretObject = parsed::<KarmadaClusters, _>(verb, json)?;
         let name = ClusterName::parse(&wanted.name).map_err(|_| Error::BadRequest("the name is not a cluster name"))?;
         let seen = read::<KarmadaClusters>(&self.gateway.view, &name, &secret)?;
@@ -314,7 +319,7 @@ impl Strictness {
         }
     }
 
-    fn check(self, wanted: &Wanted) -> Result<(), Error> {
+    fn check(self, wanted: &DesiredCluster) -> Result<(), Error> {
         if self == Self::Strict && !wanted.unknown.is_empty() {
             return Err(status(Refused::Strict(wanted.unknown.clone())));
         }

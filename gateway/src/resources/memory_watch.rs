@@ -40,7 +40,7 @@ pub struct MemoryWatch {
     clusters: Arc<Clusters>,
     changed: Receiver<()>,
     /// The clusters that the watcher has seen.
-    seen: HashMap<ClusterName, Seen>,
+    seen: HashMap<ClusterName, ShownVersion>,
     version: u64,
     lines: Queued,
     bookmarks: Option<Interval>,
@@ -50,7 +50,7 @@ pub struct MemoryWatch {
 
 /// Enough of a cluster to detect its changes and its end. Not the cluster itself, which would stay
 /// in memory while the watcher does not read.
-struct Seen {
+struct ShownVersion {
     uid: String,
     version: String,
 }
@@ -151,7 +151,7 @@ impl MemoryWatch {
     }
 
     fn see(&mut self, spec: &ClusterSpec) {
-        let seen = Seen { uid: spec.uid.clone(), version: spec.resource_version.clone() };
+        let seen = ShownVersion { uid: spec.uid.clone(), version: spec.resource_version.clone() };
         self.seen.insert(spec.name.clone(), seen);
     }
 
@@ -174,7 +174,7 @@ impl MemoryWatch {
         let now = self.selected(&snapshot);
         self.tell_gone(&now);
         let is_new = |cluster: &&Arc<Registered>| {
-            let version = |seen: &Seen| seen.version == cluster.spec().resource_version;
+            let version = |seen: &ShownVersion| seen.version == cluster.spec().resource_version;
             !self.seen.get(cluster.name()).is_some_and(version)
         };
         let mut changed: Vec<_> = now.into_iter().filter(is_new).collect();
@@ -234,9 +234,9 @@ impl MemoryWatch {
     }
 }
 
-// === impl Seen ===
+// === impl ShownVersion ===
 
-impl Seen {
+impl ShownVersion {
     fn held(&self) -> usize {
         ENTRY + size_of::<Self>() + self.uid.len() + self.version.len()
     }

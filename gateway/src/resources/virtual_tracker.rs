@@ -21,7 +21,7 @@ use self::known::KnownName;
 use super::watch::Step;
 use super::weight::ENTRY;
 
-pub use self::known::Known;
+pub use self::known::ObjectsAtStart;
 
 /// The source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Tracker {
     writer: EventWriter,
     selectors: Selectors,
     bookmarks: bool,
-    known: Known,
+    known: ObjectsAtStart,
     /// The version from which the watch continues; 0 if it begins with all objects.
     start: u64,
     names: HashMap<String, KnownName>,
@@ -63,7 +63,7 @@ fn remnant(metadata: &HubMeta) -> VirtualCluster {
 
 impl Tracker {
     /// `both`: there is a stream of `ManagedCluster`s, too.
-    pub fn new(writer: EventWriter, options: WatchOptions, both: bool, known: Known) -> Self {
+    pub fn new(writer: EventWriter, options: WatchOptions, both: bool, known: ObjectsAtStart) -> Self {
         let end_due = options.wants_their_end();
         let progress = Progress {
             passed: [None, if both { None } else { Some(u64::MAX) }],

@@ -20,7 +20,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::in_order::InOrder;
 use super::virtual_sources::Sources;
-use super::virtual_tracker::{Known, Source, Tracker};
+use super::virtual_tracker::{ObjectsAtStart, Source, Tracker};
 use super::watch::{self, Step, Watch};
 use super::weight::{self, Weight};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};
@@ -124,7 +124,7 @@ impl VirtualWatch {
         }
         // After the watches have begun, so that changes that this list lacks arrive as events.
         let known = if initial || managed.is_none() {
-            Known::default()
+            ObjectsAtStart::default()
         } else {
             known(&weight::asked_by(request, hub)).await?
         };
@@ -184,11 +184,11 @@ impl VirtualWatch {
     }
 }
 
-async fn known(hub: &Hub) -> Result<Known, Error> {
+async fn known(hub: &Hub) -> Result<ObjectsAtStart, Error> {
     let mut sources = Sources::list(hub, &ListOptions::default()).await?;
     let managed = sources.take_managed().map(|cluster| (cluster.name.clone(), cluster));
     let managed = managed.collect();
-    Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed })
+    Ok(ObjectsAtStart { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed })
 }
 
 /// Whether a watch ended because the kind is gone: a client that just watches again would keep the

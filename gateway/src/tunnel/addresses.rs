@@ -22,13 +22,13 @@ const MOST: usize = 32;
 pub struct Addresses {
     host: String,
     port: u16,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<ResolvedAddresses>>,
     looking: tokio::sync::Mutex<()>,
 }
 
 /// The result of one look-up.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct ResolvedAddresses {
     pub all: Arc<[SocketAddr]>,
     at: Instant,
 }
@@ -41,9 +41,9 @@ impl Addresses {
         Arc::new(Self { host: host.to_owned(), port, known: Mutex::default(), looking: tokio::sync::Mutex::default() })
     }
 
-    pub async fn get(self: &Arc<Self>, deadline: Instant) -> Result<Known, DialError> {
+    pub async fn get(self: &Arc<Self>, deadline: Instant) -> Result<ResolvedAddresses, DialError> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
-            return Ok(Known { all: [SocketAddr::new(address, self.port)].into(), at: Instant::now() });
+            return Ok(ResolvedAddresses { all: [SocketAddr::new(address, self.port)].into(), at: Instant::now() });
         }
         let known = self.known.lock().clone();
         match known {
@@ -59,7 +59,7 @@ impl Addresses {
     }
 
     /// Looks up again, unless another task did meanwhile.
-    pub async fn refresh(&self, deadline: Instant) -> Result<Known, DialError> {
+    pub async fn refresh(&self, deadline: Instant) -> Result<ResolvedAddresses, DialError> {
         let timeout = || DialError::Timeout { address: format!("{}:{}", self.host, self.port) };
         let _looking = timeout_at(deadline, self.looking.lock()).await.map_err(|_| timeout())?;
         self.look_up(deadline).await
@@ -73,22 +73,22 @@ impl Addresses {
         }
     }
 
-    async fn look_up(&self, deadline: Instant) -> Result<Known, DialError> {
-        if let Some(known) = self.known.lock().clone().filter(Known::is_fresh) {
+    async fn look_up(&self, deadline: Instant) -> Result<ResolvedAddresses, DialError> {
+        if let Some(known) = self.known.lock().clone().filter(ResolvedAddresses::is_fresh) {
             return Ok(known);
         }
         let mut all = resolve(&self.host, self.port, deadline).await?;
         all.sort_unstable();
         all.truncate(MOST);
-        let known = Known { all: all.into(), at: Instant::now() };
+        let known = ResolvedAddresses { all: all.into(), at: Instant::now() };
         *self.known.lock() = Some(known.clone());
         Ok(known)
     }
 }
 
-// === impl Known ===
+// === impl ResolvedAddresses ===
 
-impl Known {
+impl ResolvedAddresses {
     pub fn is_fresh(&self) -> bool {
         self.at.elapsed() < FRESH
     }
@@ -117,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn old_addresses_are_used_while_they_are_looked_up_anew() {
         let addresses = Addresses::new("localhost", 8090);
-        let old = Known { all: ["192.0.2.1:8090".parse().unwrap()].into(), at: Instant::now() - FRESH };
+        let old = ResolvedAddresses { all: ["192.0.2.1:8090".parse().unwrap()].into(), at: Instant::now() - FRESH };
         *addresses.known.lock() = Some(old.clone());
         assert_eq!(addresses.get(soon()).await.unwrap().all, old.all);
         let is_new = async || addresses.known.lock().clone().is_some_and(|known| known.all != old.all);

@@ -17,7 +17,7 @@ use rustls_pki_types::ServerName;
 use tokio::time::Instant;
 use tunnel::Settings;
 
-use super::addresses::{Addresses, Known};
+use super::addresses::{Addresses, ResolvedAddresses};
 use super::attempts::{self, OpenRequest};
 use super::error::{Missing, TunnelError};
 use super::link::Linking;
@@ -160,7 +160,7 @@ impl Remote {
     }
 
     /// Adds the servers at the known addresses, each once.
-    fn note(&self, host: &Host, known: &Known, into: &mut Vec<Arc<Replica>>) {
+    fn note(&self, host: &Host, known: &ResolvedAddresses, into: &mut Vec<Arc<Replica>>) {
         let mut replicas = self.replicas.lock();
         for address in known.all.iter() {
             let replica = replicas.entry(*address).or_insert_with(|| {

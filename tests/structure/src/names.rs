@@ -25,7 +25,7 @@ pub const RETIRED: [(&str, &str); 15] = [
 ];
 
 /// Words that may name one type of the product each, because they had several meanings.
-pub const ONE_MEANING: [&str; 5] = ["Contest", "Hub", "Place", "Room", "State"];
+pub const ONE_MEANING: [&str; 9] = ["Contest", "Found", "Hub", "Known", "Place", "Room", "Seen", "State", "Wanted"];
 
 /// The types, functions and modules of `source` with a retired name: the line, counted from 1, the
 /// name, and its replacement.

@@ -28,10 +28,10 @@ struct LinkKeepers {
     connector: Arc<Connector>,
     server: Arc<Server>,
     tasks: JoinSet<()>,
-    known: HashMap<Option<SocketAddr>, Known>,
+    known: HashMap<Option<SocketAddr>, KeeperHandle>,
 }
 
-struct Known {
+struct KeeperHandle {
     /// Whether the name still resolves to the address.
     present: watch::Sender<bool>,
     task: Id,
@@ -112,7 +112,7 @@ impl LinkKeepers {
             let (present, presence) = watch::channel(true);
             let keeper = LinkKeeper::new(Arc::clone(&self.connector), Arc::clone(&self.server), *address, presence);
             let task = self.tasks.spawn(keeper.run()).id();
-            self.known.insert(*address, Known { present, task });
+            self.known.insert(*address, KeeperHandle { present, task });
         }
     }
 }

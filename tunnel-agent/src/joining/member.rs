@@ -25,11 +25,11 @@ const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvi
 
 /// Facts that change rarely, and when they were read.
 #[derive(Default)]
-pub struct Known(Option<(Instant, Option<String>, Option<Resources>)>);
+pub struct CachedFacts(Option<(Instant, Option<String>, Option<Resources>)>);
 
 /// All facts that can be read now; facts without permission are left out. Version and nodes are
 /// read at most once a minute, and `known` caches them meanwhile.
-pub async fn facts(member: &Requests, known: &mut Known) -> Facts {
+pub async fn facts(member: &Requests, known: &mut CachedFacts) -> Facts {
     let unavailable = health(member).await.err().unwrap_or_default();
     if !unavailable.is_empty() {
         return Facts { unavailable: Some(unavailable), ..Facts::default() };
@@ -136,7 +136,7 @@ mod tests {
                 "/healthz" => Reply::status(healthz, "x"),
                 _ => Reply::json(200, &json!({"gitVersion": "v1.35.4", "items": []})),
             });
-            let facts = facts(&client(&member).await, &mut Known::default()).await;
+            let facts = facts(&client(&member).await, &mut CachedFacts::default()).await;
             assert_eq!(facts.unavailable.as_deref(), Some(expected), "{livez} {healthz}");
             // An unhealthy member is asked nothing else.
             assert_eq!(facts.version.is_some(), expected.is_empty(), "{livez} {healthz}");
@@ -148,7 +148,7 @@ mod tests {
         let member = FakeMember::start(MemberOptions::default()).await;
         let client = client(&member).await;
         drop(member);
-        let unavailable = facts(&client, &mut Known::default()).await.unavailable.unwrap();
+        let unavailable = facts(&client, &mut CachedFacts::default()).await.unavailable.unwrap();
         assert!(unavailable.starts_with("the kube-apiserver: "), "{unavailable}");
     }
 
@@ -168,7 +168,7 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             page("more")
         });
-        let (client, mut known) = (client(&member).await, Known::default());
+        let (client, mut known) = (client(&member).await, CachedFacts::default());
         for _ in 0..2 {
             let facts = facts(&client, &mut known).await;
             let resources = facts.resources.unwrap();

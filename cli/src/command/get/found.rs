@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::typed;
-use crate::resource::{self, Groups, Resource, Wanted};
+use crate::resource::{self, Groups, Resource, ResourceArgument};
 use crate::session;
 use crate::tables::{Page, Part};
 
@@ -13,14 +13,14 @@ use crate::tables::{Page, Part};
 pub(super) const UNHEARD_OF: &str = "NoSuchResource";
 
 /// What one cluster returned.
-pub(super) enum Found {
+pub(super) enum CollectedPages {
     Rows(Part),
     Objects(Vec<Value>),
 }
 
-// === impl Found ===
+// === impl CollectedPages ===
 
-impl Found {
+impl CollectedPages {
     /// Adds a page. Returns the token for the next page.
     pub(super) fn add(&mut self, body: &[u8]) -> Result<String, Failure> {
         let unreadable = |_| Failure::own("the answer cannot be read");
@@ -44,7 +44,7 @@ impl Found {
     }
 }
 
-pub(super) async fn discover(client: &Client, wanted: &Wanted) -> Result<Option<Resource>, Failure> {
+pub(super) async fn discover(client: &Client, wanted: &ResourceArgument) -> Result<Option<Resource>, Failure> {
     let document = |path| async move {
         let body = session::get(client, path, resource::ACCEPT).await?;
         let groups: Option<Groups> = serde_json::from_slice(&body).ok();

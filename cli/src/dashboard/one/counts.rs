@@ -1,14 +1,14 @@
 //! What the gateway counted for one cluster: traffic, answers, failures.
 
-use super::Known;
+use super::ClusterDetails;
 use crate::dashboard::chart;
 use crate::dashboard::html::Html;
 use crate::dashboard::traffic::Sum;
 use crate::dashboard::words;
 
-// === impl Known ===
+// === impl ClusterDetails ===
 
-impl Known<'_> {
+impl ClusterDetails<'_> {
     fn sum(&self) -> Option<Sum> {
         self.history.sum()
     }

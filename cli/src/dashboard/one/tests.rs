@@ -30,7 +30,7 @@ fn snapshot(reached: &str) -> Snapshot {
 
 fn parts(snapshot: &Snapshot, inspection: &Inspection, history: &History) -> Parts {
     let name = ClusterName::parse("oslo").unwrap();
-    Known { name: &name, snapshot, inspection: Some(inspection), history }.parts()
+    ClusterDetails { name: &name, snapshot, inspection: Some(inspection), history }.parts()
 }
 
 #[test]

@@ -45,13 +45,13 @@ const BETWEEN_HELD: Duration = Duration::from_mins(5);
 /// State of the judged clusters.
 #[derive(Debug, Default)]
 pub struct Observed {
-    seen: Mutex<HashMap<String, Seen>>,
+    seen: Mutex<HashMap<String, ProbeState>>,
     /// Time of the last report of a held loss.
     released: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Clone)]
-struct Seen {
+struct ProbeState {
     answers: Answers,
     /// Time at which its last probe ended.
     asked: Option<Instant>,
@@ -86,15 +86,15 @@ pub struct Judge {
 
 impl Observed {
     /// State of `cluster`, with its current period.
-    fn get(&self, name: &str, cluster: &Value) -> Seen {
+    fn get(&self, name: &str, cluster: &Value) -> ProbeState {
         let mut known = self.seen.lock();
-        let seen = known.entry(name.to_owned()).or_insert_with(|| Seen::begun(cluster));
+        let seen = known.entry(name.to_owned()).or_insert_with(|| ProbeState::begun(cluster));
         seen.of(cluster);
         seen.clone()
     }
 
     /// Records the outcome of a probe that lasted `took`. Returns the new state.
-    fn probed(&self, name: &str, seen: Seen, outcome: Outcome, took: Duration, cluster: &Value) -> Seen {
+    fn probed(&self, name: &str, seen: ProbeState, outcome: Outcome, took: Duration, cluster: &Value) -> ProbeState {
         let (at, mut known) = (Instant::now(), self.seen.lock());
         let now = at.into_std();
         let others = || known.iter().filter(|(other, _)| *other != name).map(|(_, seen)| &seen.answers);
@@ -109,7 +109,8 @@ impl Observed {
             answers
         };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
-        let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_unwritten: false };
+        let mut seen =
+            ProbeState { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_unwritten: false };
         seen.of(cluster);
         // The cluster may be gone by now.
         if let Some(own) = known.get_mut(name) {
@@ -145,7 +146,7 @@ impl Observed {
     /// Whether a slow or absent member whose probe is due since `due` is among the longest waiting
     /// ones, as many as there are permits.
     fn is_next(&self, due: Instant) -> bool {
-        let before = |seen: &&Seen| seen.next < due && seen.is_doubtful();
+        let before = |seen: &&ProbeState| seen.next < due && seen.is_doubtful();
         self.seen.lock().values().filter(before).count() < DOUBTFUL
     }
 
@@ -154,9 +155,9 @@ impl Observed {
     }
 }
 
-// === impl Seen ===
+// === impl ProbeState ===
 
-impl Seen {
+impl ProbeState {
     fn begun(cluster: &Value) -> Self {
         let (answers, next) = (Answers::begun(cluster), Instant::now());
         Self { answers, asked: None, share: 1.0, next, is_slow: false, is_unwritten: false }
@@ -251,7 +252,7 @@ impl Judge {
 
     /// Probes the member if that is due. Returns also whether its answer is new, or not reported
     /// yet.
-    async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
+    async fn look(&self, member: &ClusterName, cluster: &Value) -> (ProbeState, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
         let is_unwritten = seen.is_unwritten;

@@ -11,7 +11,7 @@ use delivery::work::{Availability, Failed};
 
 pub use self::answers::Answers;
 use super::allowance::{Allowance, Charge};
-use super::discovery::Found;
+use super::discovery::KindLookups;
 use super::telling::Said;
 
 /// Memory of an identity, or of a kind, in bytes, roughly.
@@ -22,7 +22,7 @@ pub struct Begun {
     generation: i64,
     is_more: bool,
     /// Which of the wanted kinds the member has.
-    pub kinds: Found,
+    pub kinds: KindLookups,
     /// Outcomes of manifests, by ordinal; none if a manifest was not processed.
     pub outcomes: Vec<Option<Kept>>,
     /// The objects of a complete work that the outcomes belong to, as a number.

@@ -47,11 +47,11 @@ struct Cache {
 
 /// The member's answers for some kinds.
 #[derive(Default)]
-pub struct Found(HashMap<Gvk, Lookup>);
+pub struct KindLookups(HashMap<Gvk, Lookup>);
 
-// === impl Found ===
+// === impl KindLookups ===
 
-impl Found {
+impl KindLookups {
     pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Lookup {
         let key = (group.to_owned(), version.to_owned(), kind.to_owned());
         self.0.get(&key).cloned().unwrap_or(Lookup::Missing)
@@ -75,7 +75,7 @@ impl Kinds {
         member: &Member,
         step: impl Fn() -> Result<S, Failure>,
         wanted: HashSet<Gvk>,
-        found: &mut Found,
+        found: &mut KindLookups,
     ) -> Result<(), Failure> {
         for key in wanted {
             if found.0.contains_key(&key) {

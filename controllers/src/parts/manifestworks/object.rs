@@ -10,7 +10,7 @@ use api::side::Side;
 use delivery::executor::Executor;
 use delivery::manifests::{Fault, Manifest};
 use delivery::ownership::{Claim, Owner};
-use delivery::strategy::{Action, Known, Strategy, Wanted, plan, seen};
+use delivery::strategy::{Action, AnswerHashes, DesiredObject, Known, Strategy, plan};
 use delivery::work::{Availability, Failed, ManifestWorkSpec, is_owned, options};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
@@ -244,7 +244,7 @@ impl Look<'_> {
         }
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
         let (object, owner) = (self.object, self.setting.owner);
-        let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
+        let wanted = DesiredObject { object, owner, claim, strategy: &self.strategy, known: self.known() };
         let (action, written) = match (plan(&wanted, found.as_ref()), found.as_ref()) {
             (Action::Nothing, Some(observed)) => self.unseen(&wanted, observed, &at).await?,
             (action, _) => (action, None),
@@ -271,7 +271,8 @@ impl Look<'_> {
             None => *self.undone_by.lock() = None,
         }
         if is_written || (is_nothing && self.strategy == Strategy::Update) {
-            remembered.seen = found.as_ref().filter(|_| self.is_all_compared()).map(|answer| seen(self.object, answer));
+            remembered.seen =
+                found.as_ref().filter(|_| self.is_all_compared()).map(|answer| AnswerHashes::of(self.object, answer));
         }
         Ok(remembered)
     }
@@ -279,16 +280,23 @@ impl Look<'_> {
     /// The repair of an object that this process has not seen yet, and that has more than its
     /// manifest: the member says what of that it fills in itself, without a write. If it wrote the
     /// object all the same, also its answer.
-    async fn unseen(&self, wanted: &Wanted<'_>, observed: &Json, at: &AtOwned) -> Result<(Action, Option<Json>), Stop> {
+    async fn unseen(
+        &self,
+        wanted: &DesiredObject<'_>,
+        observed: &Json,
+        at: &AtOwned,
+    ) -> Result<(Action, Option<Json>), Stop> {
         if !self.setting.is_kept || wanted.known != Known::Applied || self.strategy != Strategy::Update {
             return Ok((Action::Nothing, None));
         }
-        let replacement = plan(&Wanted { known: Known::Nothing, ..*wanted }, Some(observed));
+        let replacement = plan(&DesiredObject { known: Known::Nothing, ..*wanted }, Some(observed));
         let Action::Replace(object) = &replacement else { return Ok((Action::Nothing, None)) };
         self.check_contest(&replacement)?;
         match self.setting.target.member.try_replace(at.get(), object).await {
             Ok(answer) if is_stored(observed, &answer) => Ok((replacement, Some(answer))),
-            Ok(answer) if seen(self.object, &answer) == seen(self.object, observed) => Ok((Action::Nothing, None)),
+            Ok(answer) if AnswerHashes::of(self.object, &answer) == AnswerHashes::of(self.object, observed) => {
+                Ok((Action::Nothing, None))
+            }
             Ok(_) => Ok((replacement, None)),
             // Because of immutable fields, or of a webhook that cannot try, for example.
             Err(MemberError::Refused(_) | MemberError::Late(_)) => Ok((Action::Nothing, None)),

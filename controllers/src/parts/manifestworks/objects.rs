@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use delivery::identity::Identity;
-use delivery::strategy::Seen;
+use delivery::strategy::AnswerHashes;
 use tokio::time::Instant;
 
 use super::object::Remembered;
@@ -14,7 +14,7 @@ use super::object::Remembered;
 #[derive(Default)]
 pub struct Objects {
     /// Objects for which only the last seen state is kept.
-    calm: HashMap<Arc<Identity>, Seen>,
+    calm: HashMap<Arc<Identity>, AnswerHashes>,
     /// The others: objects that fail, are changed back, or are due at some time.
     troubled: HashMap<Arc<Identity>, Remembered>,
     /// There is no room for any.
@@ -103,7 +103,7 @@ mod tests {
     async fn an_object_is_what_was_kept_of_it_last() {
         let (mut objects, now) = (Objects::default(), Instant::now());
         let identity = |name: &str| Arc::new(Identity { name: name.into(), ..Identity::default() });
-        let calm = Remembered { seen: Some(delivery::strategy::seen(&json!(1), &json!(2))), ..Remembered::default() };
+        let calm = Remembered { seen: Some(AnswerHashes::of(&json!(1), &json!(2))), ..Remembered::default() };
         let failing = Remembered { failures: 3, again: Some(now), ..calm };
         let is = |objects: &Objects, name: &str| objects.get(&identity(name));
         objects.insert(identity("a"), calm);

@@ -43,7 +43,7 @@ pub struct Leaving<'a> {
 }
 
 /// The state of a tracked object on the member.
-enum Found {
+enum TrackedState {
     /// It exists, in a served version.
     There(String, Json),
     Gone,
@@ -134,9 +134,9 @@ impl Target {
     ) -> Result<Removed, Failure> {
         let Leaving { owner, option, metrics, .. } = leaving;
         let (served, observed) = match self.whereabouts(tracked, step).await? {
-            Found::There(version, object) => (version, object),
-            Found::Gone => return Ok(Removed::Gone),
-            Found::Unknown(why) => return Ok(Removed::Refused(why)),
+            TrackedState::There(version, object) => (version, object),
+            TrackedState::Gone => return Ok(Removed::Gone),
+            TrackedState::Unknown(why) => return Ok(Removed::Refused(why)),
         };
         let at = At { identity: &tracked.identity, version: &served };
         let what = if is_owned(&tracked.identity, option, &Strategy::Update) {
@@ -182,7 +182,7 @@ impl Target {
     /// Searches an object in the version in which it was applied, and then in the other versions of
     /// its group that the member serves: a version that is no longer served says nothing about
     /// objects.
-    async fn whereabouts(&self, tracked: &Tracked, step: &Step<'_>) -> Result<Found, Failure> {
+    async fn whereabouts(&self, tracked: &Tracked, step: &Step<'_>) -> Result<TrackedState, Failure> {
         let Tracked { identity, version, .. } = tracked;
         let mut versions = self.kinds.versions_of(&self.member, identity).await?;
         versions.sort_by_key(|one| one != version);
@@ -190,30 +190,30 @@ impl Target {
         for version in versions.into_iter().take(VERSIONS) {
             step.goes_on()?;
             match self.member.find(At { identity, version: &version }).await {
-                Ok(object) => return Ok(Found::There(version, object)),
+                Ok(object) => return Ok(TrackedState::There(version, object)),
                 Err(error) if error.is_kind_missing() => {}
-                Err(error) if error.is_missing() => return Ok(Found::Gone),
+                Err(error) if error.is_missing() => return Ok(TrackedState::Gone),
                 Err(error) => return Err(error.into()),
             }
         }
         if is_more {
             let (resource, group) = (&identity.resource, &identity.group);
             let why = format!("{VERSIONS} versions of {group} have no {resource}, and it has more: serve fewer");
-            return Ok(Found::Unknown(why));
+            return Ok(TrackedState::Unknown(why));
         }
         step.goes_on()?;
         Ok(self.is_undefined(identity).await?)
     }
 
     /// No version has the kind. If its definition is gone, so is the object.
-    async fn is_undefined(&self, identity: &Identity) -> Result<Found, MemberError> {
+    async fn is_undefined(&self, identity: &Identity) -> Result<TrackedState, MemberError> {
         let name = format!("{}.{}", identity.resource, identity.group);
         let definition = Identity { name: name.clone(), ..definitions() };
-        let unknown = |why: &str| Ok(Found::Unknown(format!("no version of {name} is served, {why}")));
+        let unknown = |why: &str| Ok(TrackedState::Unknown(format!("no version of {name} is served, {why}")));
         match self.member.find(At { identity: &definition, version: "v1" }).await {
             Ok(_) => unknown("and its definition is there: serve one until its objects are gone"),
             // A built-in kind has no definition, and may end with an upgrade.
-            Err(error) if error.is_missing() => Ok(Found::Gone),
+            Err(error) if error.is_missing() => Ok(TrackedState::Gone),
             Err(error) if error.is_forbidden() => {
                 unknown("and whether it is defined may not be read: grant get on customresourcedefinitions there")
             }

@@ -46,10 +46,10 @@ pub struct Scope {
 
 /// Clones share it.
 #[derive(Clone, Default)]
-pub struct Sights(Arc<Mutex<Seen>>);
+pub struct Sights(Arc<Mutex<ObservedObjects>>);
 
 #[derive(Default)]
-struct Seen {
+struct ObservedObjects {
     /// By object, sorted by work: usually one. There are a hundred thousand objects, and thousands
     /// of works may name one object; each of them looks for its own.
     objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
@@ -153,7 +153,7 @@ impl Sights {
     /// Sets the objects of a work. Others of that work are forgotten.
     pub fn retain(&self, work: &str, is_there: impl Fn(&Identity) -> bool) {
         let mut seen = self.0.lock();
-        let Seen { objects, by_work, .. } = &mut *seen;
+        let ObservedObjects { objects, by_work, .. } = &mut *seen;
         let Some(own) = by_work.get_mut(work) else { return };
         own.retain(|identity| {
             let is_there = is_there(identity);
@@ -235,9 +235,9 @@ impl Sights {
     }
 }
 
-// === impl Seen ===
+// === impl ObservedObjects ===
 
-impl Seen {
+impl ObservedObjects {
     fn put(&mut self, work: &str, identity: &Identity, version: Version) {
         if self.unwatched.contains(work) {
             return;

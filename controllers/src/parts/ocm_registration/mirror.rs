@@ -12,7 +12,7 @@ use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource as _};
 use parking_lot::RwLock;
 use register::csr::CLUSTER_LABEL;
-use register::ocm::acceptance::{self, Difference, Key, Kind, Seen, Wanted};
+use register::ocm::acceptance::{self, DesiredGrant, Difference, Key, Kind, ObservedGrant};
 use tokio::sync::watch;
 
 use super::hub_calls;
@@ -38,7 +38,7 @@ type Notify<'a> = &'a (dyn Fn(&str) + Sync);
 /// The objects of a kind.
 struct OfKind {
     kind: Kind,
-    objects: RwLock<HashMap<Key, Seen>>,
+    objects: RwLock<HashMap<Key, ObservedGrant>>,
     listed: watch::Sender<bool>,
 }
 
@@ -59,7 +59,7 @@ impl Mirror {
     }
 
     /// What `read` says of an object, if there is one.
-    pub fn read<T>(&self, key: &Key, read: impl FnOnce(&Seen) -> T) -> Option<T> {
+    pub fn read<T>(&self, key: &Key, read: impl FnOnce(&ObservedGrant) -> T) -> Option<T> {
         let kind = self.kinds.iter().find(|of| of.kind == key.kind)?;
         kind.objects.read().get(key).map(read)
     }
@@ -69,7 +69,7 @@ impl Mirror {
     }
 
     /// None if the object does not exist.
-    pub fn difference(&self, wanted: &Wanted) -> Option<Difference> {
+    pub fn difference(&self, wanted: &DesiredGrant) -> Option<Difference> {
         self.read(&wanted.key, |seen| seen.difference(wanted))
     }
 
@@ -113,7 +113,7 @@ impl Writers {
     pub fn saw(&self, kind: Kind, object: &DynamicObject) {
         let of = self.0.iter().find(|of| of.kind == kind).unwrap();
         let (key, metadata) = (of.key(&object.metadata), object.metadata.clone());
-        of.objects.write().insert(key, Seen::of(metadata, &object.data));
+        of.objects.write().insert(key, ObservedGrant::of(metadata, &object.data));
     }
 }
 
@@ -132,7 +132,7 @@ impl OfKind {
         follow::each(events, what, |event| self.take(event, &mut listing, notify)).await;
     }
 
-    fn take(&self, event: Event<RawObject>, listing: &mut HashMap<Key, Seen>, notify: Notify<'_>) {
+    fn take(&self, event: Event<RawObject>, listing: &mut HashMap<Key, ObservedGrant>, notify: Notify<'_>) {
         match event {
             Event::Init => listing.clear(),
             Event::InitApply(object) => listing.extend(self.made(object)),
@@ -152,11 +152,12 @@ impl OfKind {
     }
 
     /// Tells of all, and of those that are gone: what changed while no watch ran is not known.
-    fn list(&self, listed: HashMap<Key, Seen>, notify: Notify<'_>) {
+    fn list(&self, listed: HashMap<Key, ObservedGrant>, notify: Notify<'_>) {
         let before = mem::replace(&mut *self.objects.write(), listed);
         self.listed.send_replace(true);
         let objects = self.objects.read();
-        let is_news = |(key, seen): &(&Key, &Seen)| objects.get(*key).is_none_or(|now| now.cluster() != seen.cluster());
+        let is_news =
+            |(key, seen): &(&Key, &ObservedGrant)| objects.get(*key).is_none_or(|now| now.cluster() != seen.cluster());
         for (key, seen) in objects.iter().chain(before.iter().filter(is_news)) {
             tell(key, seen, notify);
         }
@@ -170,20 +171,20 @@ impl OfKind {
     /// Only what acceptance may have made: a user that may write an object in a namespace may write
     /// many, as large as the hub takes. One whose contents are too large is unlike any that
     /// acceptance makes, and without them it still is.
-    fn made(&self, object: RawObject) -> Option<(Key, Seen)> {
+    fn made(&self, object: RawObject) -> Option<(Key, ObservedGrant)> {
         let key = self.key(object.meta());
         if !acceptance::is_made(self.kind, &key.namespace, &key.name) {
             return None;
         }
         let most = if self.kind == Kind::Namespace { 0 } else { LARGEST };
         let DynamicObject { metadata, data, .. } = object.read_within(most);
-        Some((key, Seen::of(metadata, &data)))
+        Some((key, ObservedGrant::of(metadata, &data)))
     }
 }
 
 /// Any user may leave the label empty on an object of their own, so of those only the shared roles
 /// count.
-fn tell(key: &Key, seen: &Seen, notify: Notify<'_>) {
+fn tell(key: &Key, seen: &ObservedGrant, notify: Notify<'_>) {
     if let Some(cluster) = cluster_of(key, seen)
         && (!cluster.is_empty() || acceptance::is_common(&key.name))
     {
@@ -193,7 +194,7 @@ fn tell(key: &Key, seen: &Seen, notify: Notify<'_>) {
 
 /// By the label, with which the hub selected it; or by its name, if it has too many labels to be
 /// read. Otherwise a user could add labels and then change a right unnoticed.
-fn cluster_of<'a>(key: &'a Key, seen: &'a Seen) -> Option<&'a str> {
+fn cluster_of<'a>(key: &'a Key, seen: &'a ObservedGrant) -> Option<&'a str> {
     let unread = || if acceptance::is_common(&key.name) { Some("") } else { acceptance::made_for(key) };
     seen.cluster().or_else(unread)
 }
@@ -261,7 +262,7 @@ mod tests {
         assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains(&page)), "{asked:?}");
     }
 
-    fn raw(wanted: &Wanted) -> RawObject {
+    fn raw(wanted: &DesiredGrant) -> RawObject {
         serde_json::from_value(wanted.document.clone()).unwrap()
     }
 
@@ -291,7 +292,7 @@ mod tests {
         });
         let (mirror, Writers(kinds)) = Mirror::new(scripted::client(|_, _| None));
         let (roles, told) = (kinds.iter().find(|of| of.kind == Kind::ClusterRole).unwrap(), Woken::default());
-        let list = |all: &[&Wanted]| {
+        let list = |all: &[&DesiredGrant]| {
             let each = all.iter().map(|wanted| Event::InitApply(raw(wanted)));
             [Event::Init].into_iter().chain(each).chain([Event::InitDone]).collect::<Vec<_>>()
         };

@@ -2,7 +2,7 @@
 
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, Seen, Wanted};
+use register::ocm::acceptance::{self, Cluster, DesiredGrant, Difference, Key, Kind, ObservedGrant};
 use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Refused {
 
 impl Rights {
     /// The objects that an accepted cluster still lacks.
-    pub fn missing(&self, cluster: &Cluster<'_>) -> Result<Vec<Wanted>, Refused> {
+    pub fn missing(&self, cluster: &Cluster<'_>) -> Result<Vec<DesiredGrant>, Refused> {
         standing::check_name(cluster.name, &self.own_namespace)?;
         let namespace =
             self.mirror.read(&cluster.namespace_key(), |seen| (seen.is_leaving(), seen.is_of(cluster.name)));
@@ -72,14 +72,14 @@ impl Rights {
         }
         let all = acceptance::common_roles(self.filled.as_deref()).into_iter();
         let all = all.chain(cluster.granted(self.filled.is_some()));
-        let is_there = |wanted: &Wanted| {
+        let is_there = |wanted: &DesiredGrant| {
             !self.is_unseen(&wanted.key) && self.mirror.difference(wanted) == Some(Difference::Nothing)
         };
         Ok(all.filter(|wanted| !is_there(wanted)).collect())
     }
 
     /// Writes the missing objects, in order.
-    pub async fn grant(&self, missing: &[Wanted]) -> Result<(), Refused> {
+    pub async fn grant(&self, missing: &[DesiredGrant]) -> Result<(), Refused> {
         for wanted in missing {
             self.write(wanted).await?;
         }
@@ -147,7 +147,7 @@ impl Rights {
         Ok(false)
     }
 
-    async fn write(&self, wanted: &Wanted) -> Result<(), Refused> {
+    async fn write(&self, wanted: &DesiredGrant) -> Result<(), Refused> {
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         if wanted.key.kind == Kind::Namespace {
             return self.create_namespace(wanted).await;
@@ -166,7 +166,7 @@ impl Rights {
 
     /// Creates the namespace, but never changes it: an existing one without the cluster's label has
     /// another owner.
-    async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
+    async fn create_namespace(&self, wanted: &DesiredGrant) -> Result<(), Refused> {
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         if self.mirror.has(&wanted.key) {
             return Ok(());
@@ -181,23 +181,23 @@ impl Rights {
         }
     }
 
-    async fn check_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
+    async fn check_namespace(&self, wanted: &DesiredGrant) -> Result<(), Refused> {
         let api = self.mirror.api(&wanted.key);
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         let existing = self.hub.read(api.get(&wanted.key.name)).await.map_err(unwritten)?;
-        let is_own = Seen::of(existing.metadata, &existing.data).is_of(&wanted.key.name);
+        let is_own = ObservedGrant::of(existing.metadata, &existing.data).is_of(&wanted.key.name);
         if is_own { Ok(()) } else { Err(Refused::Foreign) }
     }
 
     /// Creates what is not there. To apply it would create it too, for one more access review:
     /// those take much of the hub's time when many clusters join.
-    async fn create(&self, wanted: &Wanted) -> Result<(), CallError> {
+    async fn create(&self, wanted: &DesiredGrant) -> Result<(), CallError> {
         let (api, object) = (self.mirror.api(&wanted.key), object(wanted)?);
         self.noted(&wanted.key, api.create(&creating(), &object)).await
     }
 
     /// With force: the rights must be exactly these, whichever client wrote others.
-    async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
+    async fn apply(&self, wanted: &DesiredGrant) -> Result<(), CallError> {
         let (key, parameters) = (&wanted.key, PatchParams::apply(MANAGER).force());
         let api = self.mirror.api(key);
         self.noted(key, api.patch(&key.name, &parameters, &Patch::Apply(&wanted.document))).await
@@ -237,9 +237,9 @@ impl Rights {
 
     /// An object as the mirror has it; or its metadata as the hub has them, if the mirror may be
     /// behind. A list, because the chart grants no `get` of rights.
-    async fn existing(&self, key: &Key) -> Result<Option<Seen>, CallError> {
+    async fn existing(&self, key: &Key) -> Result<Option<ObservedGrant>, CallError> {
         if !self.is_unseen(key) {
-            return Ok(self.mirror.read(key, Seen::clone));
+            return Ok(self.mirror.read(key, ObservedGrant::clone));
         }
         let last = self.unseen.last(key);
         let only = ListParams::default().fields(&format!("metadata.name={}", key.name));
@@ -247,11 +247,11 @@ impl Rights {
         if metadata.is_none() {
             self.unseen.deleted(key, last.as_ref());
         }
-        Ok(metadata.map(|metadata| Seen::of(metadata, &Value::Null)))
+        Ok(metadata.map(|metadata| ObservedGrant::of(metadata, &Value::Null)))
     }
 
     /// Whether an object exists that is not as wanted, or may not be.
-    async fn may_differ(&self, wanted: &Wanted) -> Result<bool, CallError> {
+    async fn may_differ(&self, wanted: &DesiredGrant) -> Result<bool, CallError> {
         if self.is_unseen(&wanted.key) {
             return Ok(self.existing(&wanted.key).await?.is_some());
         }
@@ -263,7 +263,7 @@ impl Rights {
     }
 }
 
-fn object(wanted: &Wanted) -> Result<DynamicObject, CallError> {
+fn object(wanted: &DesiredGrant) -> Result<DynamicObject, CallError> {
     let object = serde_json::from_value(wanted.document.clone());
     object.map_err(|error| CallError::Hub(kube::Error::SerdeError(error)))
 }
@@ -334,7 +334,7 @@ mod tests {
         (Rights { hub, mirror, unseen, own_namespace, filled: Some("token".to_owned()) }, writers)
     }
 
-    fn saw(writers: &Writers, wanted: &Wanted, version: &str) {
+    fn saw(writers: &Writers, wanted: &DesiredGrant, version: &str) {
         let mut object: DynamicObject = serde_json::from_value(wanted.document.clone()).unwrap();
         object.metadata.resource_version = Some(version.to_owned());
         writers.saw(wanted.key.kind, &object);

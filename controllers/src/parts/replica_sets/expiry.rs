@@ -52,7 +52,7 @@ struct Ends {
 }
 
 /// The last known UID and version.
-type Seen = (String, String);
+type ObservedVersion = (String, String);
 
 struct ObservedWork {
     uid: String,
@@ -125,7 +125,7 @@ impl Expiry {
         }
     }
 
-    async fn delete(&self, key: Key, (uid, version): Seen) {
+    async fn delete(&self, key: Key, (uid, version): ObservedVersion) {
         let (cluster, name) = &key;
         let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster, &Of::Work.resource());
         match found(self.hub.write(api.delete(name, &deleting(&uid, Some(&version)))).await) {
@@ -192,7 +192,7 @@ impl Ends {
     }
 
     /// The works whose time is over, and the time of the first in line.
-    fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Seen)>, Option<OffsetDateTime>) {
+    fn due(&self, now: OffsetDateTime) -> (Vec<(Key, ObservedVersion)>, Option<OffsetDateTime>) {
         let due = self.line.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE);
         let seen = |known: &ObservedWork| (known.uid.clone(), known.version.clone());
         let due = due.filter_map(|(_, key)| Some((key.clone(), seen(self.known.get(key)?))));

@@ -50,7 +50,7 @@ pub enum Sent {
 
 /// A Cluster as it should become.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct DesiredCluster {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ impl Sent {
     }
 
     /// The new Cluster from this body. `now` is RFC 3339.
-    pub fn created(self, now: &str) -> Result<Wanted, Refused> {
+    pub fn created(self, now: &str) -> Result<DesiredCluster, Refused> {
         let Self::Object(object) = self else { return Err(Refused::Json) };
         object.check_type()?;
         let meta = &object.metadata;
@@ -95,11 +95,11 @@ impl Sent {
         }
         let problem = problem::name(&meta.name);
         // Like upstream's `PrepareForCreate`.
-        Wanted { status: Text::default(), ..object.wanted() }.checked(problem, now)
+        DesiredCluster { status: Text::default(), ..object.wanted() }.checked(problem, now)
     }
 
     /// What `current` becomes with this change. `now` is RFC 3339.
-    pub fn changed(&self, current: &Cluster<'_>, part: Part, now: &str) -> Result<Wanted, Refused> {
+    pub fn changed(&self, current: &Cluster<'_>, part: Part, now: &str) -> Result<DesiredCluster, Refused> {
         let (object, pinned) = match self {
             Self::Object(object) => (Object::clone(object), !object.metadata.resource_version.is_empty()),
             Self::Patch(patch) => {
@@ -111,15 +111,15 @@ impl Sent {
         object.check(current)?;
         let wanted = object.wanted();
         let wanted = match part {
-            Part::Whole => Wanted { status: current.written.clone(), ..wanted },
-            Part::Status => Wanted {
+            Part::Whole => DesiredCluster { status: current.written.clone(), ..wanted },
+            Part::Status => DesiredCluster {
                 labels: current.labels.clone(),
                 annotations: current.annotations.clone(),
                 spec: current.spec.clone(),
                 ..wanted
             },
         };
-        Wanted { pinned, ..wanted }.checked(None, now)
+        DesiredCluster { pinned, ..wanted }.checked(None, now)
     }
 }
 
@@ -129,9 +129,9 @@ fn check_values(body: &[u8]) -> Result<(), Refused> {
     if values > MOST_VALUES { Err(Refused::TooManyValues(MOST_VALUES)) } else { Ok(()) }
 }
 
-// === impl Wanted ===
+// === impl DesiredCluster ===
 
-impl Wanted {
+impl DesiredCluster {
     fn checked(mut self, name: Option<problem::Problem>, now: &str) -> Result<Self, Refused> {
         self.spec.canonicalize(now);
         let mut problems: Vec<_> = name.into_iter().collect();

@@ -15,10 +15,10 @@ const LONGEST: usize = 4 * 1024;
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Latest(Option<Known>);
+pub(crate) struct Latest(Option<HashedToken>);
 
 #[derive(Debug)]
-struct Known {
+struct HashedToken {
     token: SecretSlice<u8>,
     id: TokenId,
     hasher: u64,
@@ -38,7 +38,7 @@ impl Latest {
             return known.id;
         }
         let id = hasher.id(token);
-        let known = || Known { token: token.to_vec().into(), id, hasher: hasher.serial };
+        let known = || HashedToken { token: token.to_vec().into(), id, hasher: hasher.serial };
         self.0 = (token.len() <= LONGEST).then(known);
         id
     }

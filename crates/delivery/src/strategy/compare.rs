@@ -16,19 +16,23 @@ pub enum Known {
     /// then the member's.
     Applied,
     /// The API server's last answer to this manifest. What the object has besides is drift.
-    Answered(Seen),
+    Answered(AnswerHashes),
 }
 
 /// A manifest and what an API server made of it, as hashes within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct AnswerHashes {
     wanted: u64,
     observed: u64,
 }
 
-/// Keep this after a request that wrote `wanted` and whose answer is `observed`.
-pub fn seen(wanted: &Json, observed: &Json) -> Seen {
-    Seen { wanted: hash(wanted), observed: hash(observed) }
+// === impl AnswerHashes ===
+
+impl AnswerHashes {
+    /// Keep this after a request that wrote `wanted` and whose answer is `observed`.
+    pub fn of(wanted: &Json, observed: &Json) -> Self {
+        Self { wanted: hash(wanted), observed: hash(observed) }
+    }
 }
 
 /// Whether `observed` is in the wanted state, apart from metadata and status. `wanted` is the
@@ -43,7 +47,7 @@ pub fn was_seen(manifest: &Json, observed: &Json, known: Known) -> bool {
     match known {
         Known::Nothing => false,
         Known::Applied => is_all_within(manifest, observed),
-        Known::Answered(before) => before == seen(manifest, observed),
+        Known::Answered(before) => before == AnswerHashes::of(manifest, observed),
     }
 }
 
@@ -163,7 +167,7 @@ mod tests {
     fn after_an_answer_anything_else_is_drift() {
         let wanted = json!({"spec": {"a": 1}});
         let answer = json!({"spec": {"a": 1, "filled": 2}, "metadata": {"resourceVersion": "1"}});
-        let known = Known::Answered(seen(&wanted, &answer));
+        let known = Known::Answered(AnswerHashes::of(&wanted, &answer));
         let mut moved = answer.clone();
         moved["metadata"] = json!({"resourceVersion": "2"});
         moved["status"] = json!({"phase": "x"});

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::compare::{still_has, was_seen};
 use super::ignore::{Ignore, IgnoreError, SELECTORS, without};
 use super::managed::{is_applied_by, is_left_over};
-use super::{Action, Refusal, Wanted, go, owners};
+use super::{Action, DesiredObject, Refusal, go, owners};
 use crate::fields::{self, child, group_and_version, text};
 use crate::identity::RBAC;
 use crate::metadata::without_empty_creation;
@@ -31,7 +31,7 @@ pub struct ServerSide {
 // === impl ServerSide ===
 
 impl ServerSide {
-    pub(super) fn plan(&self, wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
+    pub(super) fn plan(&self, wanted: &DesiredObject<'_>, observed: Option<&Json>) -> Action {
         let Some(manager) = self.manager() else {
             return Action::Refused(Refusal::FieldManager(self.manager.chars().take(MANAGER).collect()));
         };
@@ -80,8 +80,8 @@ impl ServerSide {
 
 /// Whether this manifest was applied, and is still in place: then it is not applied again. Others
 /// may apply fields besides ours, as an autoscaler does.
-fn is_known(wanted: &Wanted<'_>, observed: &Json, manager: &str) -> bool {
-    let Wanted { object, known, .. } = *wanted;
+fn is_known(wanted: &DesiredObject<'_>, observed: &Json, manager: &str) -> bool {
+    let DesiredObject { object, known, .. } = *wanted;
     let has = |map: &str| {
         let pointer = format!("/metadata/{map}");
         let there: HashMap<&str, &str> = fields::texts(observed, &pointer).collect();

@@ -23,7 +23,7 @@ fn stored(object: &Json) -> Json {
 
 fn asked(object: &Json, strategy: &Strategy, claim: Claim, observed: Option<&Json>) -> Action {
     let owner = owner("1");
-    plan(&Wanted { object, owner: &owner, claim, strategy, known: Known::Nothing }, observed)
+    plan(&DesiredObject { object, owner: &owner, claim, strategy, known: Known::Nothing }, observed)
 }
 
 fn server_side(manager: &str, ignore: Vec<Ignore>) -> Strategy {
@@ -89,9 +89,9 @@ fn update_does_not_write_again_what_the_member_filled_in() {
     let (object, us) = (config_map(), owner("1"));
     let with = |known, observed: &Json| {
         let strategy = &Strategy::Update;
-        plan(&Wanted { object: &object, owner: &us, claim: Claim::Own, strategy, known }, Some(observed))
+        plan(&DesiredObject { object: &object, owner: &us, claim: Claim::Own, strategy, known }, Some(observed))
     };
-    let answered = Known::Answered(seen(&object, &filled));
+    let answered = Known::Answered(AnswerHashes::of(&object, &filled));
     assert!(matches!(with(Known::Nothing, &filled), Action::Replace(_)));
     assert_eq!((with(Known::Applied, &filled), with(answered, &filled)), (Action::Nothing, Action::Nothing));
     let mut drifted = filled.clone();
@@ -164,12 +164,15 @@ fn server_side_apply_takes_managers_of_its_name() {
 fn what_was_applied_server_side_and_is_still_there_is_not_applied_again() {
     let (object, us, strategy) = (config_map(), owner("1"), server_side("", vec![]));
     let with = |known, observed: &Json| {
-        plan(&Wanted { object: &object, owner: &us, claim: Claim::Own, strategy: &strategy, known }, Some(observed))
+        plan(
+            &DesiredObject { object: &object, owner: &us, claim: Claim::Own, strategy: &strategy, known },
+            Some(observed),
+        )
     };
     let mut answer = stored(&object);
     answer["metadata"]["ownerReferences"] = json!([us.reference()]);
     answer["immutable"] = json!(false);
-    let answered = Known::Answered(seen(&object, &answer));
+    let answered = Known::Answered(AnswerHashes::of(&object, &answer));
     assert_eq!((with(Known::Applied, &answer), with(answered, &answer)), (Action::Nothing, Action::Nothing));
     assert!(matches!(with(Known::Nothing, &answer), Action::Apply { .. }));
     answer["data"]["a"] = json!("by hand");
@@ -187,11 +190,11 @@ fn fields_that_others_apply_beside_ours_are_let_be() {
     let mut fields = json!({"f:metadata": {"f:labels": {"f:l": {}}}, "f:spec": {"f:paused": {},
         "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"main\"}": main}}}}});
     let with = |object: &Json, known, observed: &Json| {
-        plan(&Wanted { object, owner: &us, claim: Claim::Own, strategy: &strategy, known }, Some(observed))
+        plan(&DesiredObject { object, owner: &us, claim: Claim::Own, strategy: &strategy, known }, Some(observed))
     };
     let mut answer = stored(&object);
     answer["metadata"]["ownerReferences"] = json!([us.reference()]);
-    let answered = Known::Answered(seen(&object, &answer));
+    let answered = Known::Answered(AnswerHashes::of(&object, &answer));
     let managed = |answer: &mut Json, fields: &Json| {
         let entry = json!({"manager": "work-agent", "operation": "Apply", "fieldsV1": fields});
         answer["metadata"]["managedFields"] = json!([entry]);

@@ -3,11 +3,11 @@
 use serde_json::{Value as Json, json};
 
 use super::compare::is_same;
-use super::{Action, Wanted, carried};
+use super::{Action, DesiredObject, carried};
 use crate::fields::{self, text};
 use crate::metadata::merged;
 
-pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
+pub fn plan(wanted: &DesiredObject<'_>, observed: &Json) -> Action {
     let metadata = merged(wanted.object, observed);
     let owners = wanted.owner.merged(observed, wanted.claim);
     let is_changed = metadata.is_changed || owners.is_some();

@@ -7,7 +7,7 @@ use net::follow::Complaints;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::identity::Identity;
-use super::lock::{Lock, Seen, Write};
+use super::lock::{Lock, VersionedRecord, Write};
 use super::observed::{Observed, Verdict};
 use super::timing::Timing;
 use crate::failure::Cause;
@@ -121,8 +121,8 @@ impl Candidacy {
     }
 
     /// How to claim the Lease as seen, or until when another contender holds it.
-    fn judge(&mut self, lock: &Lock, seen: Option<Seen>, now: Instant) -> Result<Write, Instant> {
-        let (record, version) = seen.map(|Seen { record, version }| (record, version)).unzip();
+    fn judge(&mut self, lock: &Lock, seen: Option<VersionedRecord>, now: Instant) -> Result<Write, Instant> {
+        let (record, version) = seen.map(|VersionedRecord { record, version }| (record, version)).unzip();
         let before = self.observed.holder().map(str::to_owned);
         match self.observed.see(record, now) {
             Verdict::Create => Ok(Write::Create),

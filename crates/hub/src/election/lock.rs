@@ -35,13 +35,13 @@ pub(super) struct Lock {
 }
 
 /// A Lease as it was read.
-pub(super) struct Seen {
+pub(super) struct VersionedRecord {
     pub(super) record: Record,
     pub(super) version: String,
 }
 
 /// The Lease after each change. `None`: it was deleted.
-pub(super) type Changes = BoxStream<'static, Result<Option<Seen>, Cause>>;
+pub(super) type Changes = BoxStream<'static, Result<Option<VersionedRecord>, Cause>>;
 
 /// A write. Each is atomic on the hub, and its request names its condition.
 #[derive(Debug, Clone)]
@@ -83,9 +83,9 @@ impl Lock {
     }
 
     /// The current Lease. The hub's response is never older than a write that it acknowledged.
-    pub(super) async fn look(&self) -> Result<Option<Seen>, Cause> {
+    pub(super) async fn look(&self) -> Result<Option<VersionedRecord>, Cause> {
         let Some(lease) = self.bounded(self.leases.get_opt(&self.name)).await? else { return Ok(None) };
-        Seen::read(lease).map(Some)
+        VersionedRecord::read(lease).map(Some)
     }
 
     /// The changes of the Lease after `version`. The stream ends after some minutes.
@@ -166,9 +166,9 @@ impl fmt::Display for Lock {
     }
 }
 
-// === impl Seen ===
+// === impl VersionedRecord ===
 
-impl Seen {
+impl VersionedRecord {
     fn read(lease: Lease) -> Result<Self, Cause> {
         let version = lease.metadata.resource_version.ok_or(Cause::Unreadable)?;
         Ok(Self { record: lease.spec.map(Record::from).unwrap_or_default(), version })
@@ -192,9 +192,9 @@ impl Write {
     }
 }
 
-fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<Seen>, Cause>> {
+fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<VersionedRecord>, Cause>> {
     match event {
-        Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => Some(Seen::read(lease).map(Some)),
+        Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => Some(VersionedRecord::read(lease).map(Some)),
         Ok(WatchEvent::Deleted(_)) => Some(Ok(None)),
         Ok(WatchEvent::Bookmark(_)) => None,
         Ok(WatchEvent::Error(status)) => Some(Err(Cause::from(Error::Api(status.boxed())))),

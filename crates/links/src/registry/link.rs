@@ -124,7 +124,7 @@ impl Drop for Linked {
                 if cluster.links.is_empty() {
                     self.core.keep_counts(name, &cluster.counts);
                     clusters.remove(name);
-                    self.core.seen.lock().remember(name.clone());
+                    self.core.recent.lock().remember(name.clone());
                 }
             }
         }

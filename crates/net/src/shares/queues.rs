@@ -19,12 +19,12 @@ pub struct Queues<K: Hash + Eq> {
 #[derive(Debug)]
 pub struct QueuePermit<'a, K: Hash + Eq> {
     _permit: OwnedSemaphorePermit,
-    _known: Known<'a, K>,
+    _known: KeyGuard<'a, K>,
 }
 
 /// Keeps a key known.
 #[derive(Debug)]
-struct Known<'a, K: Hash + Eq> {
+struct KeyGuard<'a, K: Hash + Eq> {
     queues: &'a Queues<K>,
     key: K,
 }
@@ -43,11 +43,11 @@ impl<K: Hash + Eq + Clone> Queues<K> {
         QueuePermit { _permit: permits.acquire_owned().await.expect("never closed"), _known: known }
     }
 
-    fn known(&self, key: K) -> (Known<'_, K>, Arc<Semaphore>) {
+    fn known(&self, key: K) -> (KeyGuard<'_, K>, Arc<Semaphore>) {
         let mut of = self.of.lock();
         let (permits, count) = of.entry(key.clone()).or_insert_with(|| (Arc::new(Semaphore::new(self.most)), 0));
         *count += 1;
-        (Known { queues: self, key }, Arc::clone(permits))
+        (KeyGuard { queues: self, key }, Arc::clone(permits))
     }
 }
 
@@ -58,9 +58,9 @@ impl<K: Hash + Eq> Queues<K> {
     }
 }
 
-// === impl Known ===
+// === impl KeyGuard ===
 
-impl<K: Hash + Eq> Drop for Known<'_, K> {
+impl<K: Hash + Eq> Drop for KeyGuard<'_, K> {
     fn drop(&mut self) {
         let mut of = self.queues.of.lock();
         if let Some((_, count)) = of.get_mut(&self.key) {

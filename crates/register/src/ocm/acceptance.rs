@@ -5,15 +5,15 @@
 //! Only our controllers know the right to link through a tunnel. It has objects of its own:
 //! upstream's controllers would rewrite their role without it, and ours would write it back.
 
+mod observed;
 mod rules;
-mod seen;
 
 use serde_json::{Value, json};
 
 use self::rules::{accepted_rules, looking_rules, object};
 
+pub use self::observed::{Difference, ObservedGrant};
 pub use self::rules::{common_roles, is_common};
-pub use self::seen::{Difference, Seen};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
@@ -48,7 +48,7 @@ pub struct Key {
 
 /// An object and its wanted content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct DesiredGrant {
     pub key: Key,
     pub document: Value,
 }
@@ -81,7 +81,7 @@ impl Kind {
 impl Cluster<'_> {
     /// Everything that acceptance grants, in the order of writing. `fills`: the agent may fill the
     /// Secret of [`common_roles`].
-    pub fn granted(&self, fills: bool) -> Vec<Wanted> {
+    pub fn granted(&self, fills: bool) -> Vec<DesiredGrant> {
         let mut all = vec![self.namespace(), self.role(true), self.tunnel_role()];
         all.extend([self.binding(), self.registration(), self.work(), self.tunnel_binding()]);
         all.extend(fills.then(|| self.credential()));
@@ -90,7 +90,7 @@ impl Cluster<'_> {
 
     /// The grants that stay after a denial, if they exist: the cluster may read its own
     /// `ManagedCluster`, and so learn of a later acceptance.
-    pub fn left(&self) -> [Wanted; 2] {
+    pub fn left(&self) -> [DesiredGrant; 2] {
         [self.role(false), self.binding()]
     }
 
@@ -121,45 +121,45 @@ impl Cluster<'_> {
         self.namespace().key
     }
 
-    fn namespace(&self) -> Wanted {
+    fn namespace(&self) -> DesiredGrant {
         self.object(Kind::Namespace, "", self.name.to_owned(), json!({}))
     }
 
-    fn role(&self, is_accepted: bool) -> Wanted {
+    fn role(&self, is_accepted: bool) -> DesiredGrant {
         let rules = if is_accepted { accepted_rules(self.name) } else { looking_rules(self.name) };
         self.object(Kind::ClusterRole, "", format!("{PREFIX}{}", self.name), json!({"rules": rules}))
     }
 
-    fn binding(&self) -> Wanted {
+    fn binding(&self) -> DesiredGrant {
         let name = format!("{PREFIX}{}", self.name);
         let content = self.bound(&name);
         self.object(Kind::ClusterRoleBinding, "", name, content)
     }
 
-    fn registration(&self) -> Wanted {
+    fn registration(&self) -> DesiredGrant {
         let content = self.bound(&format!("{PREFIX}registration"));
         self.object(Kind::RoleBinding, self.name, format!("{PREFIX}{}:registration", self.name), content)
     }
 
-    fn work(&self) -> Wanted {
+    fn work(&self) -> DesiredGrant {
         let content = self.bound(&format!("{PREFIX}work"));
         let mut work = self.object(Kind::RoleBinding, self.name, format!("{PREFIX}{}:work", self.name), content);
         work.document["metadata"]["finalizers"] = json!([WORK_FINALIZER]);
         work
     }
 
-    fn credential(&self) -> Wanted {
+    fn credential(&self) -> DesiredGrant {
         let name = format!("{OWN_PREFIX}{}:credential", self.name);
         self.owned(self.object(Kind::RoleBinding, self.name, name, self.bound(CREDENTIAL)))
     }
 
-    fn tunnel_role(&self) -> Wanted {
+    fn tunnel_role(&self) -> DesiredGrant {
         let rules = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"],
             "resourceNames": [self.name], "verbs": ["create"]}]);
         self.owned(self.object(Kind::ClusterRole, "", self.tunnel_name(), json!({"rules": rules})))
     }
 
-    fn tunnel_binding(&self) -> Wanted {
+    fn tunnel_binding(&self) -> DesiredGrant {
         let name = self.tunnel_name();
         let content = self.bound(&name);
         self.owned(self.object(Kind::ClusterRoleBinding, "", name, content))
@@ -171,7 +171,7 @@ impl Cluster<'_> {
 
     /// Makes its deletion follow the cluster's, with any controllers: upstream's do not know the
     /// object.
-    fn owned(&self, mut wanted: Wanted) -> Wanted {
+    fn owned(&self, mut wanted: DesiredGrant) -> DesiredGrant {
         wanted.document["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "name": self.name, "uid": self.uid}]);
@@ -186,7 +186,7 @@ impl Cluster<'_> {
         })
     }
 
-    fn object(&self, kind: Kind, namespace: &str, name: String, content: Value) -> Wanted {
+    fn object(&self, kind: Kind, namespace: &str, name: String, content: Value) -> DesiredGrant {
         object(kind, namespace, name, self.name, content)
     }
 }

@@ -16,10 +16,14 @@ fn registered(labels: &[(&str, &str)], alias: Option<&str>) -> Registered {
     Registered::read("berlin", &labels, &annotations.into_iter().collect()).unwrap()
 }
 
-fn well() -> Seen {
+fn well() -> ObservedMember {
     let mut record = Record::default();
     record.take(Outcome::Healthy);
-    Seen { health: record.health().cloned(), version: Some("v1.35.4".to_owned()), properties: Some(Vec::new()) }
+    ObservedMember {
+        health: record.health().cloned(),
+        version: Some("v1.35.4".to_owned()),
+        properties: Some(Vec::new()),
+    }
 }
 
 fn property(name: &str, value: &str) -> Property {
@@ -72,7 +76,7 @@ fn its_status_leads_through_the_gateway() {
         })
     );
     let bare = GatewayAddress { ca: None, ..gateway() };
-    let status = cluster.status("fleet", &bare, &Seen::default(), &Value::Null, NOW);
+    let status = cluster.status("fleet", &bare, &ObservedMember::default(), &Value::Null, NOW);
     let told = &status["status"]["accessProviders"][0]["cluster"];
     assert_eq!(told.get("certificate-authority-data"), None);
     assert_eq!(status["status"].get("version"), None);
@@ -89,18 +93,18 @@ fn what_is_not_news_is_the_same_document() {
     let first = cluster.status("fleet", &gateway(), &seen, &Value::Null, NOW);
     let later = "2026-05-01T01:00:00Z";
     assert_eq!(cluster.status("fleet", &gateway(), &seen, &first, later), first, "another look");
-    assert_eq!(cluster.status("fleet", &gateway(), &Seen::default(), &first, later), first, "a restart");
+    assert_eq!(cluster.status("fleet", &gateway(), &ObservedMember::default(), &first, later), first, "a restart");
     let mut record = Record::default();
     for _ in 0..2 {
         record.take(Outcome::Unreachable("away".to_owned()));
     }
-    let away = Seen { health: record.health().cloned(), ..Seen::default() };
+    let away = ObservedMember { health: record.health().cloned(), ..ObservedMember::default() };
     let status = cluster.status("fleet", &gateway(), &away, &first, later);
     let condition = &status["status"]["conditions"][0];
     assert_eq!((&condition["status"], &condition["lastTransitionTime"]), (&"False".into(), &later.into()));
     assert_eq!(status["status"]["version"], first["status"]["version"], "what was known of it is known still");
     assert_eq!(status["status"]["properties"], first["status"]["properties"]);
-    let forgotten = Seen { properties: Some(Vec::new()), ..well() };
+    let forgotten = ObservedMember { properties: Some(Vec::new()), ..well() };
     let status = cluster.status("fleet", &gateway(), &forgotten, &first, later);
     assert_eq!(status["status"]["properties"].as_array().unwrap().len(), 1, "the member says it no more");
 }
@@ -125,7 +129,7 @@ fn a_members_properties_count_after_its_secrets_and_only_as_the_kind_takes_them(
         ("cluster.core.oam.dev/provider", "aws"),
         ("team", "x"),
     ];
-    let seen = Seen { properties: Some(read_properties(&claims)), ..well() };
+    let seen = ObservedMember { properties: Some(read_properties(&claims)), ..well() };
     let status = registered(&labels, None).status("fleet", &gateway(), &seen, &Value::Null, NOW);
     let told: Vec<_> = status["status"]["properties"]
         .as_array()
@@ -148,7 +152,7 @@ fn a_members_properties_count_after_its_secrets_and_only_as_the_kind_takes_them(
     ];
     assert_eq!(told, expected.map(|(name, value)| (name, value.to_owned())));
     let crowd: Vec<_> = (0..1000).map(|number| property(&format!("p{number}"), "1")).collect();
-    let seen = Seen { properties: Some(crowd), ..well() };
+    let seen = ObservedMember { properties: Some(crowd), ..well() };
     let status = registered(&labels, None).status("fleet", &gateway(), &seen, &Value::Null, NOW);
     assert_eq!(status["status"]["properties"].as_array().unwrap().len(), 128);
 }

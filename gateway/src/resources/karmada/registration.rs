@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::karmada::{API_VERSION, KIND};
-use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::change::{DesiredCluster, Refused};
 use api::karmada_cluster::cluster::Cluster;
 use api::secret::{ClusterSecret, ClusterSpec};
 use auth::User;
@@ -30,7 +30,12 @@ pub use register::claims::SOURCE_LABEL;
 const NO_UID: &str = "-";
 
 /// The cluster that `wanted` describes, read for `user`.
-pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wanted) -> Result<ClusterSecret, Error> {
+pub async fn of(
+    gateway: &RequestNeeds,
+    hub: &Hub,
+    user: &Arc<User>,
+    wanted: &DesiredCluster,
+) -> Result<ClusterSecret, Error> {
     let metadata = json!({"name": wanted.name, "uid": NO_UID, "labels": wanted.labels});
     let cluster = json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": wanted.spec});
     let mut secrets = Vec::new();
@@ -59,7 +64,7 @@ pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
 
 /// Whether this write may change how the member is reached. A registration by a source can only be
 /// changed there, and a credential may go to another address only for callers that may read it.
-pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> Result<(), Refused> {
+pub fn may_move(current: &ClusterSpec, wanted: &DesiredCluster, shown: &Cluster<'_>) -> Result<(), Refused> {
     let no = |field: &str, why: &str| Err(Refused::field(&wanted.name, field, why));
     if let Some(source) = current.labels.get(SOURCE_LABEL) {
         let why = format!("the source {source} registered this cluster: change how it is reached there");
@@ -106,7 +111,11 @@ async fn review(
 }
 
 /// `None` if the Secret does not exist.
-async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Result<Option<SecretObject>, Error> {
+async fn secret(
+    hub: &Hub,
+    wanted: &DesiredCluster,
+    reference: &SecretReference,
+) -> Result<Option<SecretObject>, Error> {
     let SecretReference { namespace, name } = reference;
     let json = match hub.secret_in(namespace, name).await {
         Ok(json) => json,

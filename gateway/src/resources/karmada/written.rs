@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::hub_object::SecretObject;
 use api::karmada::{ANNOTATION, CREATED_ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
-use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::change::{DesiredCluster, Refused};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{CREDENTIAL_TYPE_LABEL, ClusterSecret, DATA_KEYS, ENDPOINT_TYPE_LABEL};
 use api::selector::label::is_value;
@@ -17,7 +17,12 @@ use crate::clusters::View;
 use crate::error::Error;
 
 /// The Secret of a new cluster, in `namespace`.
-pub fn new(view: &View, namespace: &str, wanted: &Wanted, registered: &ClusterSecret) -> Result<Vec<u8>, Error> {
+pub fn new(
+    view: &View,
+    namespace: &str,
+    wanted: &DesiredCluster,
+    registered: &ClusterSecret,
+) -> Result<Vec<u8>, Error> {
     check_labels(wanted, &BTreeMap::new())?;
     let document = registered.document(None, &wanted.name);
     let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
@@ -34,7 +39,7 @@ pub fn over(
     namespace: &str,
     json: &[u8],
     shown: &Cluster<'_>,
-    wanted: &Wanted,
+    wanted: &DesiredCluster,
     registered: Option<&ClusterSecret>,
 ) -> Result<Vec<u8>, Error> {
     check_labels(wanted, &shown.labels)?;
@@ -55,7 +60,7 @@ pub fn over(
 
 /// Checks changes of labels. Labels of the contract mark a Secret's purpose and its owner, so a
 /// Cluster, like every source, may neither set nor remove them: other programs trust them.
-fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<(), Error> {
+fn check_labels(wanted: &DesiredCluster, before: &BTreeMap<String, String>) -> Result<(), Error> {
     let is_new = |(key, value): &(&String, &String)| before.get(*key) != Some(*value);
     let changed: BTreeMap<_, _> =
         wanted.labels.iter().filter(is_new).map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -95,7 +100,7 @@ fn reached(secret: &mut Value, document: &Value) -> Option<()> {
 
 /// Sets the labels of the cluster's place where it changed. Values that no label can hold are only
 /// in the annotation.
-fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) {
+fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &DesiredCluster) {
     let zones = |zones: &[String]| zones.join(ZONE_DELIMITER);
     let (before, now) = (&shown.spec, &wanted.spec);
     for (key, before, now) in [
@@ -115,7 +120,7 @@ fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) 
 }
 
 /// Adds the annotation for fields that `secret` does not have elsewhere.
-fn kept(view: &View, namespace: &str, wanted: &Wanted, mut secret: Value) -> Result<Value, Error> {
+fn kept(view: &View, namespace: &str, wanted: &DesiredCluster, mut secret: Value) -> Result<Value, Error> {
     let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable(namespace, wanted))?;
     let seen = view.read(&object);
     let seen = seen.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
@@ -125,7 +130,7 @@ fn kept(view: &View, namespace: &str, wanted: &Wanted, mut secret: Value) -> Res
     Ok(secret)
 }
 
-fn text(namespace: &str, wanted: &Wanted, secret: &Value) -> Result<Vec<u8>, Error> {
+fn text(namespace: &str, wanted: &DesiredCluster, secret: &Value) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(secret).map_err(|_| unreadable(namespace, wanted))
 }
 
@@ -137,6 +142,6 @@ fn map(value: &mut Value) -> Option<&mut Map<String, Value>> {
     value.as_object_mut()
 }
 
-fn unreadable(namespace: &str, wanted: &Wanted) -> Error {
+fn unreadable(namespace: &str, wanted: &DesiredCluster) -> Error {
     Error::Unusable(format!("secret {namespace}/{}: its JSON is not that of a Secret", wanted.name))
 }

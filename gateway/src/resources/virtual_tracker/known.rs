@@ -10,7 +10,7 @@ use crate::resources::weight::ENTRY;
 /// The objects that existed when a watch from a version had begun. Empty for watches that begin
 /// with all objects: names that they received no event for do not exist.
 #[derive(Default)]
-pub struct Known {
+pub struct ObjectsAtStart {
     /// Names that a Secret decides.
     pub secrets: HashSet<String>,
     pub managed: HashMap<String, VirtualCluster>,
@@ -36,9 +36,9 @@ pub(super) enum Managed {
     There(Box<VirtualCluster>),
 }
 
-// === impl Known ===
+// === impl ObjectsAtStart ===
 
-impl Known {
+impl ObjectsAtStart {
     pub(super) fn held(&self) -> usize {
         let secrets = self.secrets.iter().map(|name| ENTRY + name.len()).sum::<usize>();
         secrets + self.managed.values().map(VirtualCluster::held).sum::<usize>()
@@ -61,7 +61,7 @@ impl KnownName {
         size_of::<Self>() + object
     }
 
-    pub(super) fn managed(&mut self, known: &mut Known, name: &str) -> Option<VirtualCluster> {
+    pub(super) fn managed(&mut self, known: &mut ObjectsAtStart, name: &str) -> Option<VirtualCluster> {
         if matches!(self.managed, Managed::Unheard) {
             self.managed = known.managed.remove(name).into();
         }

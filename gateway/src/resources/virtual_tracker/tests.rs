@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn watch(query: &str, known: Known) -> Tracker {
+fn watch(query: &str, known: ObjectsAtStart) -> Tracker {
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let options = WatchOptions::from_query(Some(query)).expect("valid options");
     Tracker::new(EventWriter::new(form), options, true, known)
 }
 
 fn initial(query: &str) -> Tracker {
-    watch(query, Known::default())
+    watch(query, ObjectsAtStart::default())
 }
 
 fn secret(kind: &str, version: u32, region: &str) -> (Source, String) {
@@ -126,7 +126,10 @@ fn a_watch_that_goes_on_knows_what_there_is() {
     let both = || {
         let object = serde_json::from_value(managed_object("c1", 1, "north")).expect("a ManagedCluster");
         let managed = VirtualCluster::of_managed(&object).expect("valid");
-        Known { secrets: HashSet::from(["c1".to_owned()]), managed: HashMap::from([("c1".to_owned(), managed)]) }
+        ObjectsAtStart {
+            secrets: HashSet::from(["c1".to_owned()]),
+            managed: HashMap::from([("c1".to_owned(), managed)]),
+        }
     };
     assert_eq!(all(&mut watch("resourceVersion=1", both()), &[managed("MODIFIED", 2, "north")]), [""]);
     let gone = [secret("DELETED", 2, "north"), managed("MODIFIED", 3, "north")];
@@ -134,7 +137,7 @@ fn a_watch_that_goes_on_knows_what_there_is() {
         all(&mut watch("resourceVersion=1", both()), &gone),
         ["MODIFIED ManagedCluster 1", "MODIFIED ManagedCluster 3"]
     );
-    let none = Known::default;
+    let none = ObjectsAtStart::default;
     assert_eq!(all(&mut watch("resourceVersion=1", none()), &[secret("DELETED", 2, "north")]), ["DELETED Secret 2"]);
     assert_eq!(
         all(&mut watch("resourceVersion=1", none()), &[managed("MODIFIED", 2, "north")]),
@@ -152,7 +155,10 @@ fn a_new_secret_changes_what_a_watcher_saw_before() {
     let one = |version| {
         let object = serde_json::from_value(managed_object("c1", version, "north")).expect("a ManagedCluster");
         let managed = VirtualCluster::of_managed(&object).expect("valid");
-        Known { secrets: HashSet::from(["c1".to_owned()]), managed: HashMap::from([("c1".to_owned(), managed)]) }
+        ObjectsAtStart {
+            secrets: HashSet::from(["c1".to_owned()]),
+            managed: HashMap::from([("c1".to_owned(), managed)]),
+        }
     };
     let added = |region| [secret("ADDED", 3, region)];
     assert_eq!(all(&mut watch("resourceVersion=2", one(2)), &added("north")), ["MODIFIED Secret 3"]);
@@ -178,7 +184,7 @@ fn bookmarks_promise_what_both_streams_have_passed() {
     assert_eq!(all(&mut initial(""), &lines), ["", "", "", "ADDED ManagedCluster 8", ""]);
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let options = WatchOptions::from_query(Some("allowWatchBookmarks=true")).expect("valid options");
-    let mut alone = Tracker::new(EventWriter::new(form), options, false, Known::default());
+    let mut alone = Tracker::new(EventWriter::new(form), options, false, ObjectsAtStart::default());
     assert_eq!(all(&mut alone, &lines[..1]), ["BOOKMARK 9"]);
 }
 
@@ -241,7 +247,7 @@ fn what_a_watch_from_a_version_has_looked_at_counts_once() {
     let cluster: ManagedCluster =
         serde_json::from_value(managed_object("c1", 3, &"x".repeat(LABEL))).expect("an object");
     let cluster = VirtualCluster::of_managed(&cluster).expect("a cluster");
-    let known = Known { secrets: ["c1".to_owned()].into(), managed: [("c1".to_owned(), cluster)].into() };
+    let known = ObjectsAtStart { secrets: ["c1".to_owned()].into(), managed: [("c1".to_owned(), cluster)].into() };
     let mut tracker = watch("resourceVersion=5", known);
     let before = tracker.held();
     assert!((LABEL..2 * LABEL).contains(&before), "{before}");

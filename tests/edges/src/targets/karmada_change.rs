@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use api::health::Health;
 use api::karmada::ANNOTATION;
 use api::karmada_cluster::MOST_KEPT;
-use api::karmada_cluster::change::{Part, Refused, Sent, Wanted};
+use api::karmada_cluster::change::{DesiredCluster, Part, Refused, Sent};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{CREDENTIAL_TYPE_LABEL, ClusterSpec, ENDPOINT_KEY, MissingCa, SecretRules, SecretView, TOKEN_KEY};
 use api::status::Status;
@@ -98,7 +98,7 @@ fn current() -> ClusterSpec {
     ClusterSpec::from_secret(&secret, rules).expect("a cluster")
 }
 
-fn hold(wanted: &Wanted, secret: &ClusterSpec) {
+fn hold(wanted: &DesiredCluster, secret: &ClusterSpec) {
     assert!(!wanted.labels.keys().any(|key| is_ours(key)), "{:?}", wanted.labels);
     match wanted.kept(secret) {
         Ok(kept) => assert!(kept.len() <= MOST_KEPT && serde_json::from_str::<Value>(&kept).is_ok()),

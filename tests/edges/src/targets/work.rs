@@ -7,7 +7,7 @@
 use delivery::executor::{self, rules_of};
 use delivery::manifests::{self, Lookup, Manifest, Resource};
 use delivery::ownership::{Claim, Owner};
-use delivery::strategy::{Action, FIELD_MANAGER, Known, Wanted, plan};
+use delivery::strategy::{Action, DesiredObject, FIELD_MANAGER, Known, plan};
 use delivery::work::{ManifestWorkSpec, ManifestWorkStatus, options};
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ pub fn check(input: &[u8]) {
         let Ok(strategy) = options(&manifest.identity(), &spec.manifest_configs).strategy() else { continue };
         for (claim, observed) in [(Claim::Own, None), (Claim::Own, Some(member)), (Claim::Release, Some(member))] {
             for known in [Known::Nothing, Known::Applied] {
-                let wanted = Wanted { object, owner: &owner(), claim, strategy: &strategy, known };
+                let wanted = DesiredObject { object, owner: &owner(), claim, strategy: &strategy, known };
                 is_of(object, plan(&wanted, observed));
             }
         }

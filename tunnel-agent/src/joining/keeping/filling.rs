@@ -50,7 +50,7 @@ pub struct Filling<'a> {
 
 /// The verdict on the hub's Secret.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum SecretVerdict {
     /// A token that is good until this time, in seconds since 1970.
     Good(i64),
     /// The Secret must be written.
@@ -103,9 +103,9 @@ impl<'a> Filling<'a> {
         let owner = self.owner().await?;
         self.check_owner(owner.as_ref(), held.as_ref())?;
         match self.judge(held.as_ref(), owner.as_ref(), uid, &authority, now()) {
-            Found::Good(due) => Ok(due),
-            Found::Due => self.fill(&path, owner.as_ref(), uid, &authority).await,
-            Found::Foreign(why) => Err(JoinError::Credential(why.to_owned())),
+            SecretVerdict::Good(due) => Ok(due),
+            SecretVerdict::Due => self.fill(&path, owner.as_ref(), uid, &authority).await,
+            SecretVerdict::Foreign(why) => Err(JoinError::Credential(why.to_owned())),
         }
     }
 
@@ -127,24 +127,24 @@ impl<'a> Filling<'a> {
         uid: &str,
         authority: &str,
         now_seconds: i64,
-    ) -> Found {
-        let Some(held) = held else { return Found::Due };
+    ) -> SecretVerdict {
+        let Some(held) = held else { return SecretVerdict::Due };
         if held["type"] != "Opaque" || held["metadata"]["labels"][LABEL] != "true" {
-            return Found::Foreign("it exists and does not belong to a ManagedServiceAccount: delete it");
+            return SecretVerdict::Foreign("it exists and does not belong to a ManagedServiceAccount: delete it");
         }
         let data = |key: &str| held["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
-        let Some(token) = data(TOKEN).as_deref().and_then(ServiceAccountToken::read) else { return Found::Due };
+        let Some(token) = data(TOKEN).as_deref().and_then(ServiceAccountToken::read) else { return SecretVerdict::Due };
         if token.subject != self.subject() {
             // Two programs that fill it would overwrite each other's token forever.
             let foreign = "it holds a token of another account, so another program fills it: delete it, or run \
                            only one of the two";
-            return if token.ends > now_seconds { Found::Foreign(foreign) } else { Found::Due };
+            return if token.ends > now_seconds { SecretVerdict::Foreign(foreign) } else { SecretVerdict::Due };
         }
         let due = due(&token);
         let is_owned = owner.is_none_or(|owner| owner_of(held) == owner["metadata"]["uid"].as_str());
         let is_good =
             is_owned && token.uid == uid && due > now_seconds && data(CA).is_some_and(|ca| ca == authority.as_bytes());
-        if is_good { Found::Good(due) } else { Found::Due }
+        if is_good { SecretVerdict::Good(due) } else { SecretVerdict::Due }
     }
 
     async fn fill(&self, path: &str, owner: Option<&Value>, uid: &str, authority: &str) -> Result<i64, JoinError> {

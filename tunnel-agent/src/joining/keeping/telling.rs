@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{Keeping, STEP, Troubles};
-use crate::joining::member::{self, Known};
+use crate::joining::member::{self, CachedFacts};
 use crate::joining::status::{self, Facts};
 use crate::joining::{JoinError, cluster};
 
@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_mins(1);
 impl Keeping<'_> {
     /// Reports the member's status to the hub after each read of the cluster.
     pub(super) async fn tell(&self) -> Infallible {
-        let (mut troubles, mut known) = (Troubles::default(), Known::default());
+        let (mut troubles, mut known) = (Troubles::default(), CachedFacts::default());
         let mut cluster = self.cluster.subscribe();
         loop {
             let accepted = self.accepted(&mut cluster).await;
@@ -46,7 +46,7 @@ impl Keeping<'_> {
     }
 
     /// Returns false if another writer came after `cluster` was read.
-    async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, Cause> {
+    async fn report(&self, cluster: &Value, known: &mut CachedFacts) -> Result<bool, Cause> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
         let Some(patch) = status::patch(cluster, &facts, &api::time::now()) else {
@@ -60,7 +60,7 @@ impl Keeping<'_> {
         }
     }
 
-    async fn facts(&self, known: &mut Known) -> Facts {
+    async fn facts(&self, known: &mut CachedFacts) -> Facts {
         match self.member {
             Some(member) => member::facts(member, known).await,
             // Whether it answers at all is known without a credential.

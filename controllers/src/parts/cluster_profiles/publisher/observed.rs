@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
 use register::outcome::Outcome;
-use register::profile::{Property, Record, Seen};
+use register::profile::{ObservedMember, Property, Record};
 use tokio::time::Instant;
 
 use crate::secrets::Meta;
@@ -34,7 +34,7 @@ struct ObservedCluster {
     version: String,
     status: BTreeMap<String, String>,
     record: Record,
-    seen: Seen,
+    seen: ObservedMember,
     /// None: not probed yet.
     probed: Option<Instant>,
     next_probe: Instant,
@@ -137,7 +137,7 @@ impl Clusters {
         });
     }
 
-    pub fn seen(&self, name: &str) -> Seen {
+    pub fn seen(&self, name: &str) -> ObservedMember {
         self.with(name, |known| known.seen.clone()).unwrap_or_default()
     }
 
@@ -169,7 +169,7 @@ impl ObservedCluster {
             version: secret.resource_version().unwrap_or_default(),
             status: status.map(|(key, value)| (key.clone(), value.clone())).collect(),
             record: Record::default(),
-            seen: Seen::default(),
+            seen: ObservedMember::default(),
             probed: None,
             next_probe: Instant::now(),
             next_details: None,
@@ -212,7 +212,10 @@ mod tests {
         tokio::time::advance(NOT_BEFORE).await;
         assert_eq!(clusters.due("c1", false), Due::Now { is_doubtful: false });
         clusters.see(&secret("other", "4", "False"));
-        assert_eq!((clusters.due("c1", false), clusters.seen("c1")), (Due::Now { is_doubtful: true }, Seen::default()));
+        assert_eq!(
+            (clusters.due("c1", false), clusters.seen("c1")),
+            (Due::Now { is_doubtful: true }, ObservedMember::default())
+        );
         clusters.listed(&[]);
         assert!(clusters.are_listed() && !clusters.has("c1"));
     }

@@ -1,6 +1,6 @@
 //! What is remembered of an object between passes, and how long it rests.
 
-use delivery::strategy::Seen;
+use delivery::strategy::AnswerHashes;
 use tokio::time::Instant;
 
 use crate::parts::manifestworks::contest::Contest;
@@ -8,7 +8,7 @@ use crate::parts::manifestworks::contest::Contest;
 /// The state of an object between two passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remembered {
-    pub seen: Option<Seen>,
+    pub seen: Option<AnswerHashes>,
     pub contest: Contest,
     /// Whether another work contests it.
     pub is_of_work: bool,

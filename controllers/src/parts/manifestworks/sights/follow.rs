@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::awaited::group_of;
-use super::{Route, Scope, Seen, Version};
+use super::{ObservedObjects, Route, Scope, Version};
 use crate::parts::hub_calls;
 use crate::parts::watched::number;
 
@@ -37,7 +37,7 @@ pub struct Follow {
     pub is_watch: bool,
     /// Whether no change is missed.
     pub is_seeing: Arc<AtomicBool>,
-    pub sights: Weak<Mutex<Seen>>,
+    pub sights: Weak<Mutex<ObservedObjects>>,
 }
 
 /// How a watch broke.

@@ -21,7 +21,7 @@ use crate::metrics::Delivery;
 use crate::parts::manifestworks::applied::{Agent, Keeper, Undone};
 use crate::parts::manifestworks::begun::{Begun, Removed};
 use crate::parts::manifestworks::clusters::Mode;
-use crate::parts::manifestworks::discovery::Found;
+use crate::parts::manifestworks::discovery::KindLookups;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::Leaving;
@@ -333,7 +333,7 @@ async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
     let groups = json!({ "groups": groups }).to_string().leak();
     let target = sluggish(vec![VERSION, ("/apis", 200, groups)].leak(), 4 * SLOW);
     let wanted: HashSet<_> = names.into_iter().map(|name| (name, "v1".to_owned(), "Kind".to_owned())).collect();
-    let mut found = Found::default();
+    let mut found = KindLookups::default();
     let mut slots = 0;
     loop {
         slots += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Wanted;
+use super::DesiredCluster;
 use super::refused::Refused;
 use crate::hub_object::or_empty;
 use crate::karmada::{API_VERSION, KIND};
@@ -89,13 +89,13 @@ impl Object {
         Ok(())
     }
 
-    pub(super) fn wanted(self) -> Wanted {
+    pub(super) fn wanted(self) -> DesiredCluster {
         let Meta { name, labels, annotations, finalizers, owner_references, .. } = self.metadata;
         let mut unknown = self.unknown;
         // The Secret has its own, which decide when it is deleted.
         unknown.extend((!finalizers.is_empty()).then(|| "metadata.finalizers".to_owned()));
         unknown.extend((!owner_references.is_empty()).then(|| "metadata.ownerReferences".to_owned()));
-        Wanted { name, labels, annotations, spec: self.spec, status: self.status, pinned: false, unknown }
+        DesiredCluster { name, labels, annotations, spec: self.spec, status: self.status, pinned: false, unknown }
     }
 }
 

@@ -22,11 +22,11 @@ fn new(spec: &Value) -> Value {
     json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "c1"}, "spec": spec})
 }
 
-fn created(body: &Value) -> Result<Wanted, Refused> {
+fn created(body: &Value) -> Result<DesiredCluster, Refused> {
     Sent::object(body.to_string().as_bytes())?.created(NOW)
 }
 
-fn changed(sent: &Sent, part: Part) -> Result<Wanted, Refused> {
+fn changed(sent: &Sent, part: Part) -> Result<DesiredCluster, Refused> {
     let secret = cluster();
     sent.changed(
         &Cluster::new(&secret, &Health { healthy: true, healthy_reason: String::new() }, UNIX_EPOCH),

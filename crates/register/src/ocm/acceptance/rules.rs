@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COMMON, CREDENTIAL, Key, Kind, PREFIX, Wanted};
+use super::{COMMON, CREDENTIAL, DesiredGrant, Key, Kind, PREFIX};
 use crate::csr::CLUSTER_LABEL;
 
 /// Whether a `ClusterRole` is one of [`common_roles`].
@@ -14,7 +14,7 @@ pub fn is_common(role: &str) -> bool {
 /// that agents may fill; it has the name of its `ManagedServiceAccount`. Without it they may fill
 /// none. Server-side apply creates it: of all ways to create, only this one lets a right name the
 /// object.
-pub fn common_roles(filled: Option<&str>) -> Vec<Wanted> {
+pub fn common_roles(filled: Option<&str>) -> Vec<DesiredGrant> {
     let registration = json!([
         rule("coordination.k8s.io", "leases", &["get", "list", "watch", "update"]),
         rule("addon.open-cluster-management.io", "managedclusteraddons", &["get", "list", "watch"]),
@@ -65,7 +65,7 @@ fn named(mut rule: Value, name: &str) -> Value {
     rule
 }
 
-pub(super) fn object(kind: Kind, namespace: &str, name: String, cluster: &str, content: Value) -> Wanted {
+pub(super) fn object(kind: Kind, namespace: &str, name: String, cluster: &str, content: Value) -> DesiredGrant {
     let [group, version, kind_name, _] = kind.resource();
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut document = content;
@@ -75,5 +75,5 @@ pub(super) fn object(kind: Kind, namespace: &str, name: String, cluster: &str, c
     if !namespace.is_empty() {
         document["metadata"]["namespace"] = namespace.into();
     }
-    Wanted { key: Key { kind, namespace: namespace.to_owned(), name }, document }
+    DesiredGrant { key: Key { kind, namespace: namespace.to_owned(), name }, document }
 }

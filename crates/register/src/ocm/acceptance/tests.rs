@@ -3,17 +3,17 @@ use crate::csr::CLUSTER_LABEL;
 
 const C1: Cluster<'_> = Cluster { name: "c1", uid: "u1" };
 
-fn documents(all: impl IntoIterator<Item = Wanted>) -> String {
+fn documents(all: impl IntoIterator<Item = DesiredGrant>) -> String {
     let all: Vec<Value> = all.into_iter().map(|wanted| wanted.document).collect();
     serde_json::to_string_pretty(&all).unwrap() + "\n"
 }
 
 /// What is kept of an object on the hub.
-fn seen(object: &Value) -> Seen {
-    Seen::of(serde_json::from_value(object["metadata"].clone()).unwrap(), object)
+fn seen(object: &Value) -> ObservedGrant {
+    ObservedGrant::of(serde_json::from_value(object["metadata"].clone()).unwrap(), object)
 }
 
-fn difference(existing: &Value, wanted: &Wanted) -> Difference {
+fn difference(existing: &Value, wanted: &DesiredGrant) -> Difference {
     seen(existing).difference(wanted)
 }
 
@@ -47,7 +47,7 @@ fn a_no_takes_every_binding_but_the_look_at_itself() {
 /// another cluster's.
 #[test]
 fn the_right_to_fill_a_secret_is_given_only_where_it_is_read() {
-    let binding = |wanted: &Wanted| wanted.key.name.ends_with(":credential");
+    let binding = |wanted: &DesiredGrant| wanted.key.name.ends_with(":credential");
     let given = C1.granted(true);
     let own = given.iter().find(|wanted| binding(wanted)).unwrap();
     assert_eq!((own.key.kind, &*own.key.namespace), (Kind::RoleBinding, "c1"));
@@ -71,9 +71,9 @@ fn what_is_there_already_is_no_difference() {
 
 #[test]
 fn what_somebody_changed_is_a_difference() {
-    let [_, role, tunnel_role, _, _, work, _, _] = <[Wanted; 8]>::try_from(C1.granted(true)).unwrap();
+    let [_, role, tunnel_role, _, _, work, _, _] = <[DesiredGrant; 8]>::try_from(C1.granted(true)).unwrap();
     let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "ManagedCluster", "name": "c1", "uid": uid});
-    let changed = |wanted: &Wanted, path: &str, value: Value| {
+    let changed = |wanted: &DesiredGrant, path: &str, value: Value| {
         let mut existing = wanted.document.clone();
         *existing.pointer_mut(path).unwrap() = value;
         difference(&existing, wanted)

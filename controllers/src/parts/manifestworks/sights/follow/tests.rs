@@ -40,7 +40,7 @@ async fn follow_telling(time: Duration, code: u16, answered: &Wakes) -> Asked {
             Ok(response(code, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code})))
         }
     };
-    let sights = Arc::<Mutex<Seen>>::default();
+    let sights = Arc::<Mutex<ObservedObjects>>::default();
     let route = route(Client::new(service_fn(answer), "default"), answered);
     let one = following("configmaps", &route, &sights);
     assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
@@ -58,7 +58,7 @@ fn route(client: Client, answered: &Wakes) -> Route {
     }
 }
 
-fn following(resource: &str, route: &Route, sights: &Arc<Mutex<Seen>>) -> Follow {
+fn following(resource: &str, route: &Route, sights: &Arc<Mutex<ObservedObjects>>) -> Follow {
     let scope = Scope {
         group: String::new(),
         version: "v1".to_owned(),
@@ -123,7 +123,7 @@ async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Dura
             Ok(response(200, &list))
         }
     };
-    let (sights, began) = (Arc::<Mutex<Seen>>::default(), Instant::now());
+    let (sights, began) = (Arc::<Mutex<ObservedObjects>>::default(), Instant::now());
     let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
     let kinds = (0..7).map(|number| (number, following(&format!("kind{number}"), &route, &sights)));
     let all = kinds.map(|(number, one)| async move {
@@ -180,7 +180,7 @@ async fn definitions_wake_the_works_that_lack_their_kinds() {
             "metadata": {"resourceVersion": "5"}, "items": [metadata("things.a.io")]}),
         ))
     };
-    let sights = Arc::<Mutex<Seen>>::default();
+    let sights = Arc::<Mutex<ObservedObjects>>::default();
     let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
     for group in ["a.io", "b.io", "c.io"] {
         let lacking = Identity { group: group.to_owned(), ..Identity::default() };
@@ -207,7 +207,7 @@ async fn definitions_that_are_listed_again_are_news_only_if_they_have_changed() 
         let things = json!({"metadata": {"name": "things.a.io", "resourceVersion": version}});
         Ok(response(200, &json!({"metadata": {"resourceVersion": version}, "items": [things]})))
     };
-    let sights = Arc::<Mutex<Seen>>::default();
+    let sights = Arc::<Mutex<ObservedObjects>>::default();
     let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
     let lacking = Identity { group: "a.io".to_owned(), ..Identity::default() };
     sights.lock().awaited.set("w", [lacking].into());

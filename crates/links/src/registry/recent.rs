@@ -13,11 +13,11 @@ const MOST: usize = 10_000;
 const LIFETIME: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default)]
-pub(super) struct Seen(HashMap<ClusterName, Instant>);
+pub(super) struct RecentClusters(HashMap<ClusterName, Instant>);
 
-// === impl Seen ===
+// === impl RecentClusters ===
 
-impl Seen {
+impl RecentClusters {
     pub(super) fn remember(&mut self, cluster: ClusterName) {
         if self.0.len() >= MOST && !self.0.contains_key(&cluster) {
             self.0.retain(|_, since| since.elapsed() < LIFETIME);
@@ -44,15 +44,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn names_are_forgotten_after_an_hour_and_the_oldest_when_there_are_too_many() {
-        let mut seen = Seen::default();
+        let mut recent = RecentClusters::default();
         for number in 0..MOST {
-            seen.remember(name(number));
+            recent.remember(name(number));
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert!(seen.has(&name(0)));
-        seen.remember(name(MOST));
-        assert!(!seen.has(&name(0)) && seen.has(&name(1)) && seen.has(&name(MOST)));
+        assert!(recent.has(&name(0)));
+        recent.remember(name(MOST));
+        assert!(!recent.has(&name(0)) && recent.has(&name(1)) && recent.has(&name(MOST)));
         tokio::time::advance(LIFETIME).await;
-        assert!(!seen.has(&name(MOST)));
+        assert!(!recent.has(&name(MOST)));
     }
 }

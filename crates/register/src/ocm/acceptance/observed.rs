@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
-use super::{WORK_FINALIZER, Wanted};
+use super::{DesiredGrant, WORK_FINALIZER};
 use crate::csr::CLUSTER_LABEL;
 
 /// Most bytes of other finalizers that are kept, with what each takes by itself, and written back
@@ -25,7 +25,7 @@ static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 /// or eight objects of a cluster would take five kilobytes. Contents are compared by sums, within
 /// the process that made them.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ObservedGrant {
     version: Option<Box<str>>,
     /// The label.
     cluster: Option<Box<str>>,
@@ -49,9 +49,9 @@ pub enum Difference {
     Whole,
 }
 
-// === impl Seen ===
+// === impl ObservedGrant ===
 
-impl Seen {
+impl ObservedGrant {
     /// Of an object with these `contents`, a JSON object; without them it is unlike any right that
     /// acceptance makes.
     pub fn of(metadata: ObjectMeta, contents: &Value) -> Self {
@@ -101,7 +101,7 @@ impl Seen {
     }
 
     /// Compares only the fields written here. Other labels, finalizers and owners belong to others.
-    pub fn difference(&self, wanted: &Wanted) -> Difference {
+    pub fn difference(&self, wanted: &DesiredGrant) -> Difference {
         let document = &wanted.document;
         let is_same = |field: &str, seen: Option<u64>| document[field].is_null() || sum(&document[field]) == seen;
         if self.is_leaving || !is_same("roleRef", self.role) {
