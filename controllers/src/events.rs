@@ -374,16 +374,16 @@ mod tests {
     async fn who_does_not_lead_says_nothing() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        let hub = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+        let hub = scripted::answering(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(kube::client::Body::empty())))
+            std::future::ready(scripted::text(200, ""))
         });
         let (events, queue, closed) = Events::with_room(2, Counter::default());
         for note in ["one", "two"] {
             events.publish(ObjectReference::default(), Reason::ClusterRefused, note.to_owned());
         }
         let (begin, term) = Term::ahead();
-        let mut sending = pin!(send_all(Client::new(hub, "default"), (queue, closed), term));
+        let mut sending = pin!(send_all(hub, (queue, closed), term));
         assert!(sending.as_mut().now_or_never().is_none(), "its term has not begun");
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         let terms = Mutex::new(vec![Duration::ZERO, Duration::from_secs(1)]);

@@ -319,13 +319,10 @@ fn settings(annotations: &str) -> Option<BTreeMap<String, String>> {
 mod tests {
     use std::pin::pin;
 
-    use http::{Request, Response};
-    use kube::Client;
-    use kube::client::Body;
     use serde_json::json;
-    use tower::service_fn;
 
     use super::*;
+    use crate::scripted;
 
     fn nested(deep: usize) -> String {
         format!("{}1{}", r#"{"a":"#.repeat(deep), "}".repeat(deep))
@@ -345,10 +342,7 @@ mod tests {
     async fn listed(items: &[String], read: impl Fn(RawObject) -> DynamicObject) -> Vec<DynamicObject> {
         let list =
             format!(r#"{{"kind": "List", "metadata": {{"resourceVersion": "9"}}, "items": [{}]}}"#, items.join(","));
-        let answer = move |_: Request<Body>| {
-            let body = Body::from(list.clone().into_bytes());
-            async move { Ok::<_, kube::Error>(Response::new(body)) }
-        };
+        let hub = scripted::answering(move |_| std::future::ready(scripted::text(200, list.clone())));
         let resource = ApiResource {
             group: "x".into(),
             version: "v1".into(),
@@ -356,7 +350,7 @@ mod tests {
             kind: "Thing".into(),
             plural: "things".into(),
         };
-        let api: Api<RawObject> = Api::all_with(Client::new(service_fn(answer), "default"), &resource);
+        let api: Api<RawObject> = Api::all_with(hub, &resource);
         let mut events = pin!(watcher::watcher(api, watcher::Config::default()));
         let mut found = Vec::new();
         loop {

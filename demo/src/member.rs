@@ -2,15 +2,14 @@
 //! kubectl.
 //!
 //! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs
-//! over TLS to callers with its token; lists come as JSON or as Tables, watches show a pod that
-//! comes and goes every few seconds, logs grow by a line a second. It runs nothing, so there is no
-//! exec, and stores nothing but a few pods that are applied to it: these count as running at once.
-//! It can be killed, and comes back where it was, with what it stored.
+//! over TLS to callers with its token; lists come as JSON, as Tables or as metadata alone, watches
+//! show a pod that comes and goes every few seconds, logs grow by a line a second. It runs nothing,
+//! so there is no exec, and stores nothing but a few pods that are applied to it: these count as
+//! running at once. It can be killed, and comes back where it was, with what it stored.
 
 mod answer;
 mod cluster;
 mod documents;
-mod negotiate;
 mod query;
 mod refusal;
 mod selection;

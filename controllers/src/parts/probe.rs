@@ -128,26 +128,30 @@ fn outcome(failure: &Failure) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use http::Response;
+    use http::HeaderValue;
     use serde_json::json;
-    use tower::service_fn;
 
     use super::*;
+    use crate::scripted;
 
     /// By what the hub answers for a member, and for the gateway's own API.
     async fn probed_where(code: u16, body: Value, gateway: (u16, Value)) -> Outcome {
         let text = |body: Value| if let Value::String(text) = body { text } else { body.to_string() };
         let (of_member, of_gateway) = ((code, text(body)), (gateway.0, text(gateway.1)));
-        let answer = move |request: Request<Body>| {
+        let hub = scripted::answering(move |request| {
             let is_gateways = request.uri().path().ends_with(API_VERSION);
             let (code, text) = if is_gateways { of_gateway.clone() } else { of_member.clone() };
-            let response = Response::builder().status(code).body(Body::from(text.into_bytes()));
-            async move { Ok::<_, kube::Error>(response.unwrap()) }
-        };
-        health(&members(answer), &ClusterName::parse("c1").unwrap()).await
+            ready(scripted::text(code, text))
+        });
+        health_by(hub).await
+    }
+
+    async fn health_by(hub: Client) -> Outcome {
+        health(&Fleet::new(hub), &ClusterName::parse("c1").unwrap()).await
     }
 
     async fn probed(code: u16, body: Value) -> Outcome {
@@ -156,14 +160,6 @@ mod tests {
 
     fn served() -> Value {
         json!({"kind": "APIResourceList", "groupVersion": API_VERSION, "resources": []})
-    }
-
-    fn members<S, F>(answer: S) -> Fleet
-    where
-        S: FnMut(Request<Body>) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<Response<Body>, kube::Error>> + Send + 'static,
-    {
-        Fleet::new(Client::new(service_fn(answer), "default"))
     }
 
     fn status(code: u16, hop: &str) -> Value {
@@ -211,19 +207,19 @@ mod tests {
     async fn a_redirect_is_an_answer_and_is_not_followed() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        let answer = move |_: Request<Body>| {
+        let hub = scripted::answering(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
-            let response = Response::builder().status(307).header("location", "/elsewhere").body(Body::empty());
-            async move { Ok::<_, kube::Error>(response.unwrap()) }
-        };
-        assert_eq!(health(&members(answer), &ClusterName::parse("c1").unwrap()).await, Outcome::Healthy);
+            let mut response = scripted::text(307, "");
+            response.headers_mut().insert("location", HeaderValue::from_static("/elsewhere"));
+            ready(response)
+        });
+        assert_eq!(health_by(hub).await, Outcome::Healthy);
         assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_never_answers_is_given_up() {
-        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>();
-        let outcome = health(&members(never), &ClusterName::parse("c1").unwrap()).await;
+        let outcome = health_by(scripted::client(|_, _| None)).await;
         assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
     }
 }

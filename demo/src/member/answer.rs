@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
-use api::selector::label::LabelSelector;
+use api::{
+    accept::{self, DiscoveryForm, Shape},
+    selector::label::LabelSelector,
+};
 use http::Method;
 use kit::{
     member::{Recorded, Reply},
@@ -20,7 +23,6 @@ use tokio::sync::watch;
 use super::{
     cluster::Cluster,
     documents::{self, Resource},
-    negotiate::{Representation, negotiate},
     query::Query,
     refusal::Refusal,
     selection::Selection,
@@ -82,7 +84,7 @@ impl Answering {
             ["version"] => Ok(Reply::json(200, &self.version())),
             ["api", "v1", "namespaces", namespace, "pods", name, "log"] => self.log(namespace, name, query),
             _ => match (documents::discovery(path, false), segments) {
-                (Some(_), _) => discovery(path, negotiate(&request.headers)?),
+                (Some(_), _) => discovery(path, accept::discovery(&request.headers)),
                 (None, ["api", "v1", rest @ ..]) => self.resource("v1", rest, request, query),
                 (None, ["apis", group, "v1", rest @ ..]) => self.resource(&format!("{group}/v1"), rest, request, query),
                 _ => Err(Refusal::no_such_path()),
@@ -127,21 +129,18 @@ impl Answering {
         };
         let resource = Resource::all().find(|one| one.plural == plural && one.api_version() == api_version);
         let resource = resource.ok_or_else(Refusal::no_such_path)?;
-        let table = match negotiate(&request.headers)? {
-            Representation::Plain => false,
-            Representation::Table => true,
-            Representation::Discovery => return Err(Refusal::not_acceptable()),
-        };
+        let is_watch = name.is_none() && query.flag("watch");
+        let shape = if name.is_none() && !is_watch { Shape::List } else { Shape::Object };
         let selection = Selection {
             resource,
             namespace: namespace.map(str::to_owned),
             name: name.map(str::to_owned),
             labels: LabelSelector::parse(&query.text("labelSelector")).map_err(Refusal::bad)?,
             fields: FieldSelector::parse(&query.text("fieldSelector"), &resource.fields()).map_err(Refusal::bad)?,
-            table,
+            form: accept::representation(&request.headers, shape)?,
             whole: query.text("includeObject") == "Object",
         };
-        if name.is_none() && query.flag("watch") { self.watch(selection, query) } else { self.read(&selection) }
+        if is_watch { self.watch(selection, query) } else { self.read(&selection) }
     }
 
     /// One object, or a list.
@@ -191,9 +190,8 @@ impl Answering {
     }
 }
 
-fn discovery(path: &str, wanted: Representation) -> Result<Reply, Refusal> {
-    let aggregated = wanted == Representation::Discovery;
-    let document = documents::discovery(path, aggregated).ok_or_else(Refusal::no_such_path)?;
+fn discovery(path: &str, form: DiscoveryForm) -> Result<Reply, Refusal> {
+    let document = documents::discovery(path, form == DiscoveryForm::AggregatedV2).ok_or_else(Refusal::no_such_path)?;
     let aggregated = document["kind"] == "APIGroupDiscoveryList";
     let media_type = if aggregated { AGGREGATED } else { "application/json" };
     Ok(Reply::full(200, &[("content-type", media_type)], document.to_string()))

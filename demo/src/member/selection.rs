@@ -1,11 +1,15 @@
-//! Which objects a request is about, and how they are shown: as they are, or as a Table.
+//! Which objects a request is about, and how they are shown: as they are, as a Table, or as their
+//! metadata alone.
 //!
 //! Lists, single objects and watch events all come through here, so that a watch shows the same
 //! columns as the list it follows.
 
 use std::collections::BTreeMap;
 
-use api::selector::label::LabelSelector;
+use api::{
+    accept::{MetaVersion, Representation},
+    selector::label::LabelSelector,
+};
 use kit::selector::FieldSelector;
 use serde_json::{Value, json};
 
@@ -22,7 +26,7 @@ pub(super) struct Selection {
     pub(super) name: Option<String>,
     pub(super) labels: LabelSelector,
     pub(super) fields: FieldSelector,
-    pub(super) table: bool,
+    pub(super) form: Representation,
     /// `includeObject=Object`: rows of tables carry the whole object, and not its metadata alone.
     pub(super) whole: bool,
 }
@@ -65,40 +69,49 @@ impl Selection {
         }
     }
 
-    pub(super) fn list(&self, mut rows: Vec<Value>, version: u64) -> Value {
+    pub(super) fn list(&self, rows: Vec<Value>, version: u64) -> Value {
         let metadata = json!({"resourceVersion": version.to_string()});
-        if self.table {
-            return self.table(rows, &metadata);
-        }
-        let items: Vec<Value> = rows.iter_mut().map(|row| row["object"].take()).collect();
-        let kind = format!("{}List", self.resource.kind());
-        json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata, "items": items})
+        let (kind, api_version) = match self.form {
+            Representation::Table(form) => return self.table(rows, form, &metadata),
+            Representation::Metadata(form) => ("PartialObjectMetadata", form.api_version()),
+            Representation::Json => (self.resource.kind(), self.resource.api_version()),
+        };
+        let items: Vec<Value> = rows.into_iter().map(|row| self.shown(row)).collect();
+        json!({"kind": format!("{kind}List"), "apiVersion": api_version, "metadata": metadata, "items": items})
     }
 
     pub(super) fn shown(&self, mut row: Value) -> Value {
-        if !self.table {
-            return row["object"].take();
+        match self.form {
+            Representation::Json => row["object"].take(),
+            Representation::Metadata(form) => metadata_of(&mut row["object"], form),
+            Representation::Table(form) => {
+                let version = row["object"]["metadata"]["resourceVersion"].clone();
+                self.table(vec![row], form, &json!({"resourceVersion": version}))
+            }
         }
-        let version = row["object"]["metadata"]["resourceVersion"].clone();
-        self.table(vec![row], &json!({"resourceVersion": version}))
     }
 
-    fn table(&self, mut rows: Vec<Value>, metadata: &Value) -> Value {
+    fn table(&self, mut rows: Vec<Value>, form: MetaVersion, metadata: &Value) -> Value {
         for object in rows.iter_mut().filter(|_| !self.whole).map(|row| &mut row["object"]) {
-            *object = json!({
-                "kind": "PartialObjectMetadata",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": object["metadata"].take(),
-            });
+            *object = metadata_of(object, form);
         }
         json!({
             "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": form.api_version(),
             "metadata": metadata,
             "columnDefinitions": self.resource.columns(),
             "rows": rows,
         })
     }
+}
+
+/// The metadata of an object alone, taken out of it.
+fn metadata_of(object: &mut Value, form: MetaVersion) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": form.api_version(),
+        "metadata": object["metadata"].take(),
+    })
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {

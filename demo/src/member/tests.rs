@@ -126,6 +126,37 @@ async fn lists_come_plain_or_as_tables_by_both_versions() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_client_gets_the_first_form_of_its_choice_that_a_member_has() -> Result<()> {
+    let member = member().await;
+    let discovery = |version: &str| {
+        format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList,application/json")
+    };
+    let meta = |kind: &str, version: &str| format!("application/json;as={kind};v={version};g=meta.k8s.io");
+    let (list, one) = ("/api/v1/nodes", "/api/v1/nodes/berlin-a");
+    for (path, accept, kind, api_version) in [
+        ("/api", discovery("v2"), "APIGroupDiscoveryList", Some("apidiscovery.k8s.io/v2")),
+        // A client of the beta gets plain discovery.
+        ("/api", discovery("v2beta1"), "APIVersions", None),
+        (list, "*/*".to_owned(), "NodeList", Some("v1")),
+        (list, "application/vnd.kubernetes.protobuf,application/json".to_owned(), "NodeList", Some("v1")),
+        (list, meta("Table", "v1beta1"), "Table", Some("meta.k8s.io/v1beta1")),
+        (list, meta("PartialObjectMetadataList", "v1"), "PartialObjectMetadataList", Some("meta.k8s.io/v1")),
+        (one, meta("PartialObjectMetadata", "v1"), "PartialObjectMetadata", Some("meta.k8s.io/v1")),
+    ] {
+        let (status, body) = send(&member, Version::Http2, "GET", path, &accept).await?;
+        let form = (body["kind"].as_str(), body["apiVersion"].as_str());
+        assert_eq!((status, form), (200, (Some(kind), api_version)), "{path} as {accept}");
+    }
+    let (_, names) = send(&member, Version::Http2, "GET", list, &meta("PartialObjectMetadataList", "v1")).await?;
+    assert_eq!(names["items"][0]["metadata"]["name"], "berlin-a");
+    assert_eq!(
+        (&names["items"][0]["kind"], &names["items"][0]["spec"]),
+        (&json!("PartialObjectMetadata"), &json!(null))
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn one_object_is_read_by_its_name() -> Result<()> {
     let member = member().await;
     for path in ["/api/v1/nodes/berlin-a", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/berlin-a"] {

@@ -304,6 +304,7 @@ fn position(works: &[(Arc<str>, Version)], work: &str) -> Result<usize, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scripted;
 
     fn identity(name: &str) -> Identity {
         Identity { resource: "configmaps".into(), name: name.into(), namespace: "n".into(), ..Identity::default() }
@@ -393,12 +394,9 @@ mod tests {
     #[tokio::test]
     async fn so_many_kinds_are_watched_and_so_many_listed_and_the_rest_are_read_one_by_one() {
         let (sights, works) = (Sights::default(), ["w", "v"]);
-        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-            std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>().await
-        });
         let route = Route {
             cluster: "c".to_owned(),
-            sender: kube::Client::new(silent, "default").into(),
+            sender: scripted::client(|_, _| None).into(),
             lists: Lists::default().of_one(),
             wakes: Wakes::default(),
             answered: Wakes::default(),

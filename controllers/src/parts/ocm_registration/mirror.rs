@@ -201,12 +201,9 @@ fn cluster_of<'a>(key: &'a Key, seen: &'a ObservedGrant) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use http::{Request, Response};
-    use kube::client::Body;
     use parking_lot::Mutex;
     use register::ocm::acceptance::Cluster;
     use serde_json::{Value, json};
-    use tower::service_fn;
 
     use super::*;
     use crate::calls::PAGE;
@@ -224,15 +221,14 @@ mod tests {
 
     /// A hub with these bindings, which says what it was asked for.
     fn hub(all: Vec<Value>, asked: Arc<Mutex<Vec<String>>>) -> Client {
-        let answer = move |request: Request<Body>| {
+        scripted::answering(move |request| {
             let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
             let items: &[Value] = if path.ends_with("/rolebindings") { &all } else { &[] };
             asked.lock().push(format!("{path}?{query}"));
             let list = json!({"kind": "List", "metadata": {"resourceVersion": "9"}, "items": items});
             let body = if query.contains("watch=true") { String::new() } else { list.to_string() };
-            async move { Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes()))) }
-        };
-        Client::new(service_fn(answer), "default")
+            std::future::ready(scripted::text(200, body))
+        })
     }
 
     /// A user that may write bindings in one namespace fills no memory, and causes no other reads.

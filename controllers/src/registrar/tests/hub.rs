@@ -8,20 +8,19 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream;
-use http::{Method, Request, Response};
+use http::{Method, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Bytes, Frame};
 use kit::pki::Authority;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tower::service_fn;
 
 use crate::calls::MANAGER;
+use crate::scripted;
 use crate::secrets::{OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
 pub const FLEET: &str = "fleet";
@@ -90,26 +89,10 @@ fn kubeconfig(token: &str) -> String {
 impl Hub {
     pub fn client(&self) -> Client {
         let hub = self.clone();
-        let answer = move |request: Request<Body>| {
-            let hub = hub.clone();
-            async move {
-                let (head, body) = request.into_parts();
-                let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-                let body = serde_json::from_slice(&body).unwrap_or_default();
-                let answered = hub.0.lock().answer(&head.method, &head.uri, &body);
-                let whole = |value: Value| Full::new(Bytes::from(value.to_string()));
-                let (code, body): (u16, UnsyncBoxBody<Bytes, io::Error>) = match answered {
-                    Answer::Whole(code, value) => (code, whole(value).map_err(|never| match never {}).boxed_unsync()),
-                    Answer::Events(events) => {
-                        let events = stream::unfold(events, async |mut told| Some((told.recv().await?, told)));
-                        (200, StreamBody::new(events).boxed_unsync())
-                    }
-                    Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                };
-                Ok::<_, io::Error>(Response::builder().status(code).body(body).expect("an answer"))
-            }
-        };
-        Client::new(service_fn(answer), "default")
+        scripted::serving(move |request| {
+            let answer = hub.0.lock().answer(request.method(), request.uri(), request.body());
+            std::future::ready(answer.response())
+        })
     }
 
     /// Writes a Secret with a kubeconfig that has this token.
@@ -209,6 +192,23 @@ impl Hub {
     /// Whether every fault has been used.
     pub fn is_sound(&self) -> bool {
         self.0.lock().faults.values().all(VecDeque::is_empty)
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    fn response(self) -> io::Result<Response<UnsyncBoxBody<Bytes, io::Error>>> {
+        let whole = |value: Value| Full::new(Bytes::from(value.to_string()));
+        let (code, body): (u16, UnsyncBoxBody<Bytes, io::Error>) = match self {
+            Self::Whole(code, value) => (code, whole(value).map_err(|never| match never {}).boxed_unsync()),
+            Self::Events(events) => {
+                let events = stream::unfold(events, async |mut told| Some((told.recv().await?, told)));
+                (200, StreamBody::new(events).boxed_unsync())
+            }
+            Self::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+        };
+        Ok(Response::builder().status(code).body(body).expect("an answer"))
     }
 }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-pub use self::script::Act;
+pub use self::script::{Act, Service};
 
 use self::run::Runner;
 use crate::pki::{Authority, ClientAuth, Issued, Leaf, server_config};

@@ -4,10 +4,9 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use kit::pki::{ALPN_H2, Authority, ClientAuth, Leaf, server_config};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use kit::member::raw::{Act, RawMember};
+use kit::pki::ALPN_H2;
+use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 use super::Frames;
@@ -18,11 +17,7 @@ pub type MemberFrames = Frames<TlsStream<TcpStream>>;
 
 /// A running member. It stops when dropped.
 #[derive(Debug)]
-pub struct FrameMember {
-    url: String,
-    authority: Authority,
-    _connections: JoinSet<()>,
-}
+pub struct FrameMember(RawMember);
 
 // === impl FrameMember ===
 
@@ -41,34 +36,28 @@ impl FrameMember {
     where
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
-        let authority = Authority::new("member-ca");
-        let identity = authority.issue(&Leaf::server("kube-apiserver"));
-        let tls = TlsAcceptor::from(server_config(&identity, ClientAuth::None, ALPN_H2));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
-        let url = format!("https://{}", listener.local_addr().expect("bound"));
-        let mut connections = JoinSet::new();
-        connections.spawn(async move {
-            let (script, mut open) = (Arc::new(script), JoinSet::new());
-            for number in 0.. {
-                let Ok((tcp, _)) = listener.accept().await else { return };
-                let (tls, script) = (tls.clone(), script.clone());
-                open.spawn(async move {
-                    let Ok(io) = tls.accept(tcp).await else { return };
-                    let Ok(frames) = Frames::server(io, streams).await else { return };
-                    script(number, frames).await.ok();
-                });
-            }
-        });
-        Self { url, authority, _connections: connections }
+        let script = Arc::new(script);
+        let acts = move |number| {
+            let script = Arc::clone(&script);
+            let serve = Act::serve(move |io| {
+                let script = Arc::clone(&script);
+                async move {
+                    let frames = Frames::server(io, streams).await?;
+                    script(number, frames).await
+                }
+            });
+            vec![Act::Tls(ALPN_H2), serve]
+        };
+        Self(RawMember::start(acts).await)
     }
 }
 
 impl Reachable for FrameMember {
     fn url(&self) -> String {
-        self.url.clone()
+        self.0.url()
     }
 
     fn ca_pem(&self) -> String {
-        self.authority.root_pem()
+        self.0.ca_pem()
     }
 }

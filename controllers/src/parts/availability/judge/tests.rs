@@ -1,17 +1,15 @@
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
-use kube::Client;
-use kube::client::Body;
+use http::Method;
+use http::request::Parts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use register::ocm::delivery::DELIVERY_ANNOTATION;
 use tokio::sync::Notify;
-use tower::service_fn;
 
 use super::*;
 use crate::parts::hub_calls::managed_clusters as resource;
+use crate::scripted;
 use crate::term::Term;
 
 /// Time between two probes of the clusters below.
@@ -47,8 +45,7 @@ type Shared = Arc<Mutex<World>>;
 fn judge() -> (Judge, Shared) {
     let world = Shared::default();
     let theirs = Arc::clone(&world);
-    let answer = move |request: Request<Body>| answered(Arc::clone(&theirs), request);
-    let client = Client::new(service_fn(answer), "default");
+    let client = scripted::client(move |head, body| theirs.lock().answer(head, body));
     let judge = Judge {
         api: Api::all_with(client.clone(), &resource()),
         hub: LeaderClient { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
@@ -65,57 +62,43 @@ fn judge() -> (Judge, Shared) {
     (judge, world)
 }
 
-async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Response<Body>> {
-    let (path, method) = (request.uri().path().to_owned(), request.method().clone());
-    if method == Method::PATCH && world.lock().refuses > 0 {
-        world.lock().refuses -= 1;
-        return Ok(response(
-            500,
-            &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
-                "message": "etcdserver: request is too large"}),
-        ));
-    }
-    if path.ends_with("/events") {
-        let body = request.into_body().collect().await?.to_bytes();
-        let event: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
-        let mut world = world.lock();
-        world.notes.push(event["note"].as_str().unwrap_or_default().to_owned());
-        world.noted.notify_one();
-        return Ok(response(201, &event));
-    }
-    if method == Method::PATCH {
-        let body = request.into_body().collect().await?.to_bytes();
-        let change: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
-        let written = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-            "metadata": {"name": "c", "resourceVersion": "2", "annotations": {DELIVERY_ANNOTATION: "push"}},
-            "status": change["status"]});
-        world.lock().written.push((path, change));
-        return Ok(response(200, &written));
-    }
-    if path.ends_with("/leases/managed-cluster-lease") {
-        let mut world = world.lock();
-        world.leases.push(path);
-        let lease = |renewed| {
-            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": "managed-cluster-lease"}, "spec": {"renewTime": renewed}})
-        };
-        let none = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404});
-        return Ok(world.renewed.map_or_else(|| response(404, &none), |renewed| response(200, &lease(renewed))));
-    }
-    let is_of = |names: &[&str]| names.iter().any(|name| path.contains(&format!("/clustergateways/{name}/proxy")));
-    if is_of(&world.lock().hang) {
-        return std::future::pending().await;
-    }
-    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 502,
-        "details": {"group": "cluster.core.oam.dev", "kind": "clustergateways",
-            "causes": [{"reason": "Member", "message": "refused"}]}});
-    let is_away = is_of(&world.lock().away);
-    Ok(if is_away { response(502, &status) } else { response(200, &json!({})) })
-}
+// === impl World ===
 
-fn response(code: u16, body: &Value) -> Response<Body> {
-    let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-    response.expect("a response")
+impl World {
+    fn answer(&mut self, head: &Parts, body: Value) -> scripted::Answer {
+        let (path, is_patch) = (head.uri.path(), head.method == Method::PATCH);
+        if is_patch && self.refuses > 0 {
+            self.refuses -= 1;
+            return Some(scripted::status(500, "", "etcdserver: request is too large"));
+        }
+        if path.ends_with("/events") {
+            self.notes.push(body["note"].as_str().unwrap_or_default().to_owned());
+            self.noted.notify_one();
+            return Some((201, body));
+        }
+        if is_patch {
+            let written = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": "c", "resourceVersion": "2", "annotations": {DELIVERY_ANNOTATION: "push"}},
+                "status": body["status"]});
+            self.written.push((path.to_owned(), body));
+            return Some((200, written));
+        }
+        if path.ends_with("/leases/managed-cluster-lease") {
+            self.leases.push(path.to_owned());
+            let Some(renewed) = self.renewed else { return Some(scripted::status(404, "NotFound", "there is none")) };
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "managed-cluster-lease"}, "spec": {"renewTime": renewed}});
+            return Some((200, lease));
+        }
+        let is_of = |names: &[&str]| names.iter().any(|name| path.contains(&format!("/clustergateways/{name}/proxy")));
+        if is_of(&self.hang) {
+            return None;
+        }
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 502,
+            "details": {"group": "cluster.core.oam.dev", "kind": "clustergateways",
+                "causes": [{"reason": "Member", "message": "refused"}]}});
+        Some(if is_of(&self.away) { (502, status) } else { (200, json!({})) })
+    }
 }
 
 /// A cluster whose condition an agent wrote, or that has none, instead of one by answers.

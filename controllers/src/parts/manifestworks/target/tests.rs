@@ -9,12 +9,9 @@ use std::sync::atomic::Ordering;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::ownership::Owner;
-use http::{Request, Response, StatusCode};
 use kube::Client;
-use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
@@ -39,17 +36,15 @@ fn target(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Target> 
 
 /// The same, but each answer takes a while.
 fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Target> {
-    let answer = move |request: Request<Body>| async move {
+    let client = scripted::answering(move |request| async move {
         if !takes.is_zero() {
             tokio::time::sleep(takes).await;
         }
         let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
         let (code, body) = found.map_or((404, "404 page not found"), |(_, code, body)| (*code, *body));
-        let mut response = Response::new(Body::from(body.as_bytes().to_vec()));
-        *response.status_mut() = StatusCode::from_u16(code).unwrap();
-        Ok::<_, tower::BoxError>(response)
-    };
-    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
+        scripted::text(code, body)
+    });
+    Arc::new(Target::new(member(client), &shared()))
 }
 
 fn member(client: Client) -> Member {

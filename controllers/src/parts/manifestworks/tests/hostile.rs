@@ -3,13 +3,10 @@
 
 use delivery::condition;
 use delivery::work::{APPLIED_FINALIZER, kind};
-use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tower::service_fn;
 
 use super::*;
 use crate::parts::manifestworks::allowance::weighs;
@@ -17,6 +14,7 @@ use crate::parts::manifestworks::remembering::OBJECT;
 use crate::parts::manifestworks::removal::MOST_AT_ONCE;
 use crate::parts::manifestworks::shelf::MemoryLimits;
 use crate::parts::manifestworks::target::{KEPT, REMEMBERED};
+use crate::scripted;
 
 const GROUP: &str = "work.open-cluster-management.io";
 const APPLIED: &str = "/appliedmanifestworks/";
@@ -70,17 +68,7 @@ fn no(code: u16, message: &str) -> (u16, Value) {
 impl Planes {
     fn client(&self) -> Client {
         let planes = self.clone();
-        let answer = move |request: Request<Body>| {
-            let planes = planes.clone();
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let (code, answer) = planes.0.lock().answer(&parts.method, parts.uri.path(), &body);
-                let answer = Body::from(answer.to_string().into_bytes());
-                Ok::<_, tower::BoxError>(Response::builder().status(code).body(answer)?)
-            }
-        };
-        Client::new(service_fn(answer), "default")
+        scripted::client(move |head, said| Some(planes.0.lock().answer(&head.method, head.uri.path(), &said)))
     }
 
     fn part(&self) -> (Part, Writer<DynamicObject>) {
@@ -102,11 +90,10 @@ impl Planes {
 // === impl State ===
 
 impl State {
-    fn answer(&mut self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
+    fn answer(&mut self, method: &Method, path: &str, said: &Value) -> (u16, Value) {
         let of_member = path.split_once("/proxy").map(|(_, path)| path);
-        let said: Value = serde_json::from_slice(body).unwrap_or_default();
         match of_member {
-            None if path.ends_with("/status") => self.status(&said, body.len()),
+            None if path.ends_with("/status") => self.status(said),
             None => (200, json!({"metadata": {"name": "w", "namespace": "c1", "resourceVersion": "8"}})),
             Some("/apis") => {
                 let versions = json!([{"version": "v1"}]);
@@ -129,10 +116,11 @@ impl State {
         }
     }
 
-    fn status(&mut self, said: &Value, bytes: usize) -> (u16, Value) {
+    fn status(&mut self, said: &Value) -> (u16, Value) {
         if self.is_broken {
             return no(500, "broken");
         }
+        let bytes = said.to_string().len();
         if bytes > self.largest {
             self.refused.push(bytes);
             return no(413, "Request entity too large: limit is 3145728");

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{Act, Shared};
+use super::{Act, Service, Shared};
 
 /// Bytes read at once.
 const BUFFER: usize = 16 << 10;
@@ -71,6 +71,7 @@ impl Runner {
             Act::Close => self.close().await,
             Act::Abandon => self.abandon().await,
             Act::Reset => self.reset(),
+            Act::Serve(service) => self.serve(&service).await,
         }
     }
 
@@ -81,6 +82,16 @@ impl Runner {
         let tls = TlsAcceptor::from(self.shared.tls(alpn)).accept(tcp).await?;
         self.stream = Stream::Tls(Box::new(tls));
         Ok(())
+    }
+
+    async fn serve(&mut self, service: &Service) -> io::Result<()> {
+        let Stream::Tls(tls) = std::mem::replace(&mut self.stream, Stream::Closed) else {
+            return Err(io::Error::other("no TLS"));
+        };
+        if !self.unread.is_empty() {
+            return Err(io::Error::other("bytes that no act consumed"));
+        }
+        service.run(*tls).await
     }
 
     async fn read_head(&mut self) -> io::Result<()> {

@@ -1,6 +1,14 @@
 //! The acts of a raw connection, and the scripts that tests need most.
 
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
 use bytes::Bytes;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use crate::pki::ALPN_H1;
 use crate::wait::Gate;
@@ -31,7 +39,16 @@ pub enum Act {
     Abandon,
     /// End the TCP connection by RST.
     Reset,
+    /// Hand the connection, which has to be in TLS, to a function, and close it when that is done:
+    /// the last act. Its bytes are not recorded. An error of the function is the caller leaving.
+    Serve(Service),
 }
+
+/// A function that serves a connection from [`Act::Serve`] on.
+#[derive(Clone)]
+pub struct Service(Arc<dyn Fn(TlsStream<TcpStream>) -> Served + Send + Sync>);
+
+type Served = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 // === impl Act ===
 
@@ -89,5 +106,27 @@ impl Act {
     pub fn refuse_upgrade(status: &str, headers: &str, body: &str) -> Vec<Self> {
         let length = body.len();
         Self::answer(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"), Self::ReadToEnd)
+    }
+
+    /// Hand the connection to `service`.
+    pub fn serve<F>(service: impl Fn(TlsStream<TcpStream>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        Self::Serve(Service(Arc::new(move |io| Box::pin(service(io)))))
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    pub(super) fn run(&self, io: TlsStream<TcpStream>) -> Served {
+        (self.0)(io)
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Service")
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use super::*;
 use crate::client::{Client, H1Connection, H1Error};
 use crate::pki::{ALPN_H1, Trust};
@@ -126,4 +128,26 @@ async fn a_script_waits_for_its_gate_and_differs_by_connection() {
     assert_eq!(h1.head().await.expect("an answer").status, 204);
     h1.send("done").await.expect("sent");
     assert_eq!(h1.read_to_end().await.expect("a proper end"), "");
+}
+
+#[tokio::test]
+async fn a_function_serves_a_connection_to_its_end() {
+    let serve = Act::serve(|mut io| async move {
+        io.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await?;
+        io.flush().await?;
+        io.read_exact(&mut [0; 4]).await?;
+        io.shutdown().await
+    });
+    let member = RawMember::always(vec![Act::Tls(ALPN_H1), Act::ReadHead, serve]).await;
+    for (number, leaves) in [false, true].into_iter().enumerate() {
+        let mut h1 = client(&member).h1().await.expect("h1");
+        h1.request("GET", "/", &[], b"").await.expect("sent");
+        assert_eq!(h1.head().await.expect("an answer").status, 204);
+        if !leaves {
+            h1.send("done").await.expect("sent");
+            assert_eq!(h1.read_to_end().await.expect("a proper end"), "");
+        }
+        drop(h1);
+        assert_eq!(member.until(number, |connection| connection.ended).await.caller_closed, leaves);
+    }
 }

@@ -1,12 +1,13 @@
-use http::{Request, Response};
+use std::future::ready;
+
+use http::Uri;
 use kube::Client;
-use kube::client::Body;
 use serde_json::json;
-use tower::service_fn;
 
 use super::*;
 use crate::parts::manifestworks::rest::LONGEST;
 use crate::parts::manifestworks::sights::Lists;
+use crate::scripted;
 use crate::wakes::Wakes;
 
 const RESYNC: Duration = Duration::from_mins(4);
@@ -26,22 +27,18 @@ async fn follow_for(time: Duration, code: u16) -> Asked {
 async fn follow_telling(time: Duration, code: u16, answered: &Wakes) -> Asked {
     let asked = Arc::<Mutex<Asked>>::default();
     let theirs = Arc::clone(&asked);
-    let answer = move |request: Request<Body>| {
-        let asked = Arc::clone(&theirs);
-        async move {
-            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-            if !is_watch {
-                asked.lock().lists.push(Instant::now());
-                let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                    "metadata": {"resourceVersion": "5"}, "items": []});
-                return Ok::<_, tower::BoxError>(response(200, &list));
-            }
-            asked.lock().watches.push(Instant::now());
-            Ok(response(code, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code})))
+    let member = scripted::client(move |head, _| {
+        if !is_watch(&head.uri) {
+            theirs.lock().lists.push(Instant::now());
+            let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": "5"}, "items": []});
+            return Some((200, list));
         }
-    };
+        theirs.lock().watches.push(Instant::now());
+        Some((code, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code})))
+    });
     let sights = Arc::<Mutex<ObservedObjects>>::default();
-    let route = route(Client::new(service_fn(answer), "default"), answered);
+    let route = route(member, answered);
     let one = following("configmaps", &route, &sights);
     assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
     std::mem::take(&mut *asked.lock())
@@ -68,9 +65,8 @@ fn following(resource: &str, route: &Route, sights: &Arc<Mutex<ObservedObjects>>
     Follow { route: route.clone(), scope, is_watch: true, is_seeing: Arc::default(), sights: Arc::downgrade(sights) }
 }
 
-fn response(code: u16, body: &serde_json::Value) -> Response<Body> {
-    let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-    response.expect("a response")
+fn is_watch(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.contains("watch=true"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,22 +105,19 @@ async fn the_first_list_that_succeeds_says_that_the_member_answers() {
 async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Duration> {
     let asked = Arc::<Mutex<Vec<Instant>>>::default();
     let theirs = Arc::clone(&asked);
-    let answer = move |request: Request<Body>| {
-        let asked = Arc::clone(&theirs);
-        async move {
-            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-            if is_list || is_watch {
-                asked.lock().push(Instant::now());
-                // As an API server that reads no request.
-                let busy = Response::builder().status(429).header("retry-after", after.as_secs().to_string());
-                return Ok::<_, tower::BoxError>(busy.body(Body::from(b"Too many requests".to_vec()))?);
-            }
+    let member = scripted::answering(move |request| {
+        if !is_list && !is_watch(request.uri()) {
             let list = json!({"kind": "List", "metadata": {"resourceVersion": "5"}, "items": []});
-            Ok(response(200, &list))
+            return ready(scripted::document(200, &list));
         }
-    };
+        theirs.lock().push(Instant::now());
+        // As an API server that reads no request.
+        let mut busy = scripted::text(429, "Too many requests");
+        busy.headers_mut().insert("retry-after", after.as_secs().into());
+        ready(busy)
+    });
     let (sights, began) = (Arc::<Mutex<ObservedObjects>>::default(), Instant::now());
-    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let route = route(member, &Wakes::default());
     let kinds = (0..7).map(|number| (number, following(&format!("kind{number}"), &route, &sights)));
     let all = kinds.map(|(number, one)| async move {
         sleep(if number < 2 { Duration::ZERO } else { after / 2 }).await;
@@ -169,19 +162,17 @@ async fn definitions_wake_the_works_that_lack_their_kinds() {
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
             "metadata": {"name": name, "resourceVersion": "6"}})
     };
-    let answer = move |request: Request<Body>| async move {
-        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+    let member = scripted::answering(move |request| {
+        if is_watch(request.uri()) {
             let event = format!("{}\n", json!({"type": "ADDED", "object": metadata("things.b.io")}));
-            return Ok::<_, tower::BoxError>(Response::new(Body::from(event.into_bytes())));
+            return ready(scripted::text(200, event));
         }
-        Ok(response(
-            200,
-            &json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-            "metadata": {"resourceVersion": "5"}, "items": [metadata("things.a.io")]}),
-        ))
-    };
+        let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"resourceVersion": "5"}, "items": [metadata("things.a.io")]});
+        ready(scripted::document(200, &list))
+    });
     let sights = Arc::<Mutex<ObservedObjects>>::default();
-    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let route = route(member, &Wakes::default());
     for group in ["a.io", "b.io", "c.io"] {
         let lacking = Identity { group: group.to_owned(), ..Identity::default() };
         sights.lock().awaited.set(group, [lacking].into());
@@ -198,17 +189,16 @@ async fn definitions_wake_the_works_that_lack_their_kinds() {
 #[tokio::test(start_paused = true)]
 async fn definitions_that_are_listed_again_are_news_only_if_they_have_changed() {
     let began = Instant::now();
-    let answer = move |request: Request<Body>| async move {
-        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
-            let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403});
-            return Ok::<_, tower::BoxError>(response(403, &refused));
+    let member = scripted::client(move |head, _| {
+        if is_watch(&head.uri) {
+            return Some((403, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403})));
         }
         let version = if began.elapsed() < Duration::from_hours(1) { "6" } else { "7" };
         let things = json!({"metadata": {"name": "things.a.io", "resourceVersion": version}});
-        Ok(response(200, &json!({"metadata": {"resourceVersion": version}, "items": [things]})))
-    };
+        Some((200, json!({"metadata": {"resourceVersion": version}, "items": [things]})))
+    });
     let sights = Arc::<Mutex<ObservedObjects>>::default();
-    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let route = route(member, &Wakes::default());
     let lacking = Identity { group: "a.io".to_owned(), ..Identity::default() };
     sights.lock().awaited.set("w", [lacking].into());
     let one = Follow { scope: Scope::definitions(), ..following("", &route, &sights) };

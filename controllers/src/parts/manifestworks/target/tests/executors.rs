@@ -13,18 +13,14 @@ use crate::parts::manifestworks::object::{Remembered, Setting, settle};
 /// A member without objects that answers reviews with `may`.
 fn granting(may: &Arc<AtomicBool>) -> Arc<Target> {
     let may = Arc::clone(may);
-    let answer = move |request: Request<Body>| {
-        let is_allowed = may.load(Ordering::Relaxed);
-        async move {
-            let (code, body) = match (request.method(), request.uri().path()) {
-                (_, REVIEWS) => (201, json!({"status": {"allowed": is_allowed}}).to_string()),
-                (&Method::POST, _) => (201, json!({"metadata": {"name": "a", "uid": "u"}}).to_string()),
-                _ => (404, MISSING.to_owned()),
-            };
-            Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(body.into_bytes()))?)
-        }
-    };
-    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
+    let client = scripted::client(move |head, _| {
+        Some(match (&head.method, head.uri.path()) {
+            (_, REVIEWS) => (201, json!({"status": {"allowed": may.load(Ordering::Relaxed)}})),
+            (&Method::POST, _) => (201, json!({"metadata": {"name": "a", "uid": "u"}})),
+            _ => (404, serde_json::from_str(MISSING).unwrap()),
+        })
+    });
+    Arc::new(Target::new(member(client), &shared()))
 }
 
 fn config_map() -> Vec<Manifest> {

@@ -3,7 +3,6 @@
 use delivery::manifests::{self, Lookup, Resource};
 use delivery::work::ManifestWorkSpec;
 use http::Method;
-use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -52,24 +51,19 @@ impl One {
 
     fn target(&self) -> Target {
         let one = self.clone();
-        let answer = move |request: Request<Body>| {
-            let one = one.clone();
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
-                let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                let is_dry = parts.uri.query().is_some_and(|query| query.contains("dryRun=All"));
-                let mut state = one.0.lock();
-                let (code, answer) = if is_dry && parts.method == Method::PUT {
-                    state.tried(parts.uri.path(), body)
-                } else {
-                    state.answer(&parts.method, (parts.uri.path(), kind), body)
-                };
-                drop(state);
-                Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(answer.into_bytes()))?)
-            }
-        };
-        Target::new(member(Client::new(service_fn(answer), "default")), &shared())
+        let client = scripted::answering(move |request| {
+            let (head, body) = request.into_parts();
+            let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            let is_dry = head.uri.query().is_some_and(|query| query.contains("dryRun=All"));
+            let mut state = one.0.lock();
+            let (code, answer) = if is_dry && head.method == Method::PUT {
+                state.tried(head.uri.path(), body)
+            } else {
+                state.answer(&head.method, (head.uri.path(), kind), body)
+            };
+            std::future::ready(scripted::text(code, answer))
+        });
+        Target::new(member(client), &shared())
     }
 
     /// Changes the object now, as another client.

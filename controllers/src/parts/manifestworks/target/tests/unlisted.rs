@@ -2,9 +2,7 @@
 
 use delivery::work::ManifestCondition;
 use http::Method;
-use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use super::*;
 
@@ -17,16 +15,15 @@ const OBJECTS: usize = 600;
 /// A member that lists nothing, but has each requested object, and records the requests.
 fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Target> {
     let asked = Arc::clone(asked);
-    let answer = move |request: Request<Body>| {
+    let client = scripted::answering(move |request| {
         let asked = Arc::clone(&asked);
         async move {
-            let (parts, body) = request.into_parts();
-            let said: Value = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+            let (head, said) = request.into_parts();
             let metadata = json!({"name": "h-w", "uid": "o", "resourceVersion": "7"});
-            let answer = match parts.uri.path() {
+            let answer = match head.uri.path() {
                 "/apis" => SERVED.to_owned(),
                 path if path.starts_with(LIST) => {
-                    assert!(parts.method == Method::GET || said["status"].is_object(), "{said}");
+                    assert!(head.method == Method::GET || said["status"].is_object(), "{said}");
                     let status = said.get("status").cloned().unwrap_or_else(|| json!({}));
                     json!({"metadata": metadata, "spec": {}, "status": status}).to_string()
                 }
@@ -36,10 +33,10 @@ fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Target> {
                     json!({"metadata": {"uid": "u", "ownerReferences": [{"uid": "o"}]}}).to_string()
                 }
             };
-            Ok::<_, tower::BoxError>(Response::new(Body::from(answer.into_bytes())))
+            scripted::text(200, answer)
         }
-    };
-    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
+    });
+    Arc::new(Target::new(member(client), &shared()))
 }
 
 fn told(prefix: &str) -> Vec<ManifestCondition> {
