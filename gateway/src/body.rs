@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 use hyper::body::Body;
-use tokio_util::sync::WaitForCancellationFutureOwned;
+use net::cancellation::Cancellation;
 
 pub use self::peeked::Peeked;
 use crate::headers;
@@ -21,11 +21,11 @@ pub struct ResponseBody {
     /// Whether it lasts, whatever its speed: a watch, or a followed log.
     lasts: bool,
     /// Set for watches: they end cleanly when the gateway drains.
-    drain: Option<Drain>,
+    drain: Option<Box<Drain>>,
 }
 
 struct Drain {
-    started: Pin<Box<WaitForCancellationFutureOwned>>,
+    started: Cancellation,
     /// For streams of lines: whether the last line is complete. Other streams always count as being
     /// between messages.
     between_lines: Option<bool>,
@@ -90,8 +90,8 @@ impl ResponseBody {
     /// line. Only for watches, which clients begin again: of anything else, a clean end says that
     /// it is whole.
     #[must_use]
-    pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
-        self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });
+    pub fn ending_with(mut self, drain: Cancellation, lines: bool) -> Self {
+        self.drain = Some(Box::new(Drain { started: drain, between_lines: lines.then_some(true) }));
         self
     }
 }
@@ -156,7 +156,7 @@ impl Drain {
             }
             (Poll::Pending, between_lines) => {
                 // Polled in any case, because this wakes an idle stream.
-                self.started.as_mut().poll(cx).is_ready() && between_lines.unwrap_or(true)
+                Pin::new(&mut self.started).poll(cx).is_ready() && between_lines.unwrap_or(true)
             }
             _ => false,
         }

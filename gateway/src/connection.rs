@@ -7,9 +7,9 @@ use api::route::Served;
 use auth::{Peer, User};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri};
+use net::cancellation::Cancellation;
 use net::pending::PendingPermit;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::holding::{self, Account};
@@ -22,7 +22,7 @@ pub struct Connection {
     served: Served,
     core: usize,
     address: HeaderValue,
-    close: Notify,
+    close: CancellationToken,
     held: Account,
     /// A request has arrived.
     has_begun: AtomicBool,
@@ -53,7 +53,7 @@ impl Connection {
             served,
             core,
             address,
-            close: Notify::new(),
+            close: CancellationToken::new(),
             held,
             has_begun: AtomicBool::new(false),
             is_known: AtomicBool::new(false),
@@ -123,11 +123,11 @@ impl Connection {
 
     /// Accepts no more requests on this connection: GOAWAY, or `Connection: close`.
     pub fn close_soon(&self) {
-        self.close.notify_one();
+        self.close.cancel();
     }
 
     /// Completes when [`Connection::close_soon`] was called.
-    pub async fn should_close(&self) {
-        self.close.notified().await;
+    pub fn should_close(&self) -> Cancellation {
+        Cancellation::of(self.close.clone())
     }
 }

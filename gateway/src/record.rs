@@ -228,6 +228,11 @@ impl RecordedBody {
     pub fn new(body: ResponseBody, record: Option<Record>) -> Self {
         Self { body, record }
     }
+
+    /// See [`ResponseBody::is_stream`].
+    pub fn is_stream(&self) -> bool {
+        self.body.is_stream()
+    }
 }
 
 impl Body for RecordedBody {

@@ -39,6 +39,9 @@ const SHORT: usize = 256;
 const MOST_LEFT: usize = 256 * 1024;
 /// What a short frame counts, so that more than 64 of them are too many.
 const SHORT_COUNTS: usize = 4096;
+/// Bytes of window that are given back at once: each time takes the connection's lock. Far less
+/// than the half of a window that h2 gathers before it tells the peer.
+const WINDOW_STEP: usize = 8 * 1024;
 
 /// A stream and the data taken from it, shared by its reader and the driver of its connection.
 pub struct Unread {
@@ -56,12 +59,14 @@ struct UnreadBody {
     trailers: Option<HeaderMap>,
     /// The account of the stream's request: counts the queue and the trailers.
     account: Option<Account>,
+    /// Bytes that were read, and whose window was not given back yet.
+    window_due: usize,
 }
 
-/// Fails only for more bytes than were received, and a stream that has ended has no window to give
-/// back.
-fn release(stream: &mut RecvStream, data: &Bytes) {
-    let _ = stream.flow_control().release_capacity(data.len());
+/// Gives back the window of so many bytes. Fails only for more than were received, and a stream
+/// that has ended has no window to give back.
+fn release(stream: &mut RecvStream, bytes: usize) {
+    let _ = stream.flow_control().release_capacity(bytes);
 }
 
 // === impl UnreadBody ===
@@ -83,6 +88,14 @@ impl UnreadBody {
             account.give(piece.len());
         }
         Some(piece)
+    }
+
+    /// Gives back the window of a piece that its reader gets, in steps.
+    fn was_read(&mut self, bytes: usize) {
+        self.window_due += bytes;
+        if self.window_due >= WINDOW_STEP {
+            release(&mut self.stream, std::mem::take(&mut self.window_due));
+        }
     }
 
     fn put_trailers(&mut self, trailers: HeaderMap) {
@@ -138,12 +151,12 @@ impl Unread {
     /// stream again to the reader, except for trailers, which are taken too because they may be
     /// large.
     fn collect(self: Arc<Self>) {
-        let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
         let Some(kept) = &mut *kept else { return };
         if self.armed.load(Ordering::Acquire) {
             return;
         }
+        let waker = Waker::from(Arc::clone(&self));
         let end = loop {
             let polled = self.arm(&waker, &mut kept.stream, RecvStream::poll_data);
             let Poll::Ready(Some(Ok(data))) = polled else { break polled };

@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
-use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::cancellation::Cancellation;
 
 /// The two signals and the count of running work.
 #[derive(Clone, Debug, Default)]
@@ -33,16 +35,16 @@ impl Drain {
     }
 
     /// Completes when work should finish: no new requests, and streams end at the next good moment.
-    pub fn soft(&self) -> WaitForCancellationFuture<'_> {
-        self.soft.cancelled()
+    pub fn soft(&self) -> Cancellation {
+        Cancellation::of(self.soft.clone())
     }
 
     /// Completes when the remaining work must end now.
-    pub fn hard(&self) -> WaitForCancellationFuture<'_> {
-        self.hard.cancelled()
+    pub fn hard(&self) -> Cancellation {
+        Cancellation::of(self.hard.clone())
     }
 
-    /// The soft signal as a token, for owners that need a `'static` future of it.
+    /// The soft signal as a token.
     pub fn soft_token(&self) -> CancellationToken {
         self.soft.clone()
     }

@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod backoff;
 pub mod budget;
+pub mod cancellation;
 pub mod costly;
 pub mod dial;
 pub mod drain;

@@ -42,7 +42,7 @@ pub async fn serve(call: &Call<'_>, request: BoxedRequest) -> Result<Response<Re
         // Clients do not begin a followed log again: it is cut off like a download, or ends with
         // its pod.
         if call.asks.is_watch() {
-            body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
+            body = body.ending_with(call.drain().soft(), is_lines(&head.headers));
         }
     }
     // The response has our HTTP version, not that of the member's message.

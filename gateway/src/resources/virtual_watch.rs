@@ -2,7 +2,6 @@
 //! `ManagedCluster`s.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use api::list_options::{InvalidListOptions, ListOptions, WatchOptions};
@@ -14,9 +13,9 @@ use api::watch_event::{self, EventWriter};
 use auth::Permission;
 use bytes::Bytes;
 use http::Request;
+use net::cancellation::Cancellation;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::in_order::InOrder;
 use super::virtual_sources::Sources;
@@ -42,7 +41,7 @@ pub struct VirtualWatch {
     tracker: Tracker,
     lines: VecDeque<Bytes>,
     until: Instant,
-    drain: Pin<Box<WaitForCancellationFutureOwned>>,
+    drain: Cancellation,
     closing: bool,
     over: bool,
     /// Counts what the hub sent and was not passed on yet, and what is kept of it.
@@ -143,7 +142,7 @@ impl VirtualWatch {
             tracker,
             lines,
             until,
-            drain: Box::pin(gateway.drain.soft_token().cancelled_owned()),
+            drain: gateway.drain.soft(),
             closing: false,
             over: false,
             weight,
@@ -179,7 +178,7 @@ impl VirtualWatch {
             _ = self.kinds_changed.changed() => Next::KindsChanged,
             () = sleep_until(settled), if settled < self.until => Next::Settled,
             () = sleep_until(self.until) => Next::TimeIsUp,
-            () = self.drain.as_mut() => Next::TimeIsUp,
+            () = &mut self.drain => Next::TimeIsUp,
         }
     }
 }

@@ -93,7 +93,7 @@ pub fn response(gateway: &RequestNeeds, method: &Method, events: Events) -> Resp
     let body = match *method {
         // Its body would be the events.
         Method::HEAD => ResponseBody::empty(),
-        _ => ResponseBody::stream(events).ending_with(gateway.drain.soft_token().cancelled_owned(), true),
+        _ => ResponseBody::stream(events).ending_with(gateway.drain.soft(), true),
     };
     ok(Bytes::new()).map(|_| body)
 }

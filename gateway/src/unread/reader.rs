@@ -12,7 +12,7 @@ use net::queue::Queue;
 use parking_lot::Mutex;
 
 use super::collector::Collector;
-use super::{SHORT, Unread, UnreadBody, release};
+use super::{SHORT, Unread, UnreadBody};
 use crate::holding::Account;
 
 /// Size at which joining stops.
@@ -32,7 +32,7 @@ pub struct Reader {
 impl Reader {
     /// `first` has been taken from the stream already.
     pub(super) fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account };
+        let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account, window_due: 0 };
         kept.put(first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(kept)),
@@ -52,7 +52,7 @@ impl Reader {
             None => self.poll_frames(kept),
         };
         if let Poll::Ready(Some(Ok(piece))) = &polled {
-            release(&mut kept.stream, piece);
+            kept.was_read(piece.len());
         }
         self.register(cx, &polled);
         polled

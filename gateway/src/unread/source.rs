@@ -47,7 +47,7 @@ impl Source {
             Self::Whole { stream, data } => {
                 let data = data.take();
                 if let Some(data) = &data {
-                    release(stream, data);
+                    release(stream, data.len());
                 }
                 Poll::Ready(data.map(Ok))
             }

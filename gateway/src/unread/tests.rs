@@ -164,6 +164,23 @@ async fn a_reader_that_comes_back_after_its_frames_were_taken_is_woken_by_the_ne
     assert_eq!(pair.read(&count), 1);
 }
 
+/// Three windows, in pieces that are shorter than a step.
+#[tokio::test]
+async fn the_window_of_short_pieces_is_given_back() {
+    const PIECE: usize = 1000;
+    const PIECES: usize = 200;
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    for _ in 0..PIECES {
+        pair.sender.send_data(Bytes::from(vec![0; PIECE]), false).unwrap();
+    }
+    let mut read = 0;
+    for _ in 0..PIECES {
+        pair.turn().await;
+        read += pair.read(&count);
+    }
+    assert_eq!(read, PIECES * PIECE);
+}
+
 /// Woken, but it has not run when its stream is collected.
 #[tokio::test]
 async fn a_reader_that_waits_is_told_of_the_end() {

@@ -14,6 +14,7 @@ use http::header::HOST;
 use http::{Request, Response, Version};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use net::cancellation::Cancellation;
 use net::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -189,7 +190,7 @@ impl Connection {
             .await
             .map_err(|error| ConnectError::Http2 { address: target.address(), source: error.into() })?;
         let driver = Counted::new(driver, &held);
-        let ended = target.ended.clone().cancelled_owned();
+        let ended = Cancellation::of(target.ended.clone());
         let driver = tokio::spawn(async move {
             let end = tokio::select! {
                 end = driver => end,

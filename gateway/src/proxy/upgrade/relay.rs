@@ -13,6 +13,7 @@ use http::{Request, Response, StatusCode};
 use hyper::client::conn::http1;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use net::cancellation::Cancellation;
 use net::drain::{Drain, DrainGuard};
 use net::prefixed::Prefixed;
 use net::pump::{Moved, pump_observed};
@@ -146,7 +147,7 @@ impl UpgradedPair {
         let end = tokio::select! {
             biased;
             () = drain.hard() => "gateway shutting down".to_owned(),
-            () = ended.cancelled() => "the cluster is no longer registered".to_owned(),
+            () = Cancellation::of(ended) => "the cluster is no longer registered".to_owned(),
             end = carry(client, member, &mut moved, &account) => end,
         };
         drop((open, record));

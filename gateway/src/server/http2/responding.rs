@@ -75,7 +75,8 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
             if is_whole {
                 account.holder().end_with_connection();
             }
-            (!is_whole).then_some(Sending { body, stream, waiting: None, is_apart: false, account, is_told })
+            let (is_apart, has_waker) = (false, true);
+            (!is_whole).then_some(Sending { body, stream, waiting: None, is_apart, account, is_told, has_waker })
         }
         Err(error) => {
             tracing::debug!(error = words::causes(&error), "cannot send a response");

@@ -1,7 +1,7 @@
 //! Sends the body of a response.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -22,6 +22,8 @@ pub(super) struct Sending {
     pub(super) account: Account,
     /// The response itself reports that the request held too much.
     pub(super) is_told: bool,
+    /// The stream may have the task's waker: the last poll left it there.
+    pub(super) has_waker: bool,
 }
 
 // === impl Sending ===
@@ -39,6 +41,7 @@ impl Sending {
             self.stream.send_reset(Reason::ENHANCE_YOUR_CALM);
             return Poll::Ready(());
         }
+        self.has_waker = true;
         loop {
             if self.account.holder().has_many_pieces(cx) {
                 self.let_go();
@@ -94,16 +97,35 @@ impl Sending {
     }
 
     fn put(&mut self, data: Bytes) {
-        let last = self.body.is_end_stream();
+        // To look for the end takes the connection's lock. That of a watch comes by itself, long
+        // after its events.
+        let may_be_last = data.is_empty() || !self.body.is_stream();
+        let last = may_be_last && self.body.is_end_stream();
         if data.is_empty() {
             self.waiting = Some((data, last));
             return;
+        }
+        // The task ends with the last piece, woken or not.
+        if !last {
+            self.take_waker();
         }
         // To ask for all at once would make every waiting stream claim its whole length of the
         // connection's window.
         self.stream.reserve_capacity(data.len().min(ASKED_FIRST));
         self.waiting = Some((holding::hold_piece(&self.account, data), last));
         self.is_apart = false;
+    }
+
+    /// Takes the task's waker from the stream. Otherwise the room that
+    /// [`reserve_capacity`](SendStream::reserve_capacity) finds would wake the task that asks for
+    /// it, and each event of a watch would cost two polls (`notify_capacity` in
+    /// `proto/streams/stream.rs` of h2 0.4.20). Whatever the task then waits for leaves its waker
+    /// there again.
+    fn take_waker(&mut self) {
+        if std::mem::take(&mut self.has_waker) {
+            // That it was reset is found by whatever follows.
+            let _ = self.stream.poll_reset(&mut Context::from_waker(Waker::noop()));
+        }
     }
 
     /// Releases the buffer of which the piece is a slice, because the piece may wait for long.

@@ -1,6 +1,7 @@
 //! Responses of requests that had to give way while these were made, and to clients that do not
 //! read.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,6 +10,7 @@ use http::{Method, Request, Uri};
 use kit::wait::{WAIT, eventually, within};
 use net::budget::Holder as _;
 use tokio::io::duplex;
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::body::ResponseBody;
@@ -112,4 +114,36 @@ async fn few_pieces_wait_for_a_client_that_does_not_read() {
         body.flow_control().release_capacity(piece.len()).unwrap();
     }
     assert_eq!(read, PIECES);
+}
+
+/// The window has room for all events: room that the task asked for itself does not wake it.
+#[tokio::test]
+async fn an_event_of_a_watch_costs_one_poll() {
+    const EVENTS: usize = 20;
+    let (ours, theirs) = duplex(1 << 16);
+    let (server, client) = tokio::join!(h2::server::handshake(ours), h2::client::handshake(theirs));
+    let (mut connection, (mut requests, driver)) = (server.unwrap(), client.unwrap());
+    tokio::spawn(driver);
+    let (answer, _) = requests.send_request(Request::get("https://gateway/").body(()).unwrap(), true).unwrap();
+    let (_, respond) = within(WAIT, "the request", connection.accept()).await.unwrap().unwrap();
+    tokio::spawn(async move { while connection.accept().await.is_some() {} });
+    let client = holding::open(&Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
+    let (events, mut received) = mpsc::channel::<Bytes>(1);
+    let body = ResponseBody::stream(Box::pin(stream::poll_fn(move |cx| received.poll_recv(cx))));
+    let handling = async move { (Response::new(RecordedBody::new(body, None)), client) };
+    let polls = Arc::<AtomicUsize>::default();
+    let (count, mut responding) = (Arc::clone(&polls), Responding::new(handling, respond));
+    tokio::spawn(poll_fn(move |cx| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut responding).poll(cx)
+    }));
+    let mut watch = within(WAIT, "a head", answer).await.unwrap().into_body();
+    let before = polls.load(Ordering::Relaxed);
+    for _ in 0..EVENTS {
+        events.send(Bytes::from_static(b"event")).await.unwrap();
+        let event = within(WAIT, "an event", watch.data()).await.unwrap();
+        assert_eq!(event.unwrap(), "event");
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(polls.load(Ordering::Relaxed) - before, EVENTS);
 }

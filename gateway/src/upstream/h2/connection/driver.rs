@@ -39,6 +39,8 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     let mut idle_looks = 0;
     let end = loop {
         tokio::select! {
+            // Otherwise each poll would choose the order by a random number.
+            biased;
             end = &mut driver => break failure(end),
             () = &mut retired => break None,
             _ = look.tick() => {}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use net::cancellation::Cancellation;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -16,8 +17,9 @@ pub(in crate::upstream::h2::connection) async fn retired(
     ended: CancellationToken,
 ) {
     tokio::select! {
+        biased;
         () = emptied_to_leave(leaving, connection, emptied) => {}
-        () = ended.cancelled() => {}
+        () = Cancellation::of(ended) => {}
     }
 }
 
@@ -27,7 +29,7 @@ async fn emptied_to_leave(
     emptied: Arc<Notify>,
 ) {
     match leaving {
-        Some(leaving) => leaving.cancelled_owned().await,
+        Some(leaving) => Cancellation::of(leaving).await,
         None => std::future::pending().await,
     }
     let unused = connection.upgrade().is_none_or(|connection| {
