@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
+use kit::client::Client;
+use kit::pki::{Authority, Issued, Leaf, Trust};
 use net::tls::server::KeyPairFiles;
 use prometheus_client::registry::Registry as MetricsRegistry;
-use rustls_pki_types::ServerName;
 use telemetry::certificates::Certificates;
 use tempfile::TempDir;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tunnel::{Budget, ClusterName, Hop, Link, Settings};
 
@@ -95,10 +94,7 @@ impl Bench {
 
     pub async fn tls(&self, identity: Option<&Issued>, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
         let address = self.frontends.address().expect("there is one");
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let connector = TlsConnector::from(client_config(Trust::Anyone, identity, alpn));
-        connector.connect(ServerName::try_from("localhost").expect("a name"), stream).await
+        Client::new(address, Trust::Anyone, identity).tls(alpn).await
     }
 
     /// A gateway's connection.

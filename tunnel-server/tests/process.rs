@@ -5,16 +5,14 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
+use kit::client::Client;
+use kit::pki::{Authority, Issued, Leaf, Trust};
 use kit::process::LoggedProcess;
-use rustls_pki_types::ServerName;
 use tempfile::TempDir;
-use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio_rustls::TlsConnector;
 use tunnel::register::{self, Registration};
 use tunnel::{ClusterName, LinkError, Serving, Settings};
 
@@ -77,11 +75,10 @@ fn command() -> Command {
 /// Links an agent that accepts streams and holds them open. The channel gets the result of the
 /// link.
 fn link(runtime: &Runtime, address: SocketAddr, identity: &Issued) -> mpsc::Receiver<Result<(), LinkError>> {
-    let connector = TlsConnector::from(Arc::clone(&client_config(Trust::Anyone, Some(identity), &[])));
+    let client = Client::new(address, Trust::Anyone, Some(identity));
     let (report, ended) = mpsc::channel();
     let registered = runtime.block_on(async {
-        let stream = TcpStream::connect(address).await.unwrap();
-        let stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let stream = client.tls(&[]).await.unwrap();
         let cluster = ClusterName::parse("east").unwrap();
         let registration = Registration { cluster, agent: "a".into(), link: 0, version: "1".into() };
         register::register(stream, "tunnel-server", &registration, None, PATIENCE).await.unwrap()

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
+use hub_tests::page::{below, first};
 use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, CLUSTER_X509, Testbed};
 use hub_tests::wait;
@@ -107,9 +108,7 @@ fn page(testbed: &Testbed) -> Result<()> {
     testbed.hub.register_member("berlin", &berlin)?;
     let directory = testbed.directory("contexts-page")?;
     std::fs::write(directory.join("hub.token"), &testbed.token)?;
-    let (_, text) = PAGE.split_once("\n## Kubeconfigs\n").context("the section")?;
-    let (_, text) = text.split_once("```sh\n").context("its commands")?;
-    let (script, _) = text.split_once("```").context("their end")?;
+    let script = first(below(PAGE, "\n## Kubeconfigs\n")?, "sh")?;
     let kubectl = testbed.hub.server.kubectl();
     let programs = [kubectl.binary.parent(), Path::new(PROGRAM).parent()].map(|path| path.map(Path::to_path_buf));
     let path = std::env::var("PATH")?;

@@ -11,6 +11,7 @@ use controllers::Controllers;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
+use hub_tests::http;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
@@ -293,16 +294,9 @@ impl Running {
         Ok(self.controllers.as_ref().context("they run")?.admin_address())
     }
 
+    /// The body of an answer of the admin listener, whatever its status.
     pub fn get(&self, path: &str) -> Result<String> {
-        let mut stream = std::net::TcpStream::connect(self.address()?)?;
-        std::io::Write::write_all(
-            &mut stream,
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
-        )?;
-        let mut answer = String::new();
-        std::io::Read::read_to_string(&mut stream, &mut answer)?;
-        let (_, body) = answer.split_once("\r\n\r\n").context("a head")?;
-        Ok(body.to_owned())
+        Ok(http::Client::plain(self.address()?).get(path, &[])?.text())
     }
 
     /// The sum of a metric's series whose labels contain `labels`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hub_tests::page;
 use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -98,12 +99,10 @@ fn commands(testbed: &Testbed) -> Result<()> {
     said(&format!("manifestwork {fleet} -n {fleet}"), "Applied")?;
     said(&format!("managedcluster {fleet}"), "ManagedClusterConditionAvailable")?;
     for heading in SECTIONS {
-        let (_, section) = PAGE.split_once(&format!("{heading}\n")).with_context(|| heading.to_owned())?;
-        let section = section.split("\n#").next().unwrap_or_default();
-        let mut lines = section.lines().filter_map(|line| line.strip_prefix("    ")).peekable();
-        ensure!(lines.peek().is_some(), "{heading}: no command");
+        let lines = page::commands(page::section(PAGE, &format!("{heading}\n"), "\n#")?);
+        ensure!(!lines.is_empty(), "{heading}: no command");
         for line in lines {
-            let told = testbed.hub.server.kubectl().shell(line)?.run()?.success()?;
+            let told = testbed.hub.server.kubectl().shell(&line)?.run()?.success()?;
             let row = told.lines().find(|row| row.starts_with(fleet)).with_context(|| format!("{line}: {told}"))?;
             ensure!(!row.contains("<none>"), "{line}: {told}");
         }

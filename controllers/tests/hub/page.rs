@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{block, blocks, first, section};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use k8s_openapi::jiff::Timestamp;
@@ -25,15 +26,6 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The blocks in `language` of the section `title`.
-fn blocks(title: &str, language: &str) -> Result<Vec<String>> {
-    let (_, text) = PAGE.split_once(&format!("\n## {title}\n")).with_context(|| format!("no section {title}"))?;
-    let text = text.split("\n## ").next().unwrap_or_default();
-    let (begin, end) = (format!("```{language}\n"), "\n```");
-    let blocks = text.split(&begin).skip(1).filter_map(|rest| rest.split(end).next());
-    Ok(blocks.map(str::to_owned).collect())
-}
-
 fn kubeconfig(testbed: &Testbed) -> Result<()> {
     let directory = testbed.directory("registration-page")?;
     std::fs::write(directory.join("berlin.kubeconfig"), member_kubeconfig(testbed, "token"))?;
@@ -41,14 +33,13 @@ fn kubeconfig(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace("fleet")])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=fleet"];
     let controllers = Running::start(testbed, "page-clusters", &flags)?;
-    let commands = blocks("A kubeconfig in a Secret", "sh")?;
-    run(commands.first().context("commands that register it")?)?;
+    run(first(section(PAGE, "\n## A kubeconfig in a Secret\n", "\n## ")?, "sh")?)?;
     wait_secret(testbed, &controllers.namespace, "berlin")?;
     apply(testbed, &[kubeconfig_secret("fleet", "munich", "{}")])?;
     controllers.wait_state("fleet/munich", "refused")?;
     last_write(&controllers)?;
-    let look = blocks("See what happened", "sh")?;
-    let look = look.first().context("commands that look")?.replace(CLUSTERS, &controllers.namespace);
+    let look = first(section(PAGE, "\n## See what happened\n", "\n### ")?, "sh")?;
+    let look = look.replace(CLUSTERS, &controllers.namespace);
     wait::until_true("an Event about munich, and the source of berlin", SOON, || {
         let seen = run(&look)?;
         let berlin = seen.lines().find(|line| line.starts_with("berlin ")).unwrap_or_default();
@@ -70,25 +61,11 @@ fn last_write(controllers: &Running) -> Result<()> {
     Ok(())
 }
 
-/// The only block of commands on a page that contains these words.
-pub fn commands(page: &str, words: &str) -> Result<String> {
-    block(page, "sh", words)
-}
-
-/// The only block in `language` on a page that contains these words.
-pub fn block(page: &str, language: &str, words: &str) -> Result<String> {
-    let begin = format!("```{language}\n");
-    let blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
-    let found: Vec<&str> = blocks.filter(|block| block.contains(words)).collect();
-    let [block] = found[..] else { bail!("{} blocks with {words:?}", found.len()) };
-    Ok(block.to_owned())
-}
-
 fn karmada(testbed: &Testbed) -> Result<()> {
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     apply(testbed, &[kind, namespace("karmada-cluster")])?;
     let authority = Value::from(std::fs::read_to_string(testbed.member.server.authority_file())?);
-    let objects = blocks("Karmada", "yaml")?.concat();
+    let objects: String = blocks(section(PAGE, "\n## Karmada\n", "\n## ")?, "yaml").collect();
     let objects = objects.replace("<token>", "token-of-paris").replace("<CA>", &authority.to_string());
     testbed.hub.server.kubectl().apply(&objects)?;
     let mut controllers = Running::start(testbed, "page-karmada-clusters", &["--enable=karmada"])?;
@@ -103,7 +80,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
         "labels": {"cluster.core.oam.dev/source": "kubeconfig"}}});
     apply(testbed, &[other])?;
     wait_secret(testbed, place, "paris")?;
-    let removal = commands(PAGE, "delete secrets -l cluster.core.oam.dev/source=karmada")?.replace(CLUSTERS, place);
+    let removal = block(PAGE, "sh", "delete secrets -l cluster.core.oam.dev/source=karmada")?.replace(CLUSTERS, place);
     script(testbed, &testbed.directory("registration-page")?, &removal)?;
     ensure!(testbed.hub.server.read(&format!("secret paris -n {place}"))?.is_null(), "it is left");
     wait_secret(testbed, place, "other")

@@ -2,7 +2,7 @@
 //! nothing is written twice. `TEST_CLUSTERS=10000` with a release build measures what is promised;
 //! the figures go to `target/hub-tests/controllers-scale.txt`.
 
-use std::net::TcpStream;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::testbed::Testbed;
-use hub_tests::{size, wait};
+use hub_tests::{http, size, wait};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use libtest_mimic::Trial;
@@ -226,13 +226,7 @@ impl Program {
 
     /// The sum of the series of one of our metrics with these labels.
     fn metric(&self, name: &str, labels: &str) -> Result<u64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        std::io::Write::write_all(
-            &mut stream,
-            b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-        )?;
-        let mut answer = String::new();
-        std::io::Read::read_to_string(&mut stream, &mut answer)?;
+        let answer = http::plain((Ipv4Addr::LOCALHOST, self.port).into(), "/metrics")?;
         Ok(kit::exposition::sum(&answer, &format!("cluster_gateway_controllers_{name}"), labels))
     }
 

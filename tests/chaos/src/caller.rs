@@ -1,22 +1,18 @@
 //! Requests whose failures say whether anything was sent.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kit::pki::{self, ALPN_H1, ALPN_H2, Authority, Issued, Trust};
-use tokio::net::TcpStream;
+use kit::client::Client;
+use kit::pki::{ALPN_H2, Authority, Issued, Trust};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::ClientConfig;
 
 use crate::conclusion::Answer;
 
@@ -48,8 +44,7 @@ type Sender = http2::SendRequest<Full<Bytes>>;
 /// A caller of one server.
 #[derive(Debug)]
 pub struct Caller {
-    address: SocketAddr,
-    tls: Arc<ClientConfig>,
+    client: Client,
     authorization: Option<String>,
     connections: Connections,
     shared: Mutex<Option<Sender>>,
@@ -81,9 +76,8 @@ impl Caller {
         authorization: Option<String>,
         connections: Connections,
     ) -> Self {
-        let alpn = if connections == Connections::Shared { ALPN_H2 } else { ALPN_H1 };
-        let tls = pki::client_config(trust, identity, alpn);
-        Self { address, tls, authorization, connections, shared: Mutex::new(None) }
+        let client = Client::new(address, trust, identity);
+        Self { client, authorization, connections, shared: Mutex::new(None) }
     }
 
     /// GET, and the whole answer.
@@ -110,19 +104,14 @@ impl Caller {
     }
 
     async fn open_fresh(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        let connect = async {
-            let (sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await.map_err(not_sent)?;
-            tokio::spawn(connection); // ends with the body of the answer
-            Ok(sender)
-        };
-        let mut sender = timeout(CONNECT, connect).await.map_err(not_sent)??;
-        let request = self.request(method, path, body).header("host", self.address.to_string());
+        let mut sender = timeout(CONNECT, self.client.http1()).await.map_err(not_sent)?.map_err(not_sent)?;
+        let request = self.request(method, path, body).header("host", self.client.address().to_string());
         answered(timeout(ANSWER, sender.send_request(request.body_of())).await)
     }
 
     async fn open_shared(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
         let mut sender = timeout(CONNECT, self.sender()).await.map_err(not_sent)??;
-        let request = self.request(method, &format!("https://{}{path}", self.address), body);
+        let request = self.request(method, &format!("https://{}{path}", self.client.address()), body);
         let answer = answered(timeout(ANSWER, sender.send_request(request.body_of())).await);
         if answer.is_err() {
             // It may be dead without a sign. Requests open on it go on.
@@ -136,17 +125,11 @@ impl Caller {
         if let Some(sender) = shared.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok(sender.clone());
         }
-        let io = TokioIo::new(self.connect().await?);
+        let io = TokioIo::new(self.client.tls(ALPN_H2).await.map_err(not_sent)?);
         let (sender, connection) = http2::Builder::new(TokioExecutor::new()).handshake(io).await.map_err(not_sent)?;
         tokio::spawn(connection);
         *shared = Some(sender.clone());
         Ok(sender)
-    }
-
-    async fn connect(&self) -> Result<TlsStream<TcpStream>, Failure> {
-        let tcp = TcpStream::connect(self.address).await.map_err(not_sent)?;
-        let name = "localhost".try_into().expect("a name");
-        TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await.map_err(not_sent)
     }
 
     fn request(&self, method: Method, uri: &str, body: Bytes) -> Draft {

@@ -1,5 +1,5 @@
 //! HTTPS requests by hand, for what kubectl cannot do: chosen headers, other people's certificates,
-//! many concurrent streams.
+//! many concurrent streams. The connections are those of [`kit::client`].
 //!
 //! A request and its answer are blocking, use a new connection each (so that no answer depends on
 //! an earlier one), HTTP/1.1, and a time limit. A [`Pool`] uses connections again, for requests
@@ -8,26 +8,21 @@
 mod pool;
 
 use std::fmt;
-use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use kit::client::{BoxedIo, H2Connection, H2Options};
-use kit::pki::{self, Authority, Issued, Trust};
+use hyper::client::conn::http1::SendRequest;
+use kit::client::{BoxedIo, H2Connection};
+use kit::pki::{ALPN_H1, ALPN_H2, Authority, Issued, Trust};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 pub(crate) use self::pool::Pool;
@@ -45,8 +40,7 @@ const TRIES: usize = 5;
 /// A caller of one server.
 #[derive(Clone, Debug)]
 pub struct Client {
-    address: SocketAddr,
-    tls: Arc<ClientConfig>,
+    pub(crate) dialer: kit::client::Client,
 }
 
 /// An open connection, for several requests in a row.
@@ -71,17 +65,10 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// The body of the answer to a GET without TLS from one of our programs (which answers HTTP/1.0
-/// without chunks). The status must be 200.
+/// The body of the answer to a GET without TLS. The status must be 200.
 pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
-    let mut stream = std::net::TcpStream::connect_timeout(&address, LIMIT)?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).with_context(|| format!("{path} at {address}"))?;
-    let (head, body) = text.split_once("\r\n\r\n").context("no end of the head")?;
-    ensure!(head.split(' ').nth(1) == Some("200"), "{path} at {address}: {text}");
-    Ok(body.to_owned())
+    let answer = Client::plain(address).get(path, &[]).and_then(|answer| answer.expect(StatusCode::OK));
+    Ok(answer.with_context(|| format!("{path} at {address}"))?.text())
 }
 
 // === impl Client ===
@@ -90,18 +77,22 @@ impl Client {
     /// A client for the server at `address`, whose certificate must be issued by `authority`; it
     /// presents `identity`.
     pub fn new(address: SocketAddr, authority: &Authority, identity: Option<&Issued>) -> Self {
-        Self::with_tls(address, pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1))
+        Self::trusting(address, Trust::Authority(authority), identity)
     }
 
-    /// A client for the server at `address` with these roots and this identity.
-    pub(crate) fn with_tls(address: SocketAddr, tls: Arc<ClientConfig>) -> Self {
-        Self { address, tls }
+    pub(crate) fn trusting(address: SocketAddr, trust: Trust<'_>, identity: Option<&Issued>) -> Self {
+        Self { dialer: kit::client::Client::new(address, trust, identity) }
     }
 
     /// A client that accepts any certificate at `address` and presents none, like a kubelet's
     /// probe.
     pub fn probe(address: SocketAddr) -> Self {
-        Self { address, tls: pki::client_config(Trust::Anyone, None, pki::ALPN_H1) }
+        Self::trusting(address, Trust::Anyone, None)
+    }
+
+    /// A client without TLS, for our programs' admin endpoints.
+    pub fn plain(address: SocketAddr) -> Self {
+        Self { dialer: kit::client::Client::plain(address) }
     }
 
     /// GET with `headers`.
@@ -136,52 +127,39 @@ impl Client {
     pub fn keep(&self) -> Result<Kept> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let sender = runtime
-            .block_on(async { tokio::time::timeout(LIMIT, self.http1()).await })
-            .with_context(|| format!("no connection to {} within {LIMIT:?}", self.address))??;
+            .block_on(async { tokio::time::timeout(LIMIT, self.dialer.http1()).await })
+            .with_context(|| format!("no connection to {} within {LIMIT:?}", self.dialer.address()))??;
         Ok(Kept { runtime, sender, client: self.clone() })
     }
 
     /// A connection, for other uses than one request and its whole answer.
     pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
-        let tcp = TcpStream::connect(self.address).await?;
-        Ok(TlsConnector::from(self.tls.clone()).connect("localhost".try_into()?, tcp).await?)
+        Ok(self.dialer.tls(ALPN_H1).await?)
     }
 
     /// An HTTP/2 connection, for concurrent requests and for resets of some of them.
     pub async fn h2(&self) -> Result<H2Connection> {
-        let base = format!("https://{}", self.address);
-        Ok(H2Connection::over(self.raw_h2().await?, base, H2Options::default()).await?)
+        Ok(self.dialer.h2().await?)
     }
 
     /// Like [`Client::h2`], but before any HTTP/2 frames.
     pub async fn raw_h2(&self) -> Result<BoxedIo> {
-        let tcp = TcpStream::connect(self.address).await?;
-        tcp.set_nodelay(true)?;
-        let mut tls = ClientConfig::clone(&self.tls);
-        tls.alpn_protocols = pki::ALPN_H2.iter().map(|name| name.as_bytes().to_vec()).collect();
-        Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect("localhost".try_into()?, tcp).await?))
+        Ok(self.dialer.raw(ALPN_H2).await?)
     }
 
     /// Sends a GET and returns once the head of the answer has arrived. Dropping the body closes
     /// the connection.
     pub async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<http::Response<Incoming>> {
         let request = self.request(&Method::GET, path, headers)?.body(Full::new(Bytes::new()))?;
-        Ok(self.http1().await?.send_request(request).await?)
+        Ok(self.dialer.http1().await?.send_request(request).await?)
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response> {
-        Response::whole(self.http1().await?.send_request(request).await?).await
-    }
-
-    /// A new connection.
-    async fn http1(&self) -> Result<SendRequest<Full<Bytes>>> {
-        let (sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
-        tokio::spawn(connection);
-        Ok(sender)
+        Response::whole(self.dialer.http1().await?.send_request(request).await?).await
     }
 
     fn request(&self, method: &Method, path: &str, headers: &[(&str, &str)]) -> Result<http::request::Builder> {
-        let mut request = Request::builder().method(method).uri(path).header("host", self.address.to_string());
+        let mut request = Request::builder().method(method).uri(path).header("host", self.dialer.address().to_string());
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -24,6 +24,7 @@ pub mod mask;
 pub mod member;
 mod objects;
 pub mod pace;
+pub mod page;
 pub mod ports;
 pub mod prelude;
 pub mod process;

@@ -230,10 +230,7 @@ impl Shared {
     }
 
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Incoming>> {
-        let io = TokioIo::new(self.hub.connect().await?);
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
-        tokio::spawn(connection);
-        Ok(sender.send_request(request).await?)
+        Ok(self.hub.dialer.http1().await?.send_request(request).await?)
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::kubectl::Kubectl;
+use hub_tests::page::{below, first};
 use hub_tests::ports;
 use hub_tests::prelude::*;
 use hub_tests::product::Product;
@@ -60,10 +61,7 @@ fn kubectl(testbed: &Testbed, name: &str, gateway: &Product, server: String) -> 
 fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&str, &str)) -> Result<()> {
     let name = format!("page-{}", gateway.address().port());
     let kubectl = kubectl(testbed, &name, gateway, "https://nowhere.example".to_owned())?;
-    let (_, section) = PAGE.split_once(&format!("\n{heading}\n")).with_context(|| format!("no {heading:?}"))?;
-    let (_, block) = section.split_once("```sh\n").context("no block of commands")?;
-    let (block, _) = block.split_once("```").context("a block without an end")?;
-    for line in block.lines() {
+    for line in first(below(PAGE, &format!("\n{heading}\n"))?, "sh")?.lines() {
         let words = line.replace(shown, real);
         let words = words.strip_prefix("kubectl ").with_context(|| format!("no kubectl: {line}"))?;
         kubectl.ok(words).with_context(|| line.to_owned())?;

@@ -1,5 +1,6 @@
 //! Clients that hide nothing: HTTP/1.1 by hand and raw HTTP/2, over TLS or plain TCP, with or
-//! without a client certificate.
+//! without a client certificate. Below them is one dial, which tests with a protocol of their own
+//! use, too.
 //!
 //! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by
 //! [`WAIT`](crate::wait::WAIT), or where [`H2Options`] say so by a longer limit.
@@ -7,15 +8,20 @@
 mod h1;
 mod h2;
 
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use http_body::Body;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 pub use self::h1::{H1Connection, H1Error, H1Head};
 pub use self::h2::{H2Body, H2Connection, H2Exchange, H2Options, H2Response, H2Upload};
@@ -31,7 +37,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A byte stream of any kind, owned.
 pub type BoxedIo = Box<dyn Io>;
 
-/// Where and how to connect. Each call of [`Client::h1`] and [`Client::h2`] opens a new connection.
+/// Where and how to connect. Each call of [`Client::h1`], [`Client::h2`], [`Client::http1`] and
+/// [`Client::tls`] opens a new connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: SocketAddr,
@@ -46,7 +53,12 @@ pub struct Client {
 impl Client {
     /// TLS to `address`, expecting the name `localhost`, presenting `identity` if given.
     pub fn new(address: SocketAddr, trust: Trust<'_>, identity: Option<&Issued>) -> Self {
-        Self { tls: Some(client_config(trust, identity, &[])), ..Self::plain(address) }
+        Self::with_config(address, client_config(trust, identity, &[]))
+    }
+
+    /// TLS as `config` says but for its protocols, which each connection offers by itself.
+    pub fn with_config(address: SocketAddr, config: Arc<ClientConfig>) -> Self {
+        Self { tls: Some(config), ..Self::plain(address) }
     }
 
     /// Plain TCP to `address`. HTTP/2 is spoken with prior knowledge.
@@ -105,27 +117,69 @@ impl Client {
         H2Connection::over(io, format!("{scheme}://{}", self.address), self.h2).await.map_err(io::Error::other)
     }
 
+    /// Opens an HTTP/1.1 connection of hyper, for whole requests on which no byte depends. A
+    /// connection that does not come about in time is an error: the callers repeat it, or count it.
+    pub async fn http1<B>(&self) -> io::Result<http1::SendRequest<B>>
+    where
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let (io, _) = self.in_time(self.open(ALPN_H1)).await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(io)).await.map_err(io::Error::other)?;
+        tokio::spawn(connection); // ends with the sender and the body of the last answer
+        Ok(sender)
+    }
+
+    /// Opens a TLS connection that offers `alpn` (nothing when empty), for what is no HTTP and for
+    /// a look at what was negotiated. As of [`Client::http1`], its delay is an error.
+    ///
+    /// # Panics
+    ///
+    /// If this is a client of plain TCP.
+    pub async fn tls(&self, alpn: &[&str]) -> io::Result<TlsStream<TcpStream>> {
+        let config = self.tls.as_deref().expect("a client with TLS");
+        self.in_time(self.handshake(config, alpn)).await
+    }
+
     async fn connect(&self, alpn: &[&str]) -> io::Result<(BoxedIo, Option<Vec<u8>>)> {
-        let connect = async {
-            let tcp = match self.source {
-                Some(source) => {
-                    let socket = if source.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-                    socket.bind((source, 0).into())?;
-                    socket.connect(self.address).await?
-                }
-                None => TcpStream::connect(self.address).await?,
-            };
-            tcp.set_nodelay(true)?;
-            let Some(config) = &self.tls else {
-                return Ok((Box::new(tcp) as BoxedIo, None));
-            };
-            let mut config = ClientConfig::clone(config);
-            config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-            let tls = TlsConnector::from(Arc::new(config)).connect(self.server_name.clone(), tcp).await?;
-            let selected = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-            Ok((Box::new(tls) as BoxedIo, selected))
+        within(self.h2.wait, format!("a connection to {}", self.address), self.open(alpn)).await
+    }
+
+    async fn in_time<T>(&self, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let wait = self.h2.wait;
+        tokio::time::timeout(wait, opening).await.unwrap_or_else(|_| {
+            let late = format!("no connection to {} within {wait:?}", self.address);
+            Err(io::Error::new(io::ErrorKind::TimedOut, late))
+        })
+    }
+
+    /// Without a limit: the bytes, and the protocol that the server selected.
+    async fn open(&self, alpn: &[&str]) -> io::Result<(BoxedIo, Option<Vec<u8>>)> {
+        let Some(config) = &self.tls else {
+            return Ok((Box::new(self.dial().await?) as BoxedIo, None));
         };
-        within(self.h2.wait, format_args!("a connection to {}", self.address), connect).await
+        let tls = self.handshake(config, alpn).await?;
+        let selected = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        Ok((Box::new(tls) as BoxedIo, selected))
+    }
+
+    async fn handshake(&self, config: &ClientConfig, alpn: &[&str]) -> io::Result<TlsStream<TcpStream>> {
+        let mut config = config.clone();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let tcp = self.dial().await?;
+        TlsConnector::from(Arc::new(config)).connect(self.server_name.clone(), tcp).await
+    }
+
+    async fn dial(&self) -> io::Result<TcpStream> {
+        let tcp = match self.source {
+            Some(source) => {
+                let socket = if source.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+                socket.bind((source, 0).into())?;
+                socket.connect(self.address).await?
+            }
+            None => TcpStream::connect(self.address).await?,
+        };
+        tcp.set_nodelay(true)?;
+        Ok(tcp)
     }
 }
 

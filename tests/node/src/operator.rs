@@ -20,18 +20,6 @@ pub struct Operator<'a> {
     directory: tempfile::TempDir,
 }
 
-/// The part of a document between two texts.
-pub fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
-    let (_, rest) = text.split_once(from).with_context(|| format!("no {from:?}"))?;
-    Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
-}
-
-/// The lines of indented blocks; a line that ends with a backslash is joined with the next one.
-pub fn commands(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
-}
-
 // === impl Operator ===
 
 impl<'a> Operator<'a> {

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kit::client::Client;
 use kit::pki::Authority;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tunnel::{Destination, Link, OpenError, Refusal, Stream};
 use tunnel_agent::Agent;
 
@@ -116,13 +117,9 @@ pub async fn echoes(stream: &mut Stream, word: &[u8]) {
 
 /// Status and body of a path of the admin endpoint.
 pub async fn admin(agent: &Agent, path: &str) -> (u16, String) {
-    let mut socket = TcpStream::connect(agent.admin_address()).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head[9..12].parse().unwrap(), body.to_owned())
+    let mut connection = Client::plain(agent.admin_address()).h1().await.unwrap();
+    let (head, body) = connection.call("GET", path, &[("Connection", "close")], b"").await.unwrap();
+    (head.status, String::from_utf8(body.to_vec()).unwrap())
 }
 
 /// The value of a series, labels as they are written.

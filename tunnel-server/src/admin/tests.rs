@@ -1,21 +1,18 @@
 //! The endpoint as an operator uses it.
 
+use kit::client::Client;
 use kit::wait::{eventually, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tunnel::{ClusterName, Destination};
 
 use super::*;
 use crate::testing::{Bench, SOON};
 
 async fn ask(admin: &Admin, request: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(admin.address()).await.expect("connected");
-    let head = format!("{request} HTTP/1.1\r\nHost: localhost:8095\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.expect("sent");
-    let mut answer = String::new();
-    within(SOON, "an answer", stream.read_to_string(&mut answer)).await.expect("read");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    (head[9..12].parse().expect("a status"), body.to_owned())
+    let (method, path) = request.split_once(' ').expect("a method and a path");
+    let mut connection = Client::plain(admin.address()).h1().await.expect("connected");
+    let (head, body) = connection.call(method, path, &[("Connection", "close")], b"").await.expect("an answer");
+    (head.status, String::from_utf8(body.to_vec()).expect("text"))
 }
 
 fn admin(bench: &Bench) -> Admin {

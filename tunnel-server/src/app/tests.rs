@@ -1,13 +1,12 @@
 use std::path::PathBuf;
 
-use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
+use kit::client::Client;
+use kit::pki::{Authority, Issued, Leaf, Trust};
 use kit::wait::{free_port, within};
-use rustls_pki_types::ServerName;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
-use tokio_rustls::TlsConnector;
 use tunnel::register::{self, Registration};
 use tunnel::{ClusterName, Incoming, Serving, Settings};
 
@@ -57,9 +56,8 @@ impl Fixture {
 
     /// Links an agent of the cluster `east` that echoes.
     async fn link(&self, server: &Server) -> Serving {
-        let stream = TcpStream::connect(server.agent_address()).await.unwrap();
-        let connector = TlsConnector::from(client_config(Trust::Anyone, Some(&self.identity), &[]));
-        let stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let client = Client::new(server.agent_address(), Trust::Anyone, Some(&self.identity));
+        let stream = client.tls(&[]).await.unwrap();
         let cluster = ClusterName::parse("east").unwrap();
         let registration = Registration { cluster: cluster.clone(), agent: "a".into(), link: 0, version: "1".into() };
         let registered = register::register(stream, "tunnel-server", &registration, None, SOON).await.unwrap();
@@ -96,15 +94,11 @@ async fn echoes(stream: &mut UnixStream) {
     assert_eq!(&answer, b"ping");
 }
 
-/// The status and the whole response of a path of the admin endpoint.
+/// The status and the body of a path of the admin endpoint.
 async fn admin(address: SocketAddr, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    within(SOON, "the answer", stream.read_to_string(&mut answer)).await.unwrap();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    (status, answer)
+    let mut connection = Client::plain(address).h1().await.unwrap();
+    let (head, body) = connection.call("GET", path, &[("Connection", "close")], b"").await.unwrap();
+    (head.status, String::from_utf8(body.to_vec()).unwrap())
 }
 
 async fn ended(mut stream: UnixStream) -> bool {

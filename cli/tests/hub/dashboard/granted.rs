@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubeconfig::Credential;
+use hub_tests::page::{commands, section};
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tunnel::CLUSTER_TUNNEL;
 use kit::pki::Leaf;
@@ -16,7 +17,9 @@ const USER: &str = "jane";
 pub fn granted(testbed: &Testbed) -> Result<()> {
     testbed.tunnelled()?;
     let hub = &testbed.hub.server;
-    hub.kubectl().shell(&commands()?)?.run()?.success()?;
+    let lines = commands(section(PAGE, "With these rights, Jane sees every cluster", "\n## kubeconfig")?);
+    ensure!(lines.len() == 2, "other commands: {lines:?}");
+    hub.kubectl().shell(&lines.join("\n"))?.run()?.success()?;
     let files = hub.authority().issue(&Leaf::client(USER)).write_to(&testbed.launcher().directory, "page-jane")?;
     let program = clusters_as(testbed, &hub.kubeconfig("page-jane", Credential::Certificate(files))?);
     let (_running, address) = start(&program, "")?;
@@ -47,13 +50,4 @@ pub fn granted(testbed: &Testbed) -> Result<()> {
 
 fn kubectl(testbed: &Testbed) -> String {
     testbed.hub.server.kubectl().binary.display().to_string()
-}
-
-/// Those of the page.
-fn commands() -> Result<String> {
-    let (_, below) = PAGE.split_once("With these rights, Jane sees every cluster").context("Jane is not there")?;
-    let is_command = |line: &&str| line.starts_with("    ");
-    let block: Vec<_> = below.lines().skip_while(|line| !is_command(line)).take_while(is_command).collect();
-    ensure!(block.len() > 2, "no commands: {block:?}");
-    Ok(block.join("\n"))
 }

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::page::block;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 
 use super::{FINALIZER, KIND, PLACE, account, filled_one, gone, on_member, read, register, start};
 use crate::fixture::{SOON, apply, event, script};
-use crate::page::commands;
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 
@@ -74,14 +74,14 @@ pub fn let_go(testbed: &Testbed) -> Result<()> {
     let two = json!({"metadata": {"finalizers": [FINALIZER, theirs]}});
     testbed.hub.server.patch(&format!("{KIND} first -n {cluster}"), &two)?;
     let run = |commands: &str| script(testbed, &testbed.directory("accounts-page")?, commands);
-    run(&commands(PAGE, "kubectl get managedserviceaccounts -A")?)?;
+    run(block(PAGE, "sh", "kubectl get managedserviceaccounts -A")?)?;
     let finalizers = |name: &str| Ok::<_, anyhow::Error>(read(testbed, KIND, cluster, name)?["metadata"].take());
     let (first, second) = (finalizers("first")?, finalizers("second")?);
     ensure!(first["finalizers"] == json!([theirs]) && second["finalizers"].is_null(), "{first} {second}");
     ensure!(first["uid"].is_string() && second["uid"].is_string(), "they are gone");
     delete(testbed, cluster, "first")?;
     ensure!(!read(testbed, KIND, cluster, "first")?["metadata"]["deletionTimestamp"].is_null(), "nothing holds it");
-    let letting = commands(PAGE, "patch managedserviceaccounts <name>")?;
+    let letting = block(PAGE, "sh", "patch managedserviceaccounts <name>")?;
     run(&letting.replace("<cluster>", cluster).replace("<name>", "first"))?;
     gone(testbed, KIND, cluster, "first")?;
     ensure!(!on_member(testbed, "first")?.is_null(), "something was done on the member");

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::kubeconfig::Credential;
+use hub_tests::page::block;
 use hub_tests::process::Process;
 use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use hub_tests::tools::{self, Tool};
@@ -18,7 +19,6 @@ use super::{
     value,
 };
 use crate::fixture::{Running, SOON, apply, namespace, script, secret_field, wait_secret};
-use crate::page::{block, commands};
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 const MANAGER: &str = "cluster-gateway-controllers";
@@ -149,7 +149,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
 /// The account of the cluster itself, until its Secret is there.
 fn as_the_page_shows(testbed: &Testbed, cluster: &str) -> Result<()> {
     let directory = testbed.directory("accounts-by-hand")?;
-    let lines = commands(PAGE, "kubectl apply -f account.yaml")?.replace("berlin", cluster);
+    let lines = block(PAGE, "sh", "kubectl apply -f account.yaml")?.replace("berlin", cluster);
     let document = block(PAGE, "yaml", "kind: ManagedServiceAccount\n")?;
     std::fs::write(directory.join("account.yaml"), document.replace("berlin", cluster))?;
     wait::until("the account's Secret", SOON, || script(testbed, &directory, &lines)).map(drop)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::page::{below, first};
 use hub_tests::promtool;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -96,11 +97,8 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     ensure!(read(testbed, KIND, cluster, name)?["metadata"]["finalizers"].is_null(), "held for nothing");
     // The rights that docs/registration.md grants are enough.
     let page = include_str!("../../../../docs/registration.md");
-    let (_, granted) = page
-        .split_once("<!-- Applied by controllers/tests/hub/accounts/refused.rs::forbidden. -->")
-        .unwrap_or_default();
-    let granted = granted.split("```").nth(1).unwrap_or_default().trim_start_matches("yaml");
-    let granted = granted.replace("<namespace>", "default").replace("<name>", "accounts-poor");
+    let granted = below(page, "<!-- Applied by controllers/tests/hub/accounts/refused.rs::forbidden. -->")?;
+    let granted = first(granted, "yaml")?.replace("<namespace>", "default").replace("<name>", "accounts-poor");
     ensure!(granted.contains("serviceaccounts/token"), "no such block");
     testbed.member.server.apply_text(&granted)?;
     let (account, secret) = filled_one(testbed, cluster, name)?;

@@ -1,6 +1,7 @@
 //! The page's quick start, a workload on a choice of clusters, run unchanged.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
+use hub_tests::page::{first, section};
 use hub_tests::wait;
 
 use super::{Fleet, NAMES, lease};
@@ -14,9 +15,8 @@ const COMMANDS: usize = 6;
 
 pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
     // The first block installs; `tests/node` runs it.
-    let [_, cluster, commands] = &blocks(DELIVERY, "## Quick start")[..] else {
-        anyhow::bail!("three blocks that are run")
-    };
+    let blocks = blocks(DELIVERY, "## Quick start")?;
+    let [_, cluster, commands] = blocks[..] else { bail!("three blocks that are run: {blocks:?}") };
     for name in NAMES {
         run(fleet, &cluster.replace(CLUSTER, name))?;
         lease(fleet, name)?;
@@ -48,12 +48,9 @@ pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
 }
 
 /// The commands of a section, without those that no test runs.
-pub fn blocks(page: &str, heading: &str) -> Vec<String> {
-    let section = page.split(&format!("{heading}\n")).nth(1).unwrap_or_default();
-    let section = section.split("\n## ").next().unwrap_or_default();
-    let run = section.split("<!-- run by:").skip(1);
-    let text = run.filter_map(|rest| rest.split("```sh\n").nth(1)?.split("\n```").next());
-    text.map(str::to_owned).collect()
+pub fn blocks<'a>(page: &'a str, heading: &str) -> Result<Vec<&'a str>> {
+    let section = section(page, &format!("{heading}\n"), "\n## ")?;
+    section.split("<!-- run by:").skip(1).map(|rest| first(rest, "sh")).collect()
 }
 
 /// Runs the commands of a page; returns what they print.

@@ -24,7 +24,7 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
         fleet.member(name).apply(&[object()])?;
     }
     let before = fleet.object(with, "configmap audit")?;
-    let [shown] = &blocks(DELIVERY, "## Governance")[..] else { anyhow::bail!("one block that is run") };
+    let [shown] = blocks(DELIVERY, "## Governance")?[..] else { anyhow::bail!("one block that is run") };
     run(fleet, shown)?;
     fleet.wait_work("audit", without, "Available", "False/ResourcesNotAvailable")?;
     for name in &NAMES[1..] {

@@ -2,13 +2,13 @@
 //! kubeconfig, and two approvals.
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::block;
 use hub_tests::testbed::Testbed;
 use hub_tests::{tools, wait};
 
 use super::agent::ask;
 use super::{managed, wait_condition};
 use crate::fixture::{SOON, script};
-use crate::page::{block, commands};
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 /// Of the page's kinds.
@@ -25,11 +25,11 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     let version = PAGE.split_once("git clone --depth 1 --branch ").context("no version")?.1;
     let version = version.split(' ').next().unwrap_or_default();
     ensure!(kinds.to_string_lossy().ends_with(&format!("@{version}")), "{version} is not {}", kinds.display());
-    run(&commands(PAGE, "kubectl apply --server-side")?.replace("ocm-api/", &format!("{}/", kinds.display())))?;
+    run(&block(PAGE, "sh", "kubectl apply --server-side")?.replace("ocm-api/", &format!("{}/", kinds.display())))?;
 
-    testbed.hub.server.kubectl().apply(&block(PAGE, "yaml", "metadata: {name: agent-bootstrap}")?)?;
+    testbed.hub.server.kubectl().apply(block(PAGE, "yaml", "metadata: {name: agent-bootstrap}")?)?;
     let authority = testbed.hub.server.authority_file().display().to_string();
-    let bootstrap = commands(PAGE, "kubectl create namespace agent-bootstrap")?;
+    let bootstrap = block(PAGE, "sh", "kubectl create namespace agent-bootstrap")?;
     let bootstrap = bootstrap.replace("https://<hub>", &testbed.hub.server.url());
     run(&bootstrap.replace("<CA file of the hub>", &authority))?;
 
@@ -38,7 +38,7 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
         agent.args(["create", "-f", "-"]).stdin(managed(NAME).to_string()).run()?.success()
     })?;
     let asked = ask(&agent, NAME, REQUEST)?;
-    let approve = commands(PAGE, "kubectl certificate approve <request>")?;
+    let approve = block(PAGE, "sh", "kubectl certificate approve <request>")?;
     let told = run(&approve.replace("<request>", REQUEST).replace("berlin", NAME))?;
     ensure!(["Pending", "approved", "patched"].iter().all(|word| told.contains(word)), "{told}");
     let agent = asked.kubectl(testbed)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::block;
 use hub_tests::ports;
 use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
@@ -13,7 +14,6 @@ use serde_json::Value;
 use super::klusterlet::Klusterlet;
 use super::{Registration, accept, bootstrap_user, condition, exists, get, wait_condition};
 use crate::fixture::{SOON, apply, namespace, script};
-use crate::page::commands;
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
 const NAME: &str = "swap1";
@@ -69,8 +69,8 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     // They do not remove the right that only ours grants: the page says how to.
     ensure!(exists(testbed, tunnel().as_str())?, "upstream takes it away");
     let kept = format!("clusterrolebinding open-cluster-management:bootstrap:{PLACE}");
-    let removal = commands(PAGE, "grep cluster-gateway:managedcluster: |")?;
-    script(testbed, &testbed.directory("swap-page")?, &removal)?;
+    let removal = block(PAGE, "sh", "grep cluster-gateway:managedcluster: |")?;
+    script(testbed, &testbed.directory("swap-page")?, removal)?;
     ensure!(!exists(testbed, tunnel().as_str())? && exists(testbed, &kept)?, "another was deleted");
     theirs.stop()?;
     testbed.hub.server.delete("lease registration-controller-lock -n open-cluster-management-hub")?;

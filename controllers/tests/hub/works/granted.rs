@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::page::block;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{Place, WORKS, config_map};
 use crate::fixture::SOON;
-use crate::page::block;
 
 const PAGE: &str = include_str!("../../../../docs/security.md");
 const CLUSTER: &str = "works-granted";

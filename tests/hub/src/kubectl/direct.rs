@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use http::Method;
-use kit::pki::{self, Issued, Trust};
+use kit::pki::{Issued, Trust};
 use serde_json::Value;
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -37,7 +37,7 @@ impl Kubectl {
             Some(certificate) => Some(issued(certificate, text(user, "client-key")?)?),
             None => None,
         };
-        let tls = pki::client_config(Trust::Roots(&roots), identity.as_ref(), pki::ALPN_H1);
+        let client = Client::trusting(address.parse()?, Trust::Roots(&roots), identity.as_ref());
         let bearer = user["token"].as_str().map(|token| format!("Bearer {token}"));
         let mut all = vec![("accept", "application/json")];
         all.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
@@ -46,7 +46,7 @@ impl Kubectl {
         }
         all.extend_from_slice(headers);
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-        Client::with_tls(address.parse()?, tls).send(method, &format!("{below}{path}"), &all, body)
+        client.send(method, &format!("{below}{path}"), &all, body)
     }
 }
 

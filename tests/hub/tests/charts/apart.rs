@@ -3,6 +3,7 @@
 
 mod strangers;
 
+use hub_tests::page::commands;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
@@ -92,15 +93,15 @@ fn settled(planes: &Planes) -> Result<()> {
     ensure!(reads(namespace)?, "the clusters cannot be read");
     let (_, told) = notes.split_once("WARNING: ").context("nobody is warned")?;
 
-    let mut commands = told.lines().filter_map(|line| line.strip_prefix("    ")).take(5);
+    let mut commands = commands(told).into_iter();
     let mut next = || commands.next().context("not all is told");
     let (create, copy, upgrade) = (next()?, next()?, next()?);
-    shell(planes, create)?;
-    shell(planes, copy)?;
+    shell(planes, &create)?;
+    shell(planes, &copy)?;
     let flags = upgrade.split_once(&format!("-n {namespace} ")).context("another release")?.1;
     release.helm("upgrade", &flags.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
     ensure!(next()?.starts_with("kubectl get clustergateways"), "nobody looks whether all are there");
-    shell(planes, next()?)?;
+    shell(planes, &next()?)?;
     ensure!(release.secret_namespace()? == "settled-clusters" && reads("settled-clusters")?, "not moved");
     ensure!(is_registered(planes, "settled-clusters")? && !is_registered(planes, namespace)?, "berlin is not moved");
     ensure!(!reads(namespace)?, "the old namespace is read still");

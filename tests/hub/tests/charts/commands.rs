@@ -6,6 +6,7 @@ use hub_tests::control_plane::start_controller_manager;
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::kubectl::Kubectl;
+use hub_tests::page::{commands, first, section};
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
@@ -66,17 +67,6 @@ fn registered(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
-    let (_, rest) = text.split_once(from).with_context(|| format!("no {from:?}"))?;
-    Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
-}
-
-/// The lines of indented blocks, with continued lines joined.
-fn commands(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
-}
-
 /// A person with an administrator's rights on both, and a separate directory.
 struct Operator<'a> {
     planes: &'a Planes,
@@ -123,10 +113,10 @@ impl<'a> Operator<'a> {
 
     /// Follows the commands that let a user use a cluster, and undoes them.
     fn grant(&self, text: &str) -> Result<()> {
-        let (_, block) = text.split_once("```sh\n").context("no commands")?;
+        let block = first(text, "sh")?;
         let may = "kubectl auth can-i create clustergateways.cluster.core.oam.dev/berlin --subresource=proxy --as=jane";
         ensure!(self.run(may).is_err(), "she may before");
-        self.run(block.split_once("```").context("no end of the commands")?.0)?;
+        self.run(block)?;
         // The hub has to notice the new right.
         wait::until("the right", NOTICED, || self.run(may))?;
         ensure!(self.run(&may.replace("/berlin", "/oslo")).is_err(), "she may use others too");

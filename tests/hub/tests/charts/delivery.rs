@@ -1,5 +1,6 @@
 //! Placement and delivery, turned on by a single value.
 
+use hub_tests::page::{blocks, section};
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
@@ -46,9 +47,7 @@ fn by_one_value(planes: &Planes) -> Result<()> {
         ensure!(refused.text().contains("workload.manifests: at least one"), "{}", refused.text());
         Ok(())
     })?;
-    let quick_start = PAGE.split("## Quick start").nth(1).and_then(|rest| rest.split("\n## ").next());
-    let last = quick_start.and_then(|section| section.rsplit("```sh\n").next()).context("no quick start")?;
-    let (commands, _) = last.split_once("\n```").context("its last block has no end")?;
+    let commands = blocks(section(PAGE, "## Quick start", "\n## ")?, "sh").last().context("no quick start")?;
     let each: Vec<&str> = commands.split("\n\n").collect();
     let (writes, _) = each.split_at_checked(4).context("four writes")?;
     for command in writes {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hub_tests::hub::{Hub, SECRET_NAMESPACE as NAMESPACE};
 use hub_tests::karmada::Karmada;
 use hub_tests::kubectl::Kubectl;
+use hub_tests::page;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
@@ -29,12 +30,9 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The block of the section in `language` that contains `words`.
-fn block(language: &str, words: &str) -> Result<&'static str> {
-    let (_, section) = PAGE.split_once("### Beside a Karmada").context("no section")?;
-    let begin = format!("```{language}\n");
-    let mut blocks = section.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
-    blocks.find(|block| block.contains(words)).with_context(|| format!("no block with {words:?}"))
+/// The YAML of the section that contains `words`.
+fn block(words: &str) -> Result<&'static str> {
+    page::block(page::below(PAGE, "### Beside a Karmada")?, "yaml", words)
 }
 
 fn works(planes: &Planes) -> Result<()> {
@@ -70,7 +68,7 @@ fn secrets(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<Vec<String
     ])?;
     let file = planes.directory.join("beside.yaml");
     let upstream = format!("https://{}", karmada.address());
-    let values = block("yaml", "kubeconfigSecret")?;
+    let values = block("kubeconfigSecret")?;
     let told = "https://karmada-aggregated-apiserver.karmada-system.svc";
     ensure!(values.contains(told), "{values}");
     std::fs::write(&file, values.replace(told, &upstream))?;
@@ -80,8 +78,8 @@ fn secrets(planes: &Planes, plane: &Hub, karmada: &Karmada) -> Result<Vec<String
 /// The commands of the notes, unchanged, and the APIService of the page.
 fn led_to(planes: &Planes, plane: &Hub, port: u16) -> Result<()> {
     let notes = planes.helm.args(["get", "notes", NAME, "-n", NAMESPACE]).run()?.success()?;
-    let commands: Vec<&str> = notes.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    let [kubeconfig, namespace, service, bundle] = commands[..] else { bail!("{notes}") };
+    let commands = page::commands(&notes);
+    let [kubeconfig, namespace, service, bundle] = &commands[..] else { bail!("{notes}") };
     let directory = planes.directory.join("elsewhere");
     std::fs::create_dir_all(&directory)?;
     run(planes, &directory, kubeconfig)?;
@@ -93,7 +91,7 @@ fn led_to(planes: &Planes, plane: &Hub, port: u16) -> Result<()> {
     run(planes, &directory, &service.replace(&host, "localhost"))?;
     let bundle = run(planes, &directory, bundle)?;
     ensure!(BASE64.decode(bundle.trim())?.starts_with(b"-----BEGIN CERTIFICATE"), "{bundle}");
-    let manifest = block("yaml", "name: cluster-gateway, namespace")?;
+    let manifest = block("name: cluster-gateway, namespace")?;
     let (head, _) = manifest.split_once("caBundle: ").context("no caBundle")?;
     let own = format!("name: {DEPLOYMENT}, namespace: {NAMESPACE}, port: {port}");
     let head = head.replace("name: cluster-gateway, namespace: vela-system, port: 9443", &own);

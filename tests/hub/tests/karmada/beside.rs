@@ -11,6 +11,7 @@ use hub_tests::karmada::{self, Karmada};
 use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::mask::mask;
+use hub_tests::page::{below, blocks, first};
 use hub_tests::prelude::*;
 use hub_tests::product::Product;
 use hub_tests::promtool;
@@ -270,9 +271,7 @@ impl<'a> Fleet<'a> {
 
     fn manifest(&self, file: &str, authority: &Path) -> Result<String> {
         let bundle = base64::Engine::encode(&super::STANDARD, std::fs::read(authority)?);
-        let (_, section) = section()?.split_once(&format!("`{file}`:")).context("no manifest")?;
-        let (_, block) = section.split_once("```yaml\n").context("no manifest")?;
-        let (manifest, _) = block.split_once("```").context("no end")?;
+        let manifest = first(below(section()?, &format!("`{file}`:"))?, "yaml")?;
         let (head, _) = manifest.split_once("caBundle: ").context("no caBundle")?;
         let ours = format!("name: gateway, namespace: {SECRET_NAMESPACE}, port: {}", self.gateway.address().port());
         let theirs =
@@ -349,33 +348,27 @@ fn gateway(testbed: &Testbed, karmada: &Karmada) -> Result<Product> {
 
 fn section() -> Result<&'static str> {
     const PAGE: &str = include_str!("../../../../docs/dialects.md");
-    Ok(PAGE.split_once("### Beside a Karmada").context("no section")?.1)
+    below(PAGE, "### Beside a Karmada")
 }
 
 /// The commands of the page, unchanged: to the gateway, and back.
 fn page(fleet: &Fleet<'_>) -> Result<()> {
-    let (there, rest) = commands(section()?)?;
-    let (back, _) = commands(rest)?;
-    ensure!(there.contains("gateway.yaml") && back.contains("karmada.yaml"), "{there}{back}");
-    run(fleet, there)?;
-    run(fleet, back)
+    there_and_back(fleet, section()?)
 }
 
 /// The commands of the other page: to the gateway, and back from there.
 fn migration(fleet: &Fleet<'_>) -> Result<()> {
     const PAGE: &str = include_str!("../../../../docs/migration.md");
-    let (_, section) = PAGE.split_once("## A fleet of Karmada or KubeFed").context("no section")?;
-    let (there, rest) = commands(section)?;
-    let (back, _) = commands(rest)?;
+    there_and_back(fleet, below(PAGE, "## A fleet of Karmada or KubeFed")?)
+}
+
+/// Runs the first two blocks of commands.
+fn there_and_back(fleet: &Fleet<'_>, section: &str) -> Result<()> {
+    let mut blocks = blocks(section, "sh");
+    let (there, back) = blocks.next().zip(blocks.next()).context("no commands")?;
     ensure!(there.contains("gateway.yaml") && back.contains("karmada.yaml"), "{there}{back}");
     run(fleet, there)?;
     run(fleet, back)
-}
-
-/// The first block of commands, and the text after it.
-fn commands(section: &str) -> Result<(&str, &str)> {
-    let (_, block) = section.split_once("```sh\n").context("no commands")?;
-    block.split_once("```").context("no end")
 }
 
 fn run(fleet: &Fleet<'_>, commands: &str) -> Result<()> {

@@ -4,6 +4,7 @@
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::karmada;
 use hub_tests::kubectl::Kubectl;
+use hub_tests::page::{below, first};
 use hub_tests::prelude::*;
 use hub_tests::tools::{Tool, provide};
 
@@ -204,10 +205,7 @@ fn refusals(testbed: &Testbed) -> Result<()> {
 /// The commands of the page, unchanged.
 fn page(tool: &Kubectl) -> Result<()> {
     const PAGE: &str = include_str!("../../../../docs/dialects.md");
-    let (_, section) = PAGE.split_once("### Clusters in Karmada's words").context("no section")?;
-    let (_, block) = section.split_once("```sh\n").context("no commands")?;
-    let (commands, _) = block.split_once("```").context("no end")?;
-    for command in commands.lines() {
+    for command in first(below(PAGE, "### Clusters in Karmada's words")?, "sh")?.lines() {
         tool.ok(command.strip_prefix("karmadactl ").context("another program")?)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The clients' own judgements: framing, ALPN, plain connections.
+//! The clients' own judgements: framing, ALPN, plain connections, delays.
 
 use tokio::io::{AsyncWriteExt as _, duplex};
 
@@ -80,4 +80,15 @@ async fn a_held_window_stops_a_plain_http2_server() {
     assert_eq!(answer.body.to_end().await.expect("the rest").len(), 100_000);
     drop(h2);
     server.await.expect("served");
+}
+
+#[tokio::test]
+async fn a_late_connection_is_an_error_to_those_that_repeat_it() {
+    // The system accepts for it, and nothing speaks TLS.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+    let options = H2Options { wait: std::time::Duration::from_millis(100), ..H2Options::default() };
+    let address = listener.local_addr().expect("bound");
+    let client = Client::new(address, Trust::Anyone, None).h2_options(options);
+    let late = [client.tls(&[]).await.err(), client.http1::<String>().await.err()];
+    assert_eq!(late.map(|error| error.map(|error| error.kind())), [Some(io::ErrorKind::TimedOut); 2]);
 }

@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{blocks, first, section};
 use hub_tests::wait;
 use node_tests::inventory::Inventory;
-use node_tests::operator::{Operator, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
-
-use crate::started::blocks;
 
 const JOIN: &str = include_str!("../../../../docs/join.md");
 const README: &str = include_str!("../../../../README.md");
@@ -61,7 +60,7 @@ fn join(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
 /// The README's command, run after the page's, changes nothing.
 fn same_as_readme(operator: &Operator<'_>) -> Result<()> {
     let part = section(README, "- **One command at the member**", "- **By hand**")?;
-    let install = blocks(part, "sh").next().context("no command")?;
+    let install = first(part, "sh")?;
     let manifest = || operator.run("helm --kube-context berlin get manifest tunnel-agent -n tunnel");
     let page = manifest()?;
     operator.run(&of_member(install).replace(" install tunnel-agent ", " upgrade tunnel-agent "))?;
@@ -72,10 +71,10 @@ fn same_as_readme(operator: &Operator<'_>) -> Result<()> {
 /// Makes the bootstrap kubeconfig, by the page on registration.
 fn bootstrap(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     let page = section(REGISTRATION, "**A bootstrap kubeconfig** lets", "1. Give the agent")?;
-    let role = blocks(page, "yaml").next().context("no role")?;
+    let role = first(page, "yaml")?;
     std::fs::write(operator.directory().join("role.yaml"), role)?;
     operator.run("kubectl apply -f role.yaml")?;
-    let make = blocks(page, "sh").next().context("no commands")?;
+    let make = first(page, "sh")?;
     let authority = testbed.hub.server.authority_file().display().to_string();
     let make = make.replace("https://<hub>", &testbed.hub.url()).replace("<CA file of the hub>", &authority);
     operator.run(&make).map(drop)
@@ -84,7 +83,7 @@ fn bootstrap(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
 /// The member answers callers of the hub by the credential that the agent brings.
 fn brought(operator: &Operator<'_>, ready: &str) -> Result<()> {
     let page = section(JOIN, "### Bring the credential too", "## By hand")?;
-    let bring = blocks(page, "sh").next().context("no command")?;
+    let bring = first(page, "sh")?;
     operator.run(&of_member(bring))?;
     operator.run(ready).context("its links, once more")?;
     wait::until("the cluster to answer", LIMIT, || {

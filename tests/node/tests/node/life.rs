@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{commands, section};
 use hub_tests::wait;
 use node_tests::cluster::Cluster;
 use node_tests::image::{BROKEN, NEXT, TAG};
 use node_tests::load::{self, Load};
-use node_tests::operator::{Operator, commands, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 

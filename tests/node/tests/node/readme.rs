@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{blocks, commands, section};
 use hub_tests::wait;
 use node_tests::image::PAUSE;
 use node_tests::inventory::{Inventory, LEFT};
 use node_tests::load;
-use node_tests::operator::{Operator, commands, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
-
-use crate::started::blocks;
 
 const README: &str = include_str!("../../../../README.md");
 /// The page of the agent's chart.

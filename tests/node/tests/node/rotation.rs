@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{commands, section};
 use hub_tests::wait;
-use node_tests::operator::{Operator, commands, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 
 use crate::pods::settled;

@@ -1,13 +1,13 @@
 //! The pages' commands for an operator who looks into a pod, run unchanged.
 
 use anyhow::{Context as _, Result, ensure};
-use node_tests::operator::{Operator, section};
+use hub_tests::page::{below, first, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 use serde_json::Value;
 
 use crate::pods::{killed, settled};
 use crate::readme;
-use crate::started::blocks;
 
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const REGISTRATION: &str = include_str!("../../../../docs/registration.md");
@@ -35,7 +35,7 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     let pod = restarted(testbed)?.context("none was started again")?;
     for (heading, next, words) in SECTIONS {
         let part = section(OPERATIONS, heading, next)?;
-        let (_, block) = part.split_once(LEAD).with_context(|| format!("{heading}: no commands"))?;
+        let block = below(part, LEAD).context(heading)?;
         let (block, _) = block.split_once("\n\n").context("no end")?;
         let block = block.replace("<namespace>", NAMESPACE).replace("<secret-namespace>", NAMESPACE);
         let told = run(&operator, &block.replace("<pod>", &pod)).context(heading)?;
@@ -48,7 +48,7 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
 /// only.
 fn reported(operator: &Operator<'_>) -> Result<()> {
     let part = section(REGISTRATION, "It answers only on its pod's loopback interface", "?format=json")?;
-    let block = blocks(part, "sh").next().context("no commands")?;
+    let block = first(part, "sh")?;
     let mut lines = block.lines();
     let leader = operator.run(lines.next().context("no line")?)?;
     let (pod, _) = leader.split_once('_').with_context(|| format!("another identity: {leader}"))?;

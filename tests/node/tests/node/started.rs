@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::page::{blocks, section};
 use node_tests::image::PAUSE;
 use node_tests::inventory::Inventory;
-use node_tests::operator::{Operator, section};
+use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 use tokio::time::Instant;
 
@@ -92,11 +93,6 @@ fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> R
     let refused = testbed.audit.refusals("vela-system", mark)?;
     ensure!(refused.is_empty(), "the hub answers 403 to {}", refused.join(", "));
     Ok(())
-}
-
-/// Blocks of one language in a part of a page.
-pub(crate) fn blocks<'a>(part: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
-    part.split("```").filter_map(move |block| block.strip_prefix(language)?.strip_prefix('\n'))
 }
 
 /// The commands in a part of a page, with this testbed's registry.

@@ -1,65 +1,51 @@
 //! The serving side's TLS, as flags of Kubernetes' servers set it.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use gateway::Gateway;
 use kit::client::Client;
-use kit::pki::{ALPN_BOTH, Trust, client_config, provider, root_store};
+use kit::pki::{ALPN_BOTH, Trust, provider, root_store};
 use system_tests::prelude::*;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{CipherSuite, ClientConfig, SupportedProtocolVersion};
 
-async fn handshake(
-    address: SocketAddr,
-    name: &str,
-    config: Arc<ClientConfig>,
-) -> std::io::Result<TlsStream<TcpStream>> {
-    let name = ServerName::try_from(name.to_owned()).expect("a name");
-    TlsConnector::from(config).connect(name, TcpStream::connect(address).await?).await
-}
-
 /// A client that speaks nothing but `version`.
-fn speaks(testbed: &Testbed, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+fn speaks(testbed: &Testbed, version: &'static SupportedProtocolVersion) -> Client {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[version])
         .expect("the provider has suites for it")
         .with_root_certificates(testbed.serving().root_store())
         .with_no_client_auth();
-    Arc::new(config)
+    Client::with_config(testbed.address(), Arc::new(config))
 }
 
 #[tokio::test]
 async fn the_oldest_version_can_be_raised() {
     let testbed = Testbed::builder().start().await;
-    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect("TLS 1.2 by default");
+    speaks(&testbed, &TLS12).tls(&[]).await.expect("TLS 1.2 by default");
     let testbed = Testbed::builder().arg("--tls-min-version=VersionTLS13").start().await;
-    let error =
-        handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect_err("TLS 1.2 is too old");
+    let error = speaks(&testbed, &TLS12).tls(&[]).await.expect_err("TLS 1.2 is too old");
     assert!(error.to_string().contains("ProtocolVersion"), "{error}");
-    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS13)).await.expect("TLS 1.3");
+    speaks(&testbed, &TLS13).tls(&[]).await.expect("TLS 1.3");
 }
 
 #[tokio::test]
 async fn cipher_suites_of_tls_12_can_be_chosen() {
     let chosen = "--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305";
     let testbed = Testbed::builder().arg(chosen).start().await;
-    let stream = handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect("a suite in common");
+    let stream = speaks(&testbed, &TLS12).tls(&[]).await.expect("a suite in common");
     let agreed = stream.get_ref().1.negotiated_cipher_suite().expect("a suite").suite();
     assert_eq!(agreed, CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256);
-    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS13)).await.expect("TLS 1.3 has its own suites");
+    speaks(&testbed, &TLS13).tls(&[]).await.expect("TLS 1.3 has its own suites");
 }
 
 #[tokio::test]
 async fn http2_can_be_turned_off() {
     let testbed = Testbed::builder().arg("--disable-http2-serving=true").launch().await;
-    let config = client_config(Trust::Authority(testbed.serving()), None, ALPN_BOTH);
-    let stream = handshake(testbed.address(), "localhost", config).await.expect("a protocol in common");
+    let client = Client::new(testbed.address(), Trust::Authority(testbed.serving()), None);
+    let stream = client.tls(ALPN_BOTH).await.expect("a protocol in common");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
     assert_eq!(testbed.connect(Http::H1).await.get("/livez").await.status, 200);
 }
@@ -74,8 +60,8 @@ async fn names_have_certificates_of_their_own_which_are_followed() {
     let pair = format!("--tls-sni-cert-key={},{}", files.certificate.display(), files.key.display());
     let testbed = Testbed::builder().arg(&pair).start().await;
     let shown = async |name: &str| {
-        let stream =
-            handshake(testbed.address(), name, client_config(Trust::Anyone, None, &[])).await.expect("a handshake");
+        let client = Client::new(testbed.address(), Trust::Anyone, None).server_name(name);
+        let stream = client.tls(&[]).await.expect("a handshake");
         stream.get_ref().1.peer_certificates().expect("a certificate")[0].clone()
     };
     for name in ["other.example", "a.wild.example"] {

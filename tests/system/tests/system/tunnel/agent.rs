@@ -4,12 +4,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kit::pki::{ALPN_H1, Authority, Issued, Trust, client_config};
+use kit::client::Client;
+use kit::pki::{ALPN_H1, Authority, Issued, Trust};
 use kit::wait::WAIT;
-use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
 use tunnel::bridge::bridge;
 use tunnel::register::{RegisterError, Registration, register};
 use tunnel::{ClusterName, Gauge, Incoming, Serving, Settings, serve};
@@ -32,10 +31,7 @@ impl Agent {
         cluster: &str,
         member: SocketAddr,
     ) -> Result<Self, RegisterError> {
-        let tls = TlsConnector::from(client_config(Trust::Authority(serving), Some(identity), ALPN_H1));
-        let tcp = TcpStream::connect(gateway).await?;
-        let name = ServerName::try_from("localhost").expect("a name");
-        let stream = tls.connect(name, tcp).await?;
+        let stream = Client::new(gateway, Trust::Authority(serving), Some(identity)).tls(ALPN_H1).await?;
         let cluster = ClusterName::parse(cluster).expect("a name");
         let registration = Registration { cluster, agent: "agent-1".into(), link: 0, version: "test".into() };
         let registered = register(stream, "localhost", &registration, None, WAIT).await?;

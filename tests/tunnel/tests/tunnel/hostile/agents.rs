@@ -9,16 +9,15 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kit::client::Client;
 use kit::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PRIORITY,
     PUSH_PROMISE, RST_STREAM, SETTINGS, STATUS_200, WINDOW_UPDATE, encode, in_frames, literals, setting,
 };
-use kit::pki::{ALPN_H1, Leaf, Trust, client_config};
+use kit::pki::{ALPN_H1, Leaf, Trust};
 use kit::wait::{WAIT, becomes, unless_quiet, within};
-use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tunnel::register::{self, Registration};
@@ -200,9 +199,8 @@ trait Stage {
 async fn linked(stage: &impl Stage) -> AgentLink {
     let pki = stage.pki();
     let identity = pki.agents.issue(&Leaf::client(format!("system:tunnel-agent:{EVIL}")));
-    let tls = TlsConnector::from(client_config(Trust::Authority(&pki.serving), Some(&identity), ALPN_H1));
-    let socket = TcpStream::connect(stage.address()).await.expect("connected");
-    let io = tls.connect(ServerName::try_from("localhost").expect("a name"), socket).await.expect("TLS");
+    let client = Client::new(stage.address(), Trust::Authority(&pki.serving), Some(&identity));
+    let io = client.tls(ALPN_H1).await.expect("TLS");
     let registration = Registration { cluster: evil(), agent: "evil-1".to_owned(), link: 0, version: "1".to_owned() };
     let registered = register::register(io, "localhost", &registration, None, WAIT).await.expect("registered");
     let link = Frames::server(registered.io, STREAMS).await.expect("HTTP/2");
