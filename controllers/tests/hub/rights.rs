@@ -12,6 +12,7 @@ use hub_tests::helm::{Chart, Helm};
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::Trouble;
 use hub_tests::wait;
+use kit::lines;
 use libtest_mimic::Trial;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -287,7 +288,7 @@ fn refused(testbed: &Testbed, place: &str) -> Result<Vec<String>> {
     // The name may be quoted several times over.
     let refusal = format!("{account}\" cannot ");
     let log = testbed.log()?;
-    let theirs = log.lines().filter(|line| line.contains(&account)).map(|line| line.replace('\\', ""));
+    let theirs = lines::with(&log, &[&account]).into_iter().map(|line| line.replace('\\', ""));
     Ok(theirs.filter(|line| line.contains(&refusal)).collect())
 }
 
