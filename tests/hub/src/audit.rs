@@ -16,11 +16,12 @@ use crate::control_plane::Launcher;
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 /// Namespaces for whose accounts everything is logged, including reads: for tests of what a program
 /// reads.
-const READERS: [&str; 10] = [
+const READERS: [&str; 11] = [
     "audited-registration",
     "audited-accounts",
     "audited-import",
     "audited-capi",
+    "audited-lists",
     "audited-profiles",
     "audited-placement",
     "audited-sets",
