@@ -26,7 +26,7 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     let cluster = "works-still";
     let mut place = Place::start(testbed, cluster)?;
     let works_here = size::of("TEST_WORKS", WORKS_HERE)?;
-    let limit = SOON * u32::try_from(works_here / WORKS_HERE + 1)?;
+    let limit = SOON * u32::try_from(works_here / WORKS_HERE + 2)?;
     let names: Vec<String> = (0..works_here).map(|number| format!("still-{number}")).collect();
     let works = works(cluster, &names);
     let objects: usize = 2 * works_here + WITH_SERVICE.min(works_here);
