@@ -16,6 +16,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
 use k8s_openapi::api::core::v1::Secret;
+use kit::lines;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -193,9 +194,7 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
 /// Waits until the programs of the product have logged a line that has all of these.
 pub fn wait_logged(testbed: &Testbed, parts: &[&str]) -> Result<()> {
     wait::until(&format!("a line with {parts:?}"), SOON, || {
-        let log = testbed.log()?;
-        let is_so = log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
-        ensure!(is_so, "the log has none");
+        ensure!(!lines::with(&testbed.log()?, parts).is_empty(), "the log has none");
         Ok(())
     })
 }

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use http::StatusCode;
 use hub_tests::control_plane::ApiServer;
+use hub_tests::kubeconfig::Credential;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use serde_json::json;
 
 use crate::fixture::{Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, test};
+use crate::rights::used::right;
 
 const FLEET: &str = "listed-fleet";
 /// Three pages.
 const SOURCES: u32 = 60;
+const FLAGS: [&str; 3] = ["--enable=kubeconfig", "--watch-namespaces=listed-fleet", "--leader-elect=false"];
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "lists: all are registered, from events of a watch or from pages", registered)]
@@ -25,32 +29,52 @@ fn registered(testbed: &Testbed) -> Result<()> {
         (0..SOURCES).map(|number| kubeconfig_secret(FLEET, &format!("listed{number}"), &kubeconfig)).collect();
     apply(testbed, &[namespace(FLEET)])?;
     apply(testbed, &sources)?;
-    let lists = through(testbed, "listed-as-events", &[])?;
-    ensure!(lists == 0, "{lists} lists of Secrets");
-    let flags = ["--feature-gates=WatchList=false".to_owned()];
-    let lists = through(testbed, "listed-in-pages", &flags).context("without lists as events")?;
+    as_events(testbed)?;
+    in_pages(testbed)
+}
+
+/// Of a hub that sends lists as events, no list of Secrets is asked for, by its audit log.
+fn as_events(testbed: &Testbed) -> Result<()> {
+    let (place, server) = ("audited-lists", &testbed.hub.server);
+    apply(testbed, &[namespace(place)])?;
+    let token = server.service_account_token(place, place)?;
+    server.bind(place, "cluster-admin", (place, place))?;
+    let all = json!({"verb": "list", "resource": "secrets"});
+    wait::until_true("the right", SOON, || server.may(place, place, &all))?;
+    let kubeconfig = server.kubeconfig(place, Credential::Token(token))?;
+    let mark = testbed.audit.mark()?;
+    let running = Running::as_user(place, &kubeconfig, &FLAGS)?;
+    wait_registered(&running)?;
+    let used = testbed.audit.used((place, place), mark)?;
+    let [list, watch] = ["list", "watch"].map(|verb| used.contains(&right("", "secrets", verb)));
+    ensure!(watch && !list, "the Secrets were listed: {used:?}");
+    Ok(())
+}
+
+/// Through an API server of the hub that does not send lists so.
+fn in_pages(testbed: &Testbed) -> Result<()> {
+    let place = "listed-in-pages";
+    apply(testbed, &[namespace(place)])?;
+    let mut hub = testbed.hub.server.start_replica(place, &["--feature-gates=WatchList=false".to_owned()])?;
+    hub.wait_ready()?;
+    let before = lists(&hub)?;
+    let running = Running::as_user(place, &hub.kubectl().kubeconfig, &FLAGS)?;
+    wait_registered(&running)?;
+    let lists = lists(&hub)? - before;
     // With that of the clusters' Secrets, of which there are none yet.
     ensure!(lists >= 4, "{lists} lists of Secrets");
     Ok(())
 }
 
-/// Registers all clusters in the namespace `place`, through an API server of the hub with these
-/// flags. Returns how many lists of Secrets that server was asked for.
-fn through(testbed: &Testbed, place: &str, flags: &[String]) -> Result<u64> {
-    apply(testbed, &[namespace(place)])?;
-    let mut hub = testbed.hub.server.start_replica(place, flags)?;
-    hub.wait_ready()?;
-    let before = lists(&hub)?;
-    let flags = ["--enable=kubeconfig", "--watch-namespaces=listed-fleet", "--leader-elect=false"];
-    let running = Running::as_user(place, &hub.kubectl().kubeconfig, &flags)?;
+fn wait_registered(running: &Running) -> Result<()> {
     wait::until("all to be registered", 3 * SOON, || {
         let registered = running.metric("cluster_gateway_controllers_source_objects", "state=\"registered\"")?;
         ensure!(registered + 0.5 > f64::from(SOURCES), "{registered}");
         Ok(())
-    })?;
-    Ok(lists(&hub)? - before)
+    })
 }
 
+/// How many lists of Secrets this server was asked for.
 fn lists(hub: &ApiServer) -> Result<u64> {
     let metrics = hub.client(Some(hub.admin())).get("/metrics", &[])?.expect(StatusCode::OK)?.text();
     let counts = |labels: &str| labels.contains("resource=\"secrets\"") && labels.contains("verb=\"LIST\"");

@@ -12,6 +12,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::trouble::Trouble;
 use hub_tests::turns::{self, Alone};
 use hub_tests::{tools, wait};
+use kit::lines;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -123,7 +124,7 @@ fn other_version(testbed: &Testbed) -> Result<()> {
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     ensure!(available()? < 1.0 && clusters(testbed, &controllers.namespace)? == 1);
     let said = testbed.log()?;
-    ensure!(said.contains("the hub does not serve it in a version that is understood"), "it says nothing of it");
+    ensure!(lines::has(&said, "the hub does not serve it in a version that is understood"), "it says nothing of it");
     testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
     testbed.hub.server.apply_text(&tools::kubefed_kind()?)?;
     apply(testbed, &[kubefed("known")])?;

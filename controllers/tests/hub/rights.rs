@@ -12,6 +12,7 @@ use hub_tests::helm::{Chart, Helm};
 use hub_tests::testbed::Testbed;
 use hub_tests::trouble::Trouble;
 use hub_tests::wait;
+use kit::lines;
 use libtest_mimic::Trial;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -204,7 +205,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
 
 /// Checks that the controllers asked for nothing that the chart does not grant.
 pub fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
-    let told = refused(testbed, place)?;
+    let told = refused(&testbed.log()?, place);
     ensure!(told.is_empty(), "{told:?}");
     Ok(())
 }
@@ -277,18 +278,22 @@ fn profiles(testbed: &Testbed) -> Result<()> {
 
 /// Whether the hub has refused this to the controllers of a namespace.
 pub fn is_refused_to(testbed: &Testbed, place: &str, verb: &str, resource: &str) -> Result<bool> {
-    let told = refused(testbed, place)?;
-    Ok(told.iter().any(|line| line.contains(&format!(" cannot {verb} resource \"{resource}\""))))
+    Ok(is_refused_in(&testbed.log()?, place, verb, resource))
+}
+
+/// The same by the programs' log, which may have been read for several questions.
+pub fn is_refused_in(log: &str, place: &str, verb: &str, resource: &str) -> bool {
+    let words = format!(" cannot {verb} resource \"{resource}\"");
+    refused(log, place).iter().any(|line| line.contains(&words))
 }
 
 /// Refusals of the hub to the controllers of a namespace, from the programs' log.
-fn refused(testbed: &Testbed, place: &str) -> Result<Vec<String>> {
+fn refused(log: &str, place: &str) -> Vec<String> {
     let account = format!("system:serviceaccount:{place}:{NAME}");
     // The name may be quoted several times over.
     let refusal = format!("{account}\" cannot ");
-    let log = testbed.log()?;
-    let theirs = log.lines().filter(|line| line.contains(&account)).map(|line| line.replace('\\', ""));
-    Ok(theirs.filter(|line| line.contains(&refusal)).collect())
+    let theirs = lines::with(log, &[&account]).into_iter().map(|line| line.replace('\\', ""));
+    theirs.filter(|line| line.contains(&refusal)).collect()
 }
 
 fn less(testbed: &Testbed) -> Result<()> {

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use kit::lines;
 use serde_json::{Value, json};
 
 use self::nodes::LIMIT;
@@ -100,22 +101,23 @@ impl Member {
     /// Whether a request whose URL contains `marker` came from the gateway's users, or from a user
     /// that they impersonated.
     pub fn has_seen(&self, marker: &str) -> Result<bool> {
-        Ok(std::fs::read_to_string(&self.audit_log)?.contains(marker))
+        Ok(lines::has(&std::fs::read_to_string(&self.audit_log)?, marker))
     }
 
     /// The audit log's entries of finished requests whose URL contains `marker`.
     pub fn seen(&self, marker: &str) -> Result<Vec<Value>> {
         let log = std::fs::read_to_string(&self.audit_log)?;
-        let lines = log.lines().filter(|line| line.contains(marker) && line.contains(r#""stage":"ResponseComplete""#));
+        let lines = lines::with(&log, &[marker, r#""stage":"ResponseComplete""#]);
         // The last line may be incomplete.
-        Ok(lines.filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Ok(lines.into_iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
     /// The number of long-running requests (watches, followed logs) whose URL contains `marker` and
     /// which have begun and not ended.
     pub fn open_streams(&self, marker: &str) -> Result<usize> {
         let log = std::fs::read_to_string(&self.audit_log)?;
-        let count = |fixture: &str| log.lines().filter(|line| line.contains(marker) && line.contains(fixture)).count();
+        let theirs = lines::with(&log, &[marker]);
+        let count = |stage: &str| theirs.iter().filter(|line| line.contains(stage)).count();
         let (started, complete) = (count(r#""stage":"ResponseStarted""#), count(r#""stage":"ResponseComplete""#));
         started.checked_sub(complete).context("more ended than began")
     }

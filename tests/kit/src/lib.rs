@@ -12,6 +12,7 @@ pub mod frames;
 pub mod hostile;
 pub mod hub;
 pub mod io;
+pub mod lines;
 pub mod member;
 pub mod merge;
 pub mod others;

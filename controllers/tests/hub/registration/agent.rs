@@ -68,6 +68,20 @@ pub fn ask(who: &Kubectl, cluster: &str, name: &str) -> Result<Asked> {
     Subject { label: cluster, organization: &own, common_name: &format!("{own}:agent") }.ask(who, name)
 }
 
+/// Approves a request, as `kubectl certificate approve` does.
+pub fn approve(testbed: &Testbed, name: &str) -> Result<()> {
+    let path = format!("{}/{name}/approval", REQUESTS.split('?').next().unwrap_or_default());
+    let approved = json!([{"type": "Approved", "status": "True", "reason": "KubectlApprove",
+        "message": "This CSR was approved by kubectl certificate approve."}]);
+    // Another client may write it meanwhile.
+    wait::until("the approval to be taken", SOON, || {
+        let mut request = get(testbed, &format!("csr {name}"))?;
+        request["status"]["conditions"] = approved.clone();
+        let answer = testbed.hub.server.ask(&Method::PUT, &path, "application/json", &request)?;
+        answer.expect(StatusCode::OK).map(drop)
+    })
+}
+
 // === impl Asked ===
 
 impl Asked {

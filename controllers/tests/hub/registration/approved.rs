@@ -7,7 +7,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::{tools, wait};
 
 use super::agent::ask;
-use super::{managed, wait_condition};
+use super::{CLUSTERS, reads, registers, wait_condition};
 use crate::fixture::{SOON, script};
 
 const PAGE: &str = include_str!("../../../../docs/registration.md");
@@ -34,16 +34,14 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     run(&bootstrap.replace("<CA file of the hub>", &authority))?;
 
     let agent = testbed.launcher().kubectl(&directory.join("bootstrap.kubeconfig"));
-    wait::until("the right to join", SOON, || {
-        agent.args(["create", "-f", "-"]).stdin(managed(NAME).to_string()).run()?.success()
-    })?;
+    wait::until("the right to join", SOON, || registers(&agent, NAME))?;
     let asked = ask(&agent, NAME, REQUEST)?;
     let approve = block(PAGE, "sh", "kubectl certificate approve <request>")?;
     let told = run(&approve.replace("<request>", REQUEST).replace("berlin", NAME))?;
     ensure!(["Pending", "approved", "patched"].iter().all(|word| told.contains(word)), "{told}");
     let agent = asked.kubectl(testbed)?;
     wait_condition(testbed, NAME, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    wait::until("its rights", SOON, || agent.ok(&format!("get managedcluster {NAME}")))?;
+    wait::until_true("its rights", SOON, || reads(&agent, &format!("{CLUSTERS}/{NAME}")))?;
     testbed.hub.server.delete(&format!("managedcluster {NAME}"))?;
     run("kubectl delete clusterrolebinding,clusterrole agent-bootstrap
          kubectl delete namespace agent-bootstrap --wait=false")

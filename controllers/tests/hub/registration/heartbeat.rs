@@ -34,7 +34,7 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     wait_taint(testbed, None)?;
     // Without its label, a Lease would never be found stale.
     let label = "open-cluster-management.io/cluster-name";
-    testbed.hub.server.kubectl().ok(&format!("label lease managed-cluster-lease -n beat1 {label}-"))?;
+    testbed.hub.server.label(&format!("lease managed-cluster-lease -n beat1 {label}-"))?;
     wait::until_true("its label", SOON, || {
         Ok(get(testbed, "lease managed-cluster-lease -n beat1")?["metadata"]["labels"][label] == "beat1")
     })?;

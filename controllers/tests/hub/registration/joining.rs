@@ -24,6 +24,7 @@ use tokio::time::{Instant, timeout};
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
+use super::agent;
 use super::klusterlet::{self, Klusterlet};
 use super::{Registration, accept, condition, exists, get, managed, wait_condition};
 use crate::fixture::{Running, SOON, apply, namespace};
@@ -53,18 +54,19 @@ pub struct Member<'a> {
 /// rights that the chart grants, and no others.
 fn installed(testbed: &Testbed, cluster: &str, values: &str) -> Result<PathBuf> {
     let (member, release) = (&testbed.member.server, format!("{cluster}-tunnel-agent"));
-    let admin = member.kubectl();
-    let helm = Helm::prepare(&testbed.directory(&format!("{cluster}-helm"))?, &admin.kubeconfig)?.with(Chart::Agent);
+    let admin = member.kubectl().kubeconfig;
+    let helm = Helm::prepare(&testbed.directory(&format!("{cluster}-helm"))?, &admin)?.with(Chart::Agent);
     let set = format!(
         "--set=cluster={cluster},servers={{hub.example.com:8091}},register.enabled=true,register.bootstrapSecret=a{values}"
     );
     let objects = helm.template(&release, NAMESPACE, &[set])?;
     member.apply(&helm::rights(&objects, NAMESPACE))?;
-    let account = format!("system:serviceaccount:{NAMESPACE}:{release}");
-    for right in ["list nodes", "update secrets/hub-kubeconfig-secret"] {
+    for right in [
+        json!({"verb": "list", "resource": "nodes"}),
+        json!({"verb": "update", "resource": "secrets", "name": "hub-kubeconfig-secret", "namespace": NAMESPACE}),
+    ] {
         // The server authorizes by what its informers have seen.
-        let may = || admin.ok(&format!("auth can-i {right} -n {NAMESPACE} --as={account}"));
-        wait::until("the chart's rights", SOON, may).with_context(|| right.to_owned())?;
+        wait::until_true(&format!("the chart's right {right}"), SOON, || member.may(NAMESPACE, &release, &right))?;
     }
     account_kubeconfig(member, NAMESPACE, &release)
 }
@@ -152,7 +154,7 @@ impl<'a> Member<'a> {
             });
             requests.pop().context("none that waits")
         })?;
-        self.testbed.hub.server.kubectl().ok(&format!("certificate approve {request}")).map(drop)
+        agent::approve(self.testbed, &request)
     }
 
     /// Approval and acceptance: neither is enough alone.
@@ -205,7 +207,7 @@ impl<'a> Member<'a> {
     fn is_delivered_to(&self) -> Result<()> {
         let said = self.delivery()?;
         ensure!(said == "push", "{said}");
-        self.testbed.hub.server.kubectl().ok(&format!("annotate managedcluster {} {DELIVERY}-", self.name)).map(drop)
+        self.testbed.hub.server.annotate(&format!("managedcluster {} {DELIVERY}-", self.name))
     }
 
     /// Neither denial and acceptance nor other writes to the cluster turn it on again.

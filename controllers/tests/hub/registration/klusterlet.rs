@@ -16,9 +16,10 @@ use kit::pki::Leaf;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::agent;
 use super::requests::REASON;
 use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply, event, print};
+use crate::fixture::{SOON, apply, event, namespace, print};
 
 /// The member's namespace in which agents keep their certificates.
 pub const AGENTS: &str = "open-cluster-management-agent";
@@ -57,7 +58,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     one.beats(SECONDS)?;
     other.renews()?;
     wait::timely("the reports of the klusterlet's silence", TO_THE_SECOND, || one.dies_and_comes_back())?;
-    testbed.hub.server.kubectl().ok("delete managedclusters klusterlet1 klusterlet2").map(drop)
+    testbed.hub.server.delete("managedclusters klusterlet1 klusterlet2")
 }
 
 // === impl Klusterlet ===
@@ -65,21 +66,20 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
 impl<'t> Klusterlet<'t> {
     /// Starts the agent with a bootstrap kubeconfig of a user in `place`.
     pub fn start(testbed: &'t Testbed, name: &'static str, place: &str) -> Result<Self> {
-        let member = testbed.member.server.kubectl();
-        let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
-        member.args(["apply", "--server-side", "-f", "-"]).stdin(file).run()?.success()?;
-        member.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {AGENTS}}}}}"))?;
+        let member = &testbed.member.server;
+        member.apply_text(&tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?)?;
+        member.apply(&[namespace(AGENTS)])?;
         let directory = testbed.directory(name)?;
         let hub_directory = directory.join("hub");
         std::fs::create_dir_all(&hub_directory)?;
         let bootstrap = bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
         let arguments = [
             "agent".to_owned(),
-            format!("--kubeconfig={}", member.kubeconfig.display()),
+            format!("--kubeconfig={}", member.kubectl().kubeconfig.display()),
             format!("--spoke-cluster-name={name}"),
             format!("--bootstrap-kubeconfig={}", bootstrap.display()),
             format!("--hub-kubeconfig-dir={}", hub_directory.display()),
-            format!("--spoke-external-server-urls={}", testbed.member.server.url()),
+            format!("--spoke-external-server-urls={}", member.url()),
             format!("--listen=127.0.0.1:{}", ports::free()?),
             format!("--namespace={AGENTS}"),
             format!("--hub-kubeconfig-secret={name}"),
@@ -115,7 +115,7 @@ impl<'t> Klusterlet<'t> {
     }
 
     pub fn approve(&self, request: &str) -> Result<()> {
-        self.testbed.hub.server.kubectl().ok(&format!("certificate approve {request}"))?;
+        agent::approve(self.testbed, request)?;
         wait::until_true("the certificate", SOON, || {
             Ok(get(self.testbed, &format!("csr {request}"))?["status"]["certificate"].is_string())
         })
@@ -174,9 +174,8 @@ impl<'t> Klusterlet<'t> {
 
     /// Sets the Lease's duration, and waits for a renewal.
     pub fn beats(&self, seconds: u64) -> Result<()> {
-        let patch = json!({"spec": {"leaseDurationSeconds": seconds}}).to_string();
-        let words = ["patch", "managedcluster", self.name, "--type=merge", "-p", &patch];
-        self.testbed.hub.server.kubectl().args(words).run()?.success()?;
+        let patch = json!({"spec": {"leaseDurationSeconds": seconds}});
+        self.testbed.hub.server.patch(&format!("managedcluster {}", self.name), &patch)?;
         self.wait_beat()
     }
 
@@ -268,9 +267,8 @@ impl<'t> Klusterlet<'t> {
             .group("system:open-cluster-management:managed-clusters")
             .valid(life(-9), life(1));
         let issued = self.testbed.hub.server.authority().issue(&leaf);
-        let aged = json!({"stringData": {"tls.crt": issued.chain_pem, "tls.key": issued.key_pem}}).to_string();
-        let words = ["patch", "secret", self.name, "-n", AGENTS, "--type=merge", "-p", &aged];
-        self.testbed.member.server.kubectl().args(words).run()?.success()?;
+        let aged = json!({"stringData": {"tls.crt": issued.chain_pem, "tls.key": issued.key_pem}});
+        self.testbed.member.server.patch(&format!("secret {} -n {AGENTS}", self.name), &aged)?;
         let renewed = wait::until("another certificate", AGENT, || {
             self.process.check()?;
             let now = self.of_secret("tls.crt")?;

@@ -10,6 +10,7 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hub_tests::testbed::{Route, Testbed};
 use hub_tests::{turns, wait};
+use kit::lines;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout};
@@ -70,8 +71,8 @@ fn lives(testbed: &Testbed) -> Result<()> {
     reached(testbed)?;
     delivered(testbed)?;
     let log = testbed.log()?;
-    let denied = log[mark..].lines().find(|line| line.contains("denied request: the controllers write"));
-    ensure!(denied.is_none(), "{denied:?}");
+    let denied = lines::with(&log[mark..], &["denied request: the controllers write"]);
+    ensure!(denied.is_empty(), "{denied:?}");
     limited(testbed)?;
     leaves(testbed)?;
     nothing_refused(testbed, PLACE)

@@ -1,6 +1,7 @@
 //! Each right that the chart grants is used, and the part needs no others.
 
 use anyhow::{Result, ensure};
+use http::Method;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
@@ -56,13 +57,13 @@ pub fn limited(testbed: &Testbed) -> Result<()> {
     ensure!(policies.len() == 2, "a policy and its binding: {policies:?}");
     apply(testbed, &policies)?;
     place.clusters(&["sets-limited1"])?;
-    let me = format!("--as=system:serviceaccount:{}:{NAME}", place.name);
+    let (hub, me) = (testbed.hub.server.kubectl(), format!("system:serviceaccount:{}:{NAME}", place.name));
     let other = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
         "metadata": {"name": "other", "namespace": "sets-limited1"}, "spec": {"workload": {"manifests": []}}});
     wait::until_true("that the policy is in force", SOON, || {
-        let words = ["create", "--dry-run=server", "-f", "-", &me];
-        let output = testbed.hub.server.kubectl().args(words).stdin(other.to_string()).run()?;
-        Ok(output.stderr.contains("write no works but those of ManifestWorkReplicaSets"))
+        let path = format!("/apis/{WORK}/v1/namespaces/sets-limited1/manifestworks?dryRun=All&fieldValidation=Strict");
+        let answer = hub.send(&Method::POST, &path, &[("impersonate-user", &*me)], &other)?;
+        Ok(answer.text().contains("write no works but those of ManifestWorkReplicaSets"))
     })?;
     place.choose("p", &[("", &["sets-limited1"])])?;
     place.set("app", "1", &all_at_once("p"))?;

@@ -13,7 +13,7 @@ use hub_tests::trouble::Trouble;
 use hub_tests::{tools, wait};
 use serde_json::{Value, json};
 
-use super::{NAME, as_account, grant, is_refused_to, rendered, started_over, without_right};
+use super::{NAME, as_account, grant, is_refused_in, rendered, started_over, without_right};
 use crate::fixture::{
     SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, wait_gone, wait_secret,
 };
@@ -285,14 +285,16 @@ impl Right {
         self.resource == "leases" && self.verb == "watch"
     }
 
-    /// Whether the hub has refused it in this namespace: writes are in the hub's audit log, reads
-    /// in the programs' log.
-    fn is_missed(&self, testbed: &Testbed, place: &str, mark: usize) -> Result<bool> {
+    /// Whether the hub has refused it in this namespace: reads are in the programs' `log`, writes
+    /// in the hub's audit log.
+    fn is_missed(&self, testbed: &Testbed, log: &str, place: &str, mark: usize) -> bool {
+        if is_refused_in(log, place, &self.verb, &self.resource) {
+            return true;
+        }
         // A program that has written nothing has no refused writes.
         let refused = testbed.audit.refusals(place, mark).unwrap_or_default();
         let (verb, path) = (format!("{:?}", self.verb), format!("/{}", self.resource));
-        let by_audit = refused.iter().any(|line| line.contains(&verb) && line.contains(&path));
-        Ok(by_audit || is_refused_to(testbed, place, &self.verb, &self.resource)?)
+        refused.iter().any(|line| line.contains(&verb) && line.contains(&path))
     }
 }
 
@@ -302,13 +304,8 @@ impl Source {
     /// Waits until each of these rights is missed in its namespace.
     fn wait_missed(&self, testbed: &Testbed, mark: usize, mut rights: Vec<(usize, &Right)>) -> Result<()> {
         wait::until("all rights to be missed", SOON, || {
-            let mut left = Vec::new();
-            for (number, right) in std::mem::take(&mut rights) {
-                if !right.is_missed(testbed, &place(self, number), mark)? {
-                    left.push((number, right));
-                }
-            }
-            rights = left;
+            let log = testbed.log()?;
+            rights.retain(|(number, right)| !right.is_missed(testbed, &log, &place(self, *number), mark));
             let names: Vec<_> = rights.iter().map(|(_, right)| format!("{} {}", right.verb, right.resource)).collect();
             ensure!(names.is_empty(), "nothing is missed without {names:?}: {rights:?}");
             Ok(())

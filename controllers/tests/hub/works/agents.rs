@@ -53,7 +53,7 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
     place.deliver(Some("adopt"))?;
     wait_keeper(&place, |keeper| keeper.starts_with("cluster-gateway"))?;
     let applied = || place.running.metric("cluster_gateway_delivery_objects", "applied");
-    wait::until_true("all to count", SOON, || Ok((applied()? - OBJECTS).abs() < 0.1))?;
+    wait::until_true("all to count", 2 * SOON, || Ok((applied()? - OBJECTS).abs() < 0.1))?;
     unchanged(&before, &versions(&place)?, &[])?;
     place.deliver(Some("push"))?;
     put(&place, "many", "2")?;

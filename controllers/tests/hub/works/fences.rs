@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use http::Method;
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{APPLIED, PLACE, Place, condition, config_map, hash, hash_of};
+use super::{APPLIED, GROUP, PLACE, Place, condition, config_map, hash, hash_of};
 use crate::fixture::{SOON, apply, event, wait_logged};
 use crate::rights::rendered;
 
@@ -75,13 +76,14 @@ pub fn guarded(testbed: &Testbed) -> Result<()> {
     let me = format!("system:serviceaccount:{PLACE}:door-cluster-gateway-controllers");
     let spec = json!({"deleteOption": {"propagationPolicy": "Orphan"}});
     let other = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-        "metadata": {"name": "guarded", "namespace": cluster}, "spec": spec})
-    .to_string();
+        "metadata": {"name": "guarded", "namespace": cluster}, "spec": spec});
     // Server-side apply needs only the right to patch.
-    let words = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", "--as", &me];
+    let query = "dryRun=All&fieldManager=kubectl&force=true&fieldValidation=Strict";
+    let path = format!("/apis/{GROUP}/v1/namespaces/{cluster}/manifestworks/guarded?{query}");
+    let headers = [("impersonate-user", &*me), ("content-type", "application/apply-patch+yaml")];
     wait::until("that they may not write it", SOON, || {
-        let refused = testbed.hub.server.kubectl().args(words).stdin(other.clone()).run()?;
-        ensure!(refused.stderr.contains("the controllers write no works"), "{refused:?}");
+        let refused = testbed.hub.server.kubectl().send(&Method::PATCH, &path, &headers, &other)?;
+        ensure!(refused.text().contains("the controllers write no works"), "{}: {}", refused.status, refused.text());
         Ok(())
     })?;
     place.work("guarded", &map("c"), &json!({}))?;

@@ -1,6 +1,7 @@
 //! A credential of the member with the rights that docs/security.md lists, and no others.
 
 use anyhow::{Result, ensure};
+use http::StatusCode;
 use hub_tests::hub::MemberSecret;
 use hub_tests::page::block;
 use hub_tests::testbed::Testbed;
@@ -20,7 +21,7 @@ pub fn least(testbed: &Testbed) -> Result<()> {
     let token = place.member().service_account_token(CLUSTER, ACCOUNT)?;
     for rules in ["cluster-gateway-manifestworks", "cluster-gateway-web"] {
         let rules = block(PAGE, "yaml", rules)?.replace("namespace: web", &format!("namespace: {CLUSTER}"));
-        place.member().kubectl().apply(&rules)?;
+        place.member().apply_text(&rules)?;
     }
     place.member().bind("works-granted", "cluster-gateway-manifestworks", (CLUSTER, ACCOUNT))?;
     let group = "rbac.authorization.k8s.io";
@@ -30,9 +31,11 @@ pub fn least(testbed: &Testbed) -> Result<()> {
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": CLUSTER}]})])?;
     testbed.hub.register_member(CLUSTER, &MemberSecret::with_token(&testbed.member.server, &token))?;
     let secrets = format!("{}/api/v1/namespaces/{CLUSTER}/secrets", Testbed::proxy_path(CLUSTER));
+    let hub = testbed.hub.server.client(Some(testbed.hub.server.admin()));
     wait::until("the other credential", SOON, || {
-        let read = testbed.hub.server.kubectl().args(["get", "--raw", &secrets]).run()?;
-        ensure!(read.stderr.contains("forbidden"), "{read:?}");
+        let read = hub.get(&secrets, &[])?;
+        let is_refused = read.status == StatusCode::FORBIDDEN && read.text().contains("forbidden");
+        ensure!(is_refused, "{}: {}", read.status, read.text());
         Ok(())
     })?;
 

@@ -19,12 +19,14 @@ const WITH_PODS: usize = 4;
 const WITH_SERVICE: usize = 50;
 /// A period without requests.
 const QUIET: Duration = Duration::from_secs(5);
+/// Pause between two looks during that period.
+const LOOK: Duration = Duration::from_millis(50);
 
 pub fn restart(testbed: &Testbed) -> Result<()> {
     let cluster = "works-still";
     let mut place = Place::start(testbed, cluster)?;
     let works_here = size::of("TEST_WORKS", WORKS_HERE)?;
-    let limit = SOON * u32::try_from(works_here / WORKS_HERE + 1)?;
+    let limit = SOON * u32::try_from(works_here / WORKS_HERE + 2)?;
     let names: Vec<String> = (0..works_here).map(|number| format!("still-{number}")).collect();
     let works = works(cluster, &names);
     let objects: usize = 2 * works_here + WITH_SERVICE.min(works_here);
@@ -118,8 +120,9 @@ fn quiet(place: &Place<'_>, cluster: &str, asked: &impl Fn(&Place<'_>) -> Result
     let (settled, begin) = (asked(place)?, Instant::now());
     while begin.elapsed() < QUIET {
         ensure!((asked(place)? - settled).abs() < 0.1, "{settled} requests became {}", asked(place)?);
-        // This takes its time, and leads to a pass that changes nothing.
+        // This leads to a pass that changes nothing.
         place.annotate(&format!("{WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
+        std::thread::park_timeout(LOOK);
     }
     Ok(())
 }

@@ -19,6 +19,9 @@ const MAP: &str = "extension-apiserver-authentication";
 const FOLLOWED: Duration = Duration::from_secs(90);
 /// Requests after each change; their connections may be older.
 const AFTERWARDS: usize = 50;
+/// Pause between two requests, each with a connection of its own: some forty a second meet each
+/// step of the change, and leave the machine to others.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The CA, and its certificate.
 type Identity<'a> = (&'a Authority, &'a Issued);
@@ -52,6 +55,7 @@ fn ask(testbed: &Testbed, is_over: &AtomicBool, answered: &AtomicUsize) -> Resul
         let response = hub.get(&marked(CLUSTER, "default"), &[("authorization", &authorization)])?;
         response.expect(StatusCode::OK)?;
         answered.fetch_add(1, Ordering::Relaxed);
+        thread::park_timeout(PAUSE);
     }
     Ok(())
 }

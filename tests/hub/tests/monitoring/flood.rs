@@ -8,6 +8,7 @@ use http::Method;
 use hub_tests::http::Response;
 use hub_tests::ports;
 use hub_tests::prelude::*;
+use kit::lines;
 use tokio::time::Instant;
 
 use crate::access::{bearer, client};
@@ -87,7 +88,7 @@ impl Flood {
     /// The log's lines about its failed requests.
     fn lines(&self, testbed: &Testbed) -> Result<Vec<String>> {
         let cluster = format!("cluster=\"{}\"", self.cluster);
-        let is_its = |line: &&str| line.contains("request failed") && line.contains(&cluster);
-        Ok(testbed.log()?.lines().filter(is_its).map(str::to_owned).collect())
+        let log = testbed.log()?;
+        Ok(lines::with(&log, &[&cluster, "request failed"]).into_iter().map(str::to_owned).collect())
     }
 }

@@ -7,6 +7,7 @@ use hub_tests::follower;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::prelude::*;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Tunnelled};
+use kit::lines;
 use kit::pki::{Authority, Issued};
 use libtest_mimic::Trial;
 use links::{Agents, AgentsConfig, Limits};
@@ -106,10 +107,11 @@ fn forbidden<T>(testbed: &Testbed, cluster: &str, user: &str, start: impl FnOnce
     let started = start()?;
     wait::until_true("the refusal to be counted", LIMIT, || Ok(registrations(tunnelled, "forbidden")? > before))?;
     wait::until_true("the log to say which permission is missing", LIMIT, || {
-        let (user, cluster) = (format!("user \"{user}\""), format!("link cluster \"{cluster}\""));
-        let words = [&*user, &*cluster, "needs \"create\" of \"clustergateways/tunnel\""];
-        let log = testbed.log()?.replace("\\\"", "\"");
-        Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
+        let log = testbed.log()?;
+        let (its, theirs) = (format!("link cluster \"{cluster}\""), format!("user \"{user}\""));
+        let words = [&*theirs, &*its, "needs \"create\" of \"clustergateways/tunnel\""];
+        let mut lines = lines::with(&log, &[user, cluster]).into_iter().map(|line| line.replace("\\\"", "\""));
+        Ok(lines.any(|line| words.iter().all(|word| line.contains(word))))
     })?;
     ensure!(is_linked(tunnelled, cluster).is_err(), "{cluster} is linked without permission");
     Ok(started)
