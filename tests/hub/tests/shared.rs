@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_millis(10);
 const CONNECTIONS: usize = 4;
 /// How often each connection is opened and used.
 const ROUNDS: usize = 15;
+/// The same for waves, of which each makes the member answer as often as it has requests.
+const WAVES: usize = 6;
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -148,7 +150,7 @@ fn connect(testbed: &Testbed) -> Result<()> {
 fn attack<F: Future<Output = Result<()>>>(client: &Client, once: impl Fn(Client) -> F) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let attackers = (0..CONNECTIONS).map(|_| async {
-        for number in 0..ROUNDS {
+        for number in 0..WAVES {
             if let Err(error) = once(client.clone()).await {
                 tracing::debug!(number, %error, "the attacker comes again");
             }
