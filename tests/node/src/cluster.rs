@@ -19,6 +19,28 @@ use crate::node::{Membership, Node};
 /// Time for nodes to become ready on a busy machine.
 const NODES_READY: Duration = Duration::from_mins(5);
 
+/// All controllers but those of kinds that no pod of these tests has: volumes that are attached or
+/// claimed, devices, sets, quotas. Each has clients and an account of its own, and some look around
+/// several times a second.
+const CONTROLLERS: [&str; 16] = [
+    "*",
+    "-persistentvolume-attach-detach-controller",
+    "-persistentvolume-binder-controller",
+    "-persistentvolume-expander-controller",
+    "-persistentvolume-protection-controller",
+    "-persistentvolumeclaim-protection-controller",
+    "-volumeattributesclass-protection-controller",
+    "-ephemeral-volume-controller",
+    "-resourceclaim-controller",
+    "-replicationcontroller-controller",
+    "-statefulset-controller",
+    "-daemonset-controller",
+    "-cronjob-controller",
+    "-resourcequota-controller",
+    "-ttl-controller",
+    "-horizontal-pod-autoscaler-controller", // a test starts it for itself, faster
+];
+
 /// The differences between clusters of a testbed.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -82,7 +104,7 @@ impl Cluster {
     pub fn complete(&mut self, images: &[PathBuf]) -> Result<()> {
         self.nodes.iter_mut().try_for_each(Node::start_containers)?;
         self.server.wait_ready()?;
-        self.managers.push(start_controller_manager(&self.launcher, &self.server, &["*"])?);
+        self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
         self.managers.push(start_scheduler(&self.launcher, &self.server)?);
         let dns = self.family.node(self.plan.nodes[0]).to_string();
         self.managers.push(self.start_dns()?);

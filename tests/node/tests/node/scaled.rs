@@ -54,7 +54,7 @@ pub(crate) fn by_load(testbed: &Testbed) -> Result<()> {
 
 fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     let usage = Usage::start(&testbed.hub.server, NAMESPACE)?;
-    let _autoscaler = testbed.start_autoscaler()?;
+    let autoscaler = testbed.start_autoscaler()?;
     let mut meter = Meter::default();
     let mut tell = || -> Result<BTreeMap<String, u64>> {
         let used = meter.used()?;
@@ -103,6 +103,9 @@ fn more_and_less(testbed: &Testbed, operator: &Operator<'_>) -> Result<()> {
     });
     scaled.with_context(|| operator.run(&format!("kubectl -n {NAMESPACE} describe hpa")).unwrap_or_default())?;
     load.wait_for_more(SOME)?;
+    // helm sets the number of pods first, and then deletes the autoscaler's object, by which an
+    // autoscaler that looks every second would set three again in between.
+    drop(autoscaler);
     set(operator, "enabled=false")?;
     // The third has up to 35 s to end (`shutdownDelaySeconds` and `drainTimeoutSeconds`).
     wait::until("two gateways", 2 * LIMIT, || {
