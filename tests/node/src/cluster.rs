@@ -1,6 +1,7 @@
 //! A cluster: API server, controllers, scheduler, DNS, and nodes.
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -100,7 +101,7 @@ impl Cluster {
         self.server.kubectl()
     }
 
-    /// Waits for the API server, starts the rest, and puts `images` on every node.
+    /// Waits for the API server, starts the rest, and puts `images` on all nodes at the same time.
     pub fn complete(&mut self, images: &[PathBuf]) -> Result<()> {
         self.nodes.iter_mut().try_for_each(Node::start_containers)?;
         self.server.wait_ready()?;
@@ -108,18 +109,23 @@ impl Cluster {
         self.managers.push(start_scheduler(&self.launcher, &self.server)?);
         let dns = self.family.node(self.plan.nodes[0]).to_string();
         self.managers.push(self.start_dns()?);
-        let membership = Membership {
+        let membership = &Membership {
             launcher: &self.launcher,
             server: self.url(),
             authority: self.server.authority(),
             authority_file: self.server.authority_file().to_path_buf(),
             dns,
         };
-        for node in &mut self.nodes {
-            node.import(images)?;
-            node.join(&membership)?;
-        }
-        Ok(())
+        thread::scope(|scope| {
+            let mut joining = Vec::new();
+            for node in &mut self.nodes {
+                joining.push(scope.spawn(move || {
+                    node.import(images)?;
+                    node.join(membership)
+                }));
+            }
+            joining.into_iter().try_for_each(|node| node.join().expect("no panic"))
+        })
     }
 
     /// Waits until all nodes are ready.
