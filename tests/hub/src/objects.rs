@@ -4,6 +4,7 @@
 
 mod accounts;
 mod changes;
+mod everything;
 mod fields;
 mod line;
 

@@ -1,6 +1,7 @@
 //! A cluster: API server, controllers, scheduler, DNS, and nodes.
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,6 +19,28 @@ use crate::node::{Membership, Node};
 
 /// Time for nodes to become ready on a busy machine.
 const NODES_READY: Duration = Duration::from_mins(5);
+
+/// All controllers but those of kinds that no pod of these tests has: volumes that are attached or
+/// claimed, devices, sets, quotas. Each has clients and an account of its own, and some look around
+/// several times a second.
+const CONTROLLERS: [&str; 16] = [
+    "*",
+    "-persistentvolume-attach-detach-controller",
+    "-persistentvolume-binder-controller",
+    "-persistentvolume-expander-controller",
+    "-persistentvolume-protection-controller",
+    "-persistentvolumeclaim-protection-controller",
+    "-volumeattributesclass-protection-controller",
+    "-ephemeral-volume-controller",
+    "-resourceclaim-controller",
+    "-replicationcontroller-controller",
+    "-statefulset-controller",
+    "-daemonset-controller",
+    "-cronjob-controller",
+    "-resourcequota-controller",
+    "-ttl-controller",
+    "-horizontal-pod-autoscaler-controller", // a test starts it for itself, faster
+];
 
 /// The differences between clusters of a testbed.
 #[derive(Clone, Copy, Debug)]
@@ -78,26 +101,31 @@ impl Cluster {
         self.server.kubectl()
     }
 
-    /// Waits for the API server, starts the rest, and puts `images` on every node.
+    /// Waits for the API server, starts the rest, and puts `images` on all nodes at the same time.
     pub fn complete(&mut self, images: &[PathBuf]) -> Result<()> {
         self.nodes.iter_mut().try_for_each(Node::start_containers)?;
         self.server.wait_ready()?;
-        self.managers.push(start_controller_manager(&self.launcher, &self.server, &["*"])?);
+        self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
         self.managers.push(start_scheduler(&self.launcher, &self.server)?);
         let dns = self.family.node(self.plan.nodes[0]).to_string();
         self.managers.push(self.start_dns()?);
-        let membership = Membership {
+        let membership = &Membership {
             launcher: &self.launcher,
             server: self.url(),
             authority: self.server.authority(),
             authority_file: self.server.authority_file().to_path_buf(),
             dns,
         };
-        for node in &mut self.nodes {
-            node.import(images)?;
-            node.join(&membership)?;
-        }
-        Ok(())
+        thread::scope(|scope| {
+            let mut joining = Vec::new();
+            for node in &mut self.nodes {
+                joining.push(scope.spawn(move || {
+                    node.import(images)?;
+                    node.join(membership)
+                }));
+            }
+            joining.into_iter().try_for_each(|node| node.join().expect("no panic"))
+        })
     }
 
     /// Waits until all nodes are ready.

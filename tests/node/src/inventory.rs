@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
+use serde_json::Value;
 
 use crate::cluster::Cluster;
 
@@ -14,12 +15,12 @@ const GONE: Duration = Duration::from_secs(90);
 const RESTLESS: [&str; 4] = ["events", "events.events.k8s.io", "componentstatuses", "endpoints"];
 /// How the Leases of the cluster's own programs and nodes begin, which come and go as well.
 const RESTLESS_LEASES: &str = "Lease kube-";
+/// Stands for the namespace of what has none.
+const NONE: &str = "<none>";
 /// What an uninstalled chart leaves of its controllers, as the page on installing says.
 pub const LEFT: &str = "Lease vela-system cluster-gateway-controllers";
-/// Kind, namespace and name, then the fields of a lasting object that something may have changed.
-const COLUMNS: &str = "custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name,D:.metadata.labels,E:.rules,\
-                       F:.roleRef,G:.subjects,H:.webhooks,I:.spec.validations";
-const OF_NAME: usize = 3;
+/// The fields of a lasting object that something may have changed.
+const COMPARED: [&str; 6] = ["/metadata/labels", "/rules", "/roleRef", "/subjects", "/webhooks", "/spec/validations"];
 
 /// The compared fields of each object, by its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,18 +30,10 @@ pub struct Inventory(BTreeMap<String, String>);
 
 impl Inventory {
     pub fn of(cluster: &Cluster) -> Result<Self> {
-        let kubectl = cluster.kubectl();
-        let kinds = kubectl.ok("api-resources --verbs=list -o name")?;
-        let kinds: Vec<&str> = kinds.lines().filter(|kind| !RESTLESS.contains(kind)).collect();
-        let words = ["get", &kinds.join(","), "-A", "--no-headers", "--ignore-not-found", "-o", COLUMNS];
-        let listed = kubectl.args(words).run()?.success()?;
-        let object = |line: &str| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (name, has) = words.split_at(words.len().min(OF_NAME));
-            (name.join(" "), has.join(" "))
-        };
-        let objects = listed.lines().map(object).filter(|(object, _)| !object.starts_with(RESTLESS_LEASES));
-        let objects: BTreeMap<String, String> = objects.collect();
+        let objects = cluster.server.everything(&RESTLESS)?;
+        let objects = objects.iter().map(|object| (name(object), compared(object)));
+        let objects: BTreeMap<String, String> =
+            objects.filter(|(name, _)| !name.starts_with(RESTLESS_LEASES)).collect();
         ensure!(objects.contains_key("Namespace <none> kube-system"), "no list: {objects:?}");
         Ok(Self(objects))
     }
@@ -62,7 +55,7 @@ impl Inventory {
     pub fn tidy(&self, cluster: &Cluster) -> Result<()> {
         for object in Self::of(cluster)?.0.keys().filter(|object| !self.0.contains_key(*object)) {
             let [kind, namespace, name] = object.split(' ').collect::<Vec<_>>()[..] else { continue };
-            let namespace = if namespace == "<none>" { "default" } else { namespace };
+            let namespace = if namespace == NONE { "default" } else { namespace };
             let delete = format!("delete {kind} {name} -n {namespace} --ignore-not-found --wait=false");
             // Some go with others, and some their owners would make again.
             let _ = cluster.kubectl().ok(&delete);
@@ -75,8 +68,8 @@ impl Inventory {
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
         let mut left: Vec<String> = Vec::new();
         wait::until("everything to be as it was", GONE, || {
-            // A look at everything takes most of a second of processor time, and pods and
-            // namespaces half a minute to go.
+            // A look at everything is some 65 requests, and pods and namespaces take half a minute
+            // to go.
             ensure!(left.iter().all(|object| is_gone(cluster, object)), "left: {}", left.join("; "));
             left = Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
             ensure!(left.is_empty(), "left: {}", left.join("; "));
@@ -86,10 +79,22 @@ impl Inventory {
     }
 }
 
+/// Kind, namespace and name.
+fn name(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    let words = [&object["kind"], &metadata["namespace"], &metadata["name"]];
+    words.map(|word| word.as_str().unwrap_or(NONE)).join(" ")
+}
+
+fn compared(object: &Value) -> String {
+    let texts = COMPARED.map(|field| object.pointer(field).map_or_else(|| NONE.to_owned(), ToString::to_string));
+    texts.join(" ")
+}
+
 /// Whether an object that was left is gone, as far as one request tells: of a change, and of a kind
 /// that is gone too, only another look at everything does.
 fn is_gone(cluster: &Cluster, object: &str) -> bool {
     let [kind, namespace, name] = object.split(' ').collect::<Vec<_>>()[..] else { return true };
-    let place = if namespace == "<none>" { String::new() } else { format!(" -n {namespace}") };
+    let place = if namespace == NONE { String::new() } else { format!(" -n {namespace}") };
     cluster.server.read(&format!("{kind} {name}{place}")).map_or(true, |found| found.is_null())
 }

@@ -26,8 +26,10 @@ pub use self::crowd::Crowd;
 use self::watcher::Watched;
 use crate::cluster::Cluster;
 
-/// Namespace of the account on the hub, and of the objects written to members.
+/// Namespace of the account on the hub, and of the objects written to members; also the name of the
+/// account and of its rights.
 pub const NAMESPACE: &str = "load";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
 /// Pause between two requests of a client: several fall into each step of a rollout, and the
 /// machine, on which hub, member and all programs run, has something else to do.
 const PACE: Duration = Duration::from_millis(100);
@@ -170,38 +172,31 @@ fn base(cluster: &str) -> String {
 pub fn account(hub: &Cluster) -> Result<String> {
     namespace(hub)?;
     let token = hub.server.service_account_token(NAMESPACE, NAMESPACE)?;
-    hub.kubectl().apply(
-        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: load}, roleRef: \
-         {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: \
-         ServiceAccount, name: load, namespace: load}]}",
-    )?;
+    let binding = json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": NAMESPACE},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}]});
+    hub.server.apply(&[binding])?;
     Ok(token)
 }
 
 /// Grants the rights that changing objects there needs, whatever rights the cluster is registered
 /// with.
 fn allow(cluster: &Cluster) -> Result<()> {
-    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+    let binding = json!({"apiVersion": RBAC, "kind": "RoleBinding",
         "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}]});
-    let kubectl = cluster.kubectl();
-    kubectl.apply(&binding.to_string())?;
-    let who = format!("--as=system:serviceaccount:{NAMESPACE}:{NAMESPACE} --as-group=system:serviceaccounts");
-    let may = format!("auth can-i update configmaps -n {NAMESPACE} {who}");
-    wait::until("the right to change", END, || kubectl.ok(&may)).map(drop)
+    cluster.server.apply(&[binding])?;
+    let attributes = json!({"namespace": NAMESPACE, "verb": "update", "resource": "configmaps"});
+    wait::until_true("the right to change", END, || cluster.server.may(NAMESPACE, NAMESPACE, &attributes))
 }
 
 fn namespace(cluster: &Cluster) -> Result<()> {
-    let document = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
-    cluster.kubectl().apply(&document).map(drop)
+    cluster.server.apply(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})])
 }
 
 /// Removes the objects that clients needed.
 pub fn clean(clusters: &[&Cluster]) -> Result<()> {
-    for cluster in clusters {
-        let words = ["delete", "--ignore-not-found", &format!("namespace/{NAMESPACE}"), "clusterrolebinding/load"];
-        cluster.kubectl().args(words).run()?.success()?;
-    }
-    Ok(())
+    let all = format!("namespace,clusterrolebinding {NAMESPACE} --ignore-not-found");
+    clusters.iter().try_for_each(|cluster| cluster.server.delete(&all))
 }

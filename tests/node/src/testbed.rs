@@ -100,10 +100,12 @@ impl Testbed {
             let programs = images.iter().filter(|(program, _)| belongs(program)).map(|(_, file)| file.clone());
             programs.chain([pause.clone()]).collect()
         };
-        hub.complete(&of(false))?;
-        member.complete(&of(true))?;
-        hub.wait_ready()?;
-        member.wait_ready()?;
+        thread::scope(|scope| {
+            let of_member = scope.spawn(|| member.complete(&of(true)).and_then(|()| member.wait_ready()));
+            hub.complete(&of(false))?;
+            hub.wait_ready()?;
+            of_member.join().expect("no panic")
+        })?;
         cloud::start(hub.kubectl(), family.node(1))?;
         let testbed = Self { hub, member, audit, launcher, etcd, pause, scratch };
         testbed.tool(CLI, &std::env::current_exe()?)?;

@@ -57,8 +57,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     };
     apply(testbed, &[namespace(FLEET)])?;
     rewrite(&first, &json!({"token": "one"}))?;
-    let token = testbed.hub.create_user("rotation-caller", &[NAME], &["*"])?;
-    let authorization = format!("Bearer {token}");
+    let authorization = format!("Bearer {}", testbed.hub.create_user("rotation-caller", &[NAME], &["*"])?);
     let (stop, answers) = (AtomicBool::new(false), Default::default());
     let load = Load { testbed, authorization, stop, machine: Moment::now()?, answers };
     for route in ROUTES {
@@ -89,8 +88,8 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
             enough(&first, None)?;
             rewrite(&second, &json!({"token": "three"}))?;
             enough(&second, Some("three"))?;
-            // One route may be much faster.
-            wait::until_true("requests by each route", SOON, || Ok(load.were_on_each_route()))
+            // On a busy machine, one route is several times as slow as the other.
+            wait::until_true("answers by each route", SOON, || Ok(load.is_on_each_route()))
         };
         let outcome = turns();
         load.stop.store(true, Ordering::Relaxed);
@@ -127,13 +126,14 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn were_on_each_route(&self) -> bool {
+    /// Whether each route has answered as many requests as each credential must have.
+    fn is_on_each_route(&self) -> bool {
         self.answers.iter().all(|answers| answers.load(Ordering::Relaxed) >= REQUESTS)
     }
 
     fn was_heavy(&self, took: Duration) -> Result<()> {
         let answers = self.answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
-        ensure!(self.were_on_each_route(), "not by each route: {answers:?}");
+        ensure!(self.is_on_each_route(), "not by each route: {answers:?}");
         let rate = f64::from(u32::try_from(answers.iter().sum::<usize>())?) / took.as_secs_f64();
         print(&format!("while a kubeconfig is rewritten: {answers:?} answers by {ROUTES:?}, {rate:.0} a second"));
         let others = self.machine.others()?;

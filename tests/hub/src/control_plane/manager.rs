@@ -15,10 +15,11 @@ pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, control
     start(launcher, server, "controller-manager", controllers, &[])
 }
 
-/// Starts only the controller of `HorizontalPodAutoscalers` for `server`, at one round per second.
+/// Starts only the controller of `HorizontalPodAutoscalers` for `server`, at one round per second,
+/// as an administrator: a ServiceAccount would stay on the server.
 pub fn start_autoscaler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
-    let period = "--horizontal-pod-autoscaler-sync-period=1s";
-    start(launcher, server, "autoscaler", &["horizontal-pod-autoscaler-controller"], &[period])
+    let more = ["--horizontal-pod-autoscaler-sync-period=1s", "--use-service-account-credentials=false"];
+    start(launcher, server, "autoscaler", &["horizontal-pod-autoscaler-controller"], &more)
 }
 
 /// Starts the controller of Jobs for `server` alone.

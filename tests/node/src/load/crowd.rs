@@ -9,6 +9,7 @@ use chaos_tests::caller::{Caller, Connections};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -57,8 +58,8 @@ impl<'a> Crowd<'a> {
 
     /// Checks that each watch sees an object that is created now.
     pub fn check(mut self) -> Result<()> {
-        let made = format!("{{apiVersion: v1, kind: Secret, metadata: {{name: crowd, namespace: {NAMESPACE}}}}}");
-        self.target.1.kubectl().apply(&made)?;
+        let made = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "crowd", "namespace": NAMESPACE}});
+        self.target.1.server.apply(&[made])?;
         let seen = async {
             for watch in &mut self.watches {
                 let mut text = Vec::new();

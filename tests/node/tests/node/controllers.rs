@@ -115,8 +115,8 @@ impl Site<'_> {
         let object = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
             "metadata": {"name": work, "namespace": CLUSTER}, "spec": {"workload": {"manifests": [manifest]}}});
         self.testbed.hub.kubectl().apply(&object.to_string())?;
-        let there = || self.operator.run(&format!("kubectl --context berlin -n default get configmap {work}"));
-        wait::until(work, LIMIT, there)?;
+        let delivered = format!("configmap {work} -n default");
+        wait::until(work, LIMIT, || self.testbed.member.get(&delivered))?;
         let applied = format!("kubectl -n {CLUSTER} wait manifestwork {work} --for=condition=Applied --timeout=60s");
         self.operator.run(&applied).map(drop)
     }

@@ -1,11 +1,13 @@
 //! The one [`Testbed`] that all tests share, started by the first of them.
 
 use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, anyhow};
 use libtest_mimic::{Failed, Trial};
 use node_tests::family::Family;
 use node_tests::testbed::Testbed;
+use parking_lot::Mutex;
 
 use crate::readme::{self, Installed};
 
@@ -14,6 +16,13 @@ use crate::readme::{self, Installed};
 pub(crate) struct Fixture {
     testbed: OnceLock<Result<Testbed, String>>,
     installed: OnceLock<Result<Installed, String>>,
+}
+
+/// What a test with a testbed of its own does, which may begin beside a test before it.
+#[derive(Clone)]
+pub(crate) struct Apart {
+    run: fn() -> Result<()>,
+    begun: Arc<Mutex<Option<JoinHandle<Result<()>>>>>,
 }
 
 /// A test on the shared testbed.
@@ -33,8 +42,8 @@ pub(crate) fn test(
 }
 
 /// A test that has a testbed of its own.
-pub(crate) fn trial(name: &str, run: fn() -> Result<()>) -> Trial {
-    Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
+pub(crate) fn trial(name: &str, apart: Apart) -> Trial {
+    Trial::test(name, move || apart.end().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
 /// A test on the README's installation.
@@ -51,6 +60,25 @@ pub(crate) fn installed(
 pub(crate) fn removed(fixture: &Arc<Fixture>, name: &str) -> Trial {
     let of = Arc::clone(fixture);
     test(fixture, name, move |testbed| of.installed(testbed)?.remove(testbed))
+}
+
+// === impl Apart ===
+
+impl Apart {
+    pub(crate) fn new(run: fn() -> Result<()>) -> Self {
+        Self { run, begun: Arc::default() }
+    }
+
+    /// Begins now, in a thread of its own.
+    pub(crate) fn begin(&self) {
+        *self.begun.lock() = Some(thread::spawn(self.run));
+    }
+
+    /// Waits for its end, or does all of it if it has not begun.
+    fn end(&self) -> Result<()> {
+        let begun = self.begun.lock().take();
+        begun.map_or_else(self.run, |begun| begun.join().map_err(|_| anyhow!("it panicked"))?)
+    }
 }
 
 // === impl Fixture ===

@@ -1,8 +1,9 @@
 //! Both charts and `kubectl clusters` on real nodes.
 //!
 //! A binary with a main of its own: it enters namespaces first, and there starts the nodes once for
-//! all tests, which run one after the other because each needs the hub for itself. Under its other
-//! names, it is the programs under test.
+//! all tests, which run one after the other because each needs the hub for itself. Only the one
+//! with IPv6 alone, which has its own, runs beside another. Under its other names, it is the
+//! programs under test.
 
 mod agent;
 mod controllers;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use node_tests::{namespaces, programs, testbed};
 
-use self::fixture::{Fixture, installed, removed, test, trial};
+use self::fixture::{Apart, Fixture, installed, removed, test, trial};
 
 /// The allocator of the programs in images.
 #[global_allocator]
@@ -44,7 +45,9 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let possible = if arguments.list || namespaces::inside().is_some() { Ok(()) } else { outside() };
     let fixture = Arc::new(Fixture::default());
-    let trials = trials(&fixture).into_iter().map(|trial| trial.with_ignored_flag(possible.is_err())).collect();
+    let are_all = arguments.filter.is_none() && arguments.skip.is_empty();
+    let trials =
+        trials(&fixture, are_all).into_iter().map(|trial| trial.with_ignored_flag(possible.is_err())).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     fixture.close(conclusion.has_failed());
     conclusion.exit_code()
@@ -52,7 +55,12 @@ fn main() -> ExitCode {
 
 /// The tests, in this order. All but the first four, the one with IPv6 alone and the last use the
 /// README's installation, which the first of them makes and the last of them removes.
-fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+///
+/// If `are_all` of them run, the one with IPv6 alone begins with the one before it. That one mostly
+/// waits, and does not look for processes, which would be those of both testbeds.
+fn trials(fixture: &Arc<Fixture>, are_all: bool) -> Vec<Trial> {
+    let six = Apart::new(six::nested);
+    let beside = six.clone();
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
         test(fixture, "started::getting started, word for word", started::follow),
@@ -74,13 +82,18 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
         installed(fixture, "runbook::what the pages say of pods can be followed", runbook::followed),
-        installed(fixture, "rotation::an agent's token is renewed and revoked as the page says", rotation::rotated),
+        installed(fixture, "rotation::an agent's token is renewed and revoked as the page says", move |testbed| {
+            if are_all {
+                beside.begin();
+            }
+            rotation::rotated(testbed)
+        }),
+        trial("six::pods are ready where there is IPv6 alone", six),
         installed(
             fixture,
             "scaled::a gateway more under load, and one less, and clients notice neither",
             scaled::by_load,
         ),
-        trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
         test(fixture, "joined::an agent that joins by itself, word for word", joined::followed),
     ]
