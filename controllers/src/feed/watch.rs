@@ -70,16 +70,16 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
             resource = crd::served(&feed.source.kind, &feed.source.client) => resource,
             () = unavailable_after_a_moment(&feed) => continue,
         };
-        let mut seen = WatchState::default();
+        let mut state = WatchState::default();
         let end = tokio::select! {
-            end = follow(&feed, &mut writer, &resource, &mut seen) => end,
+            end = follow(&feed, &mut writer, &resource, &mut state) => end,
             () = feed.registrar.secrets_known(), if !is_known => {
                 is_known = true;
                 End::ListAgain
             }
             () = crd::leaves(&mut presence) => End::Broken,
         };
-        if seen.is_listed {
+        if state.is_listed {
             failures = 0;
         }
         if matches!(end, End::Broken) {
@@ -96,12 +96,17 @@ async fn unavailable_after_a_moment(feed: &Feed) {
     std::future::pending::<()>().await;
 }
 
-async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut WatchState) -> End {
+async fn follow(
+    feed: &Feed,
+    writer: &mut Writer<DynamicObject>,
+    resource: &ApiResource,
+    state: &mut WatchState,
+) -> End {
     let mut events = events(feed, resource);
     let mut patience = pin!(sleep(PATIENCE));
     loop {
         let again = async {
-            match seen.list_again {
+            match state.list_again {
                 Some(moment) => sleep_until(moment).await,
                 None => std::future::pending().await,
             }
@@ -109,7 +114,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
         let event = tokio::select! {
             event = events.next() => event,
             () = again => return End::ListAgain,
-            () = &mut patience, if !seen.is_listed && !patience.is_elapsed() => {
+            () = &mut patience, if !state.is_listed && !patience.is_elapsed() => {
                 tracing::warn!(source = feed.source.name.as_str(), "the source returns no list yet: others do not \
                     wait for it");
                 feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
@@ -117,7 +122,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
             }
         };
         match event {
-            Some(Ok(event)) => take(feed, writer, event, seen),
+            Some(Ok(event)) => take(feed, writer, event, state),
             Some(Err(error)) => {
                 tracing::warn!(error = causes(&error), source = feed.source.name.as_str(), "cannot watch the source");
                 feed.metrics.queues.watch_failed(feed.source.name.as_str());
@@ -152,7 +157,7 @@ fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
     raw::mapped(event, object)
 }
 
-fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut WatchState) {
+fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, state: &mut WatchState) {
     let event = event.modify(|object| {
         let is_cut = large::marked(object).is_some();
         feed.source.reader.prune(object);
@@ -160,19 +165,19 @@ fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObj
     });
     writer.apply_watcher_event(&event);
     match event {
-        Event::Init => seen.listed.clear(),
+        Event::Init => state.listed.clear(),
         Event::InitApply(object) => {
-            seen.listed.insert(feed.object(&object));
+            state.listed.insert(feed.object(&object));
             see(feed, &object);
         }
         Event::InitDone => {
-            seen.is_listed = true;
-            let objects = std::mem::take(&mut seen.listed);
+            state.is_listed = true;
+            let objects = std::mem::take(&mut state.listed);
             feed.source
                 .reader
                 .retain(&|key| !feed.covers(key) || objects.contains(&feed.object_called(&key.0, &key.1)));
             let are_missing = feed.registrar.listed(feed.source.name.as_str(), feed.index, &objects);
-            seen.list_again = are_missing.then(|| Instant::now() + LIST_AGAIN);
+            state.list_again = are_missing.then(|| Instant::now() + LIST_AGAIN);
         }
         Event::Apply(object) => see(feed, &object),
         Event::Delete(object) => {

@@ -61,7 +61,7 @@ async fn work(context: Context<'_>) {
         events: context.events.clone(),
         is_beside_registration: context.config.parts.contains(&PartName::OcmRegistration),
         agents: agents::Agents::default(),
-        known: judge::Observed::default(),
+        states: judge::ProbeStates::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: worker::Tries::default(),
         answered: context.answered.clone(),

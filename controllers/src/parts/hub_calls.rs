@@ -19,8 +19,10 @@ use crate::term::{MayWrite, WITHIN, within};
 /// Calls the hub. Any replica may read; a leader's write ends before another leader's can begin.
 #[derive(Clone)]
 pub struct LeaderClient {
-    /// For an `Api`, whose calls go through these methods, and for watches.
+    /// For watches, and for an `Api`, whose calls are passed to [`LeaderClient::read`] and
+    /// [`LeaderClient::write`].
     pub client: Client,
+    /// For how long this replica may still write.
     pub may_write: MayWrite,
 }
 

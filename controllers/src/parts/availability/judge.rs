@@ -44,8 +44,8 @@ const BETWEEN_HELD: Duration = Duration::from_mins(5);
 
 /// State of the judged clusters.
 #[derive(Debug, Default)]
-pub struct Observed {
-    seen: Mutex<HashMap<String, ProbeState>>,
+pub struct ProbeStates {
+    by_cluster: Mutex<HashMap<String, ProbeState>>,
     /// Time of the last report of a held loss.
     released: Mutex<Option<Instant>>,
 }
@@ -75,31 +75,31 @@ pub struct Judge {
     /// sets the taints of all clusters by their conditions.
     pub is_beside_registration: bool,
     pub agents: Agents,
-    pub known: Observed,
+    pub states: ProbeStates,
     pub doubtful: Semaphore,
     pub tries: Tries,
     /// Woken when a member answers again.
     pub answered: Wakes,
 }
 
-// === impl Observed ===
+// === impl ProbeStates ===
 
-impl Observed {
+impl ProbeStates {
     /// State of `cluster`, with its current period.
     fn get(&self, name: &str, cluster: &Value) -> ProbeState {
-        let mut known = self.seen.lock();
-        let seen = known.entry(name.to_owned()).or_insert_with(|| ProbeState::begun(cluster));
-        seen.of(cluster);
-        seen.clone()
+        let mut states = self.by_cluster.lock();
+        let state = states.entry(name.to_owned()).or_insert_with(|| ProbeState::begun(cluster));
+        state.of(cluster);
+        state.clone()
     }
 
     /// Records the outcome of a probe that lasted `took`. Returns the new state.
-    fn probed(&self, name: &str, seen: ProbeState, outcome: Outcome, took: Duration, cluster: &Value) -> ProbeState {
-        let (at, mut known) = (Instant::now(), self.seen.lock());
+    fn probed(&self, name: &str, state: ProbeState, outcome: Outcome, took: Duration, cluster: &Value) -> ProbeState {
+        let (at, mut states) = (Instant::now(), self.by_cluster.lock());
         let now = at.into_std();
-        let others = || known.iter().filter(|(other, _)| *other != name).map(|(_, seen)| &seen.answers);
-        let others_answer = others().any(|other| other.answers_beside(&seen.answers, now));
-        let answers = seen.answers.after(outcome, now, others_answer);
+        let others = || states.iter().filter(|(other, _)| *other != name).map(|(_, state)| &state.answers);
+        let others_answer = others().any(|other| other.answers_beside(&state.answers, now));
+        let answers = state.answers.after(outcome, now, others_answer);
         // Doubt about the path does not matter for a member that answers.
         let answers = if answers.is_away() {
             let own = answers.clone();
@@ -109,14 +109,14 @@ impl Observed {
             answers
         };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
-        let mut seen =
+        let mut state =
             ProbeState { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_unwritten: false };
-        seen.of(cluster);
+        state.of(cluster);
         // The cluster may be gone by now.
-        if let Some(own) = known.get_mut(name) {
-            *own = seen.clone();
+        if let Some(own) = states.get_mut(name) {
+            *own = state.clone();
         }
-        seen
+        state
     }
 
     /// Whether a loss that was held for long may be reported now.
@@ -131,14 +131,14 @@ impl Observed {
 
     /// Marks a member whose probe was given up, so that the next one is among the slow.
     fn slow(&self, name: &str) {
-        if let Some(own) = self.seen.lock().get_mut(name) {
+        if let Some(own) = self.by_cluster.lock().get_mut(name) {
             own.is_slow = true;
         }
     }
 
     /// Records whether the result of the last probe could not be written, and must be tried again.
     fn set_unwritten(&self, name: &str, is_unwritten: bool) {
-        if let Some(own) = self.seen.lock().get_mut(name) {
+        if let Some(own) = self.by_cluster.lock().get_mut(name) {
             own.is_unwritten = is_unwritten;
         }
     }
@@ -146,12 +146,12 @@ impl Observed {
     /// Whether a slow or absent member whose probe is due since `due` is among the longest waiting
     /// ones, as many as there are permits.
     fn is_next(&self, due: Instant) -> bool {
-        let before = |seen: &&ProbeState| seen.next < due && seen.is_doubtful();
-        self.seen.lock().values().filter(before).count() < DOUBTFUL
+        let before = |state: &&ProbeState| state.next < due && state.is_doubtful();
+        self.by_cluster.lock().values().filter(before).count() < DOUBTFUL
     }
 
     pub fn forget(&self, name: &str) {
-        self.seen.lock().remove(name);
+        self.by_cluster.lock().remove(name);
     }
 }
 
@@ -194,7 +194,7 @@ impl Worker for Judge {
         let (name, cluster) = (object.name_any(), value(object));
         if !large::is_judged(object) {
             // Its last answers must not hold up the loss of others.
-            self.known.forget(&name);
+            self.states.forget(&name);
             return Ok(Action::await_change());
         }
         // No other name can be registered.
@@ -202,9 +202,9 @@ impl Worker for Judge {
         if let Some(action) = self.others_word(&name, &cluster).await? {
             return Ok(action);
         }
-        let (seen, is_new) = self.look(&member, &cluster).await;
-        let told = seen.answers.condition(&cluster, Instant::now().into_std(), is_new);
-        let is_held = seen.answers.is_held() && told.is_none();
+        let (state, is_new) = self.look(&member, &cluster).await;
+        let told = state.answers.condition(&cluster, Instant::now().into_std(), is_new);
+        let is_held = state.answers.is_held() && told.is_none();
         let is_news = self.count(&name, &cluster, told.as_ref(), is_held);
         if is_held && is_news {
             tracing::warn!(
@@ -216,7 +216,7 @@ impl Worker for Judge {
         }
         if !is_held {
             let written = self.write(&name, cluster, told.as_slice()).await;
-            self.known.set_unwritten(&name, written.is_err());
+            self.states.set_unwritten(&name, written.is_err());
             if let Err(error) = &written
                 && error.is_too_large()
             {
@@ -225,9 +225,9 @@ impl Worker for Judge {
                 self.events.publish_of(true, reference, Reason::ClusterTooLarge, note);
             }
             // The next probe must not wait for writes that fail.
-            written.map_err(|error| Failure::from(error).by(Some(seen.left().max(SLOW))))?;
+            written.map_err(|error| Failure::from(error).by(Some(state.left().max(SLOW))))?;
         }
-        Ok(Action::requeue(seen.left()))
+        Ok(Action::requeue(state.left()))
     }
 }
 
@@ -254,33 +254,33 @@ impl Judge {
     /// yet.
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (ProbeState, bool) {
         let name = member.as_str();
-        let mut seen = self.known.get(name, cluster);
-        let is_unwritten = seen.is_unwritten;
-        if !seen.left().is_zero() {
-            return (seen, is_unwritten);
+        let mut state = self.states.get(name, cluster);
+        let is_unwritten = state.is_unwritten;
+        if !state.left().is_zero() {
+            return (state, is_unwritten);
         }
         let began = Instant::now();
         let probe = probe::health(&self.members, member);
-        let outcome = if seen.is_doubtful() {
+        let outcome = if state.is_doubtful() {
             // Does not wait for a permit: a waiter would hold a slot of the queue that members that
             // answer need.
-            let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
+            let place = self.states.is_next(state.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
-                seen.next = Instant::now() + NO_ROOM.wait(0);
-                return (seen, is_unwritten);
+                state.next = Instant::now() + NO_ROOM.wait(0);
+                return (state, is_unwritten);
             };
             probe.await
         } else {
             let Ok(outcome) = timeout(SLOW, probe).await else {
-                self.known.slow(name);
-                return (seen, is_unwritten);
+                self.states.slow(name);
+                return (state, is_unwritten);
             };
             outcome
         };
-        if matches!(outcome, Outcome::Healthy) && seen.is_doubtful() {
+        if matches!(outcome, Outcome::Healthy) && state.is_doubtful() {
             self.answered.push("", name);
         }
-        (self.known.probed(name, seen, outcome, began.elapsed(), cluster), true)
+        (self.states.probed(name, state, outcome, began.elapsed(), cluster), true)
     }
 
     async fn write(&self, name: &str, cluster: Value, told: &[Condition]) -> Result<(), CallError> {
@@ -336,7 +336,7 @@ impl Judge {
     }
 
     fn forget_answers(&self, name: &str) {
-        self.known.forget(name);
+        self.states.forget(name);
         self.tries.forget("", name);
         self.metrics.availability.forget(name);
     }

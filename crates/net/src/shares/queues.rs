@@ -19,10 +19,10 @@ pub struct Queues<K: Hash + Eq> {
 #[derive(Debug)]
 pub struct QueuePermit<'a, K: Hash + Eq> {
     _permit: OwnedSemaphorePermit,
-    _known: KeyGuard<'a, K>,
+    _guard: KeyGuard<'a, K>,
 }
 
-/// Keeps a key known.
+/// Counts as a user of a key's permits, which go with the last user.
 #[derive(Debug)]
 struct KeyGuard<'a, K: Hash + Eq> {
     queues: &'a Queues<K>,
@@ -39,11 +39,11 @@ impl<K: Hash + Eq + Clone> Queues<K> {
 
     /// Waits for a permit of `key`.
     pub async fn enter(&self, key: K) -> QueuePermit<'_, K> {
-        let (known, permits) = self.known(key);
-        QueuePermit { _permit: permits.acquire_owned().await.expect("never closed"), _known: known }
+        let (guard, permits) = self.guarded(key);
+        QueuePermit { _permit: permits.acquire_owned().await.expect("never closed"), _guard: guard }
     }
 
-    fn known(&self, key: K) -> (KeyGuard<'_, K>, Arc<Semaphore>) {
+    fn guarded(&self, key: K) -> (KeyGuard<'_, K>, Arc<Semaphore>) {
         let mut of = self.of.lock();
         let (permits, count) = of.entry(key.clone()).or_insert_with(|| (Arc::new(Semaphore::new(self.most)), 0));
         *count += 1;

@@ -54,7 +54,7 @@ fn judge() -> (Judge, Shared) {
         events: Events::start(client.clone(), Counter::default(), Term::endless()),
         is_beside_registration: false,
         agents: Agents::default(),
-        known: Observed::default(),
+        states: ProbeStates::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: Tries::default(),
         answered: Wakes::default(),
@@ -193,7 +193,7 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
     judge.work(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
     // It was reported: an older object must not cause the same report again.
-    assert!(!judge.known.seen.lock()["a"].is_unwritten);
+    assert!(!judge.states.by_cluster.lock()["a"].is_unwritten);
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,7 +302,7 @@ async fn beside_registration_the_condition_alone_is_written_and_no_lease_is_read
     let (mut judge, world) = judge();
     judge.is_beside_registration = true;
     judge.work(&agents("a")).await.expect("it is looked at");
-    assert!(judge.known.seen.lock().is_empty(), "an agent speaks");
+    assert!(judge.states.by_cluster.lock().is_empty(), "an agent speaks");
     look(&judge, &ALL).await;
     world.lock().away.push("a");
     for _ in 0..3 {
@@ -321,7 +321,7 @@ async fn an_agents_word_stands_while_it_renews_its_lease_and_no_longer() {
         tokio::time::advance(2 * PERIOD).await;
         judge.work(&agents("a")).await.expect("it is looked at");
     }
-    assert!(judge.known.seen.lock().is_empty() && paths(&world).is_empty(), "it renews");
+    assert!(judge.states.by_cluster.lock().is_empty() && paths(&world).is_empty(), "it renews");
     tokio::time::advance(PERIOD).await;
     judge.work(&agents("a")).await.expect("it is looked at");
     assert_eq!(world.lock().leases.len(), 2, "once in a grace");
@@ -351,7 +351,7 @@ async fn those_that_are_away_take_turns() {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     tokio::time::advance(2 * PERIOD).await;
-    let due = |name: &str| judge.known.seen.lock()[name].next;
+    let due = |name: &str| judge.states.by_cluster.lock()[name].next;
     let mut order = MANY;
     order.sort_by_key(|name| due(name));
     let last = order.last().expect("many");
@@ -385,7 +385,7 @@ async fn a_shorter_period_counts_at_once() {
     let (judge, _) = judge();
     let mut cluster = cluster("a");
     cluster.data["spec"]["leaseDurationSeconds"] = 60.into();
-    let asked = || judge.known.seen.lock()["a"].asked;
+    let asked = || judge.states.by_cluster.lock()["a"].asked;
     judge.work(&cluster).await.expect("it is looked at");
     let first = asked();
     tokio::time::advance(2 * PERIOD).await;
