@@ -22,6 +22,7 @@ const LONGEST_USER: usize = 320;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayUser {
     pub user: String,
+    /// Time until the member answered.
     pub took: Duration,
 }
 

@@ -32,7 +32,7 @@ pub enum Strategy {
     ReadOnly,
 }
 
-/// The wanted state of one object.
+/// The wanted state of one object, how to reach it, and what is known of the object.
 #[derive(Debug, Clone, Copy)]
 pub struct DesiredObject<'a> {
     /// The manifest as [`crate::manifests::read`] cleaned it.

@@ -37,6 +37,7 @@ struct LearnedRights {
     asking: Option<Flight<Arc<Impersonable>>>,
 }
 
+/// What the member answered, or everything if it did not.
 struct MemberAnswer {
     told: Arc<Impersonable>,
     /// The list is incomplete, because other authorizers may allow more, and no refusal has

@@ -23,7 +23,7 @@ pub struct View {
     pub managed: Option<Arc<ManagedClusters>>,
 }
 
-/// A Secret, read as a cluster, and the health to report.
+/// A cluster, as its Secret says, and the health to report of it.
 pub struct ClusterWithHealth {
     pub spec: ClusterSpec,
     pub health: Health,

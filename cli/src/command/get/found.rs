@@ -12,7 +12,7 @@ use crate::tables::{Page, Part};
 /// Reason of the failure of a cluster that has no such resource.
 pub(super) const UNHEARD_OF: &str = "NoSuchResource";
 
-/// What one cluster returned.
+/// The pages that one cluster returned, as one.
 pub(super) enum CollectedPages {
     Rows(Part),
     Objects(Vec<Value>),

@@ -34,7 +34,7 @@ pub(super) struct Lock {
     timing: Timing,
 }
 
-/// A Lease as it was read.
+/// What a Lease said when it was read, and its version then.
 pub(super) struct VersionedRecord {
     pub(super) record: Record,
     pub(super) version: String,

@@ -46,7 +46,7 @@ pub struct Key {
     pub name: String,
 }
 
-/// An object and its wanted content.
+/// An object that acceptance writes, and its wanted content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredGrant {
     pub key: Key,
