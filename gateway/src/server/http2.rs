@@ -60,6 +60,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
+        // No order is needed, but without this each poll would choose one by a random number.
         biased;
         end = serving => end,
         // Before the preface, there is no PING to check liveness.

@@ -22,7 +22,7 @@ pub(super) struct Sending {
     pub(super) account: Account,
     /// The response itself reports that the request held too much.
     pub(super) is_told: bool,
-    /// The stream may have the task's waker: the last poll left it there.
+    /// Whether the stream may still have the waker that the last poll left there.
     pub(super) has_waker: bool,
 }
 
@@ -97,7 +97,7 @@ impl Sending {
     }
 
     fn put(&mut self, data: Bytes) {
-        // To look for the end takes the connection's lock. That of a watch comes by itself, long
+        // Looking for the end takes the connection's lock. The end of a watch comes by itself, long
         // after its events.
         let may_be_last = data.is_empty() || !self.body.is_stream();
         let last = may_be_last && self.body.is_end_stream();

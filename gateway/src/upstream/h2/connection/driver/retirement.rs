@@ -17,6 +17,7 @@ pub(in crate::upstream::h2::connection) async fn retired(
     ended: CancellationToken,
 ) {
     tokio::select! {
+        // No order is needed, but without this each poll would choose one by a random number.
         biased;
         () = emptied_to_leave(leaving, connection, emptied) => {}
         () = Cancellation::of(ended) => {}
