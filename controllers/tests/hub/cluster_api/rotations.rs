@@ -89,7 +89,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
             rewrite(&second, &json!({"token": "three"}))?;
             enough(&second, Some("three"))?;
             // On a busy machine, one route is several times as slow as the other.
-            wait::until_true("answers by each route", SOON, || Ok(load.is_on_each_route()))
+            wait::until("answers by each route", SOON, || load.is_on_each_route())
         };
         let outcome = turns();
         load.stop.store(true, Ordering::Relaxed);
@@ -126,14 +126,19 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Whether each route has answered as many requests as each credential must have.
-    fn is_on_each_route(&self) -> bool {
-        self.answers.iter().all(|answers| answers.load(Ordering::Relaxed) >= REQUESTS)
+    /// An error unless each route has answered as many requests as each credential must have.
+    fn is_on_each_route(&self) -> Result<()> {
+        let answers = self.answered();
+        ensure!(answers.iter().all(|answers| *answers >= REQUESTS), "{answers:?}");
+        Ok(())
+    }
+
+    fn answered(&self) -> [usize; 2] {
+        self.answers.each_ref().map(|answers| answers.load(Ordering::Relaxed))
     }
 
     fn was_heavy(&self, took: Duration) -> Result<()> {
-        let answers = self.answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
-        ensure!(self.is_on_each_route(), "not by each route: {answers:?}");
+        let answers = self.answered();
         let rate = f64::from(u32::try_from(answers.iter().sum::<usize>())?) / took.as_secs_f64();
         print(&format!("while a kubeconfig is rewritten: {answers:?} answers by {ROUTES:?}, {rate:.0} a second"));
         let others = self.machine.others()?;
