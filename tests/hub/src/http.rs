@@ -118,7 +118,7 @@ impl Client {
     /// The certificate that the server presents.
     pub fn peer_certificate(&self) -> Result<CertificateDer<'static>> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let stream = runtime.block_on(async { tokio::time::timeout(LIMIT, self.connect()).await })??;
+        let stream = runtime.block_on(self.connect())?;
         let chain = stream.get_ref().1.peer_certificates().context("no certificate")?;
         Ok(chain.first().context("an empty chain")?.clone().into_owned())
     }
@@ -126,9 +126,7 @@ impl Client {
     /// A connection that is kept open.
     pub fn keep(&self) -> Result<Kept> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let sender = runtime
-            .block_on(async { tokio::time::timeout(LIMIT, self.dialer.http1()).await })
-            .with_context(|| format!("no connection to {} within {LIMIT:?}", self.dialer.address()))??;
+        let sender = runtime.block_on(self.dialer.http1())?;
         Ok(Kept { runtime, sender, client: self.clone() })
     }
 
