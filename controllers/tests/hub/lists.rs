@@ -33,7 +33,7 @@ fn registered(testbed: &Testbed) -> Result<()> {
     in_pages(testbed)
 }
 
-/// Of a hub that sends lists as events, no list of Secrets is asked for, by its audit log.
+/// The audit log of a hub that sends lists as events shows no list of Secrets.
 fn as_events(testbed: &Testbed) -> Result<()> {
     let (place, server) = ("audited-lists", &testbed.hub.server);
     apply(testbed, &[namespace(place)])?;
@@ -51,7 +51,7 @@ fn as_events(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Through an API server of the hub that does not send lists so.
+/// Through an API server of the hub that does not send lists as events.
 fn in_pages(testbed: &Testbed) -> Result<()> {
     let place = "listed-in-pages";
     apply(testbed, &[namespace(place)])?;

@@ -1,6 +1,6 @@
-//! The project's pages, as tests read them that follow them word by word.
+//! Reads the project's pages for tests that follow them word by word.
 //!
-//! A place on a page is some of its words, quoted by the test, so that a page which says something
+//! A place on a page is some of its words, quoted by the test, so that a page that says something
 //! else fails it (`tests/structure/tests/structure/blocks.rs` requires the quote).
 
 use anyhow::{Context as _, Result, bail};

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 const CONNECTIONS: usize = 4;
 /// How often each connection is opened and used.
 const ROUNDS: usize = 15;
-/// The same for waves, of which each makes the member answer as often as it has requests.
+/// The same for waves: fewer, because the member answers each of their requests.
 const WAVES: usize = 6;
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {

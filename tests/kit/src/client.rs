@@ -1,6 +1,5 @@
 //! Clients that hide nothing: HTTP/1.1 by hand and raw HTTP/2, over TLS or plain TCP, with or
-//! without a client certificate. Below them is one dial, which tests with a protocol of their own
-//! use, too.
+//! without a client certificate. Tests with a protocol of their own use the same dial.
 //!
 //! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by
 //! [`WAIT`](crate::wait::WAIT), or where [`H2Options`] say so by a longer limit.
@@ -37,8 +36,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A byte stream of any kind, owned.
 pub type BoxedIo = Box<dyn Io>;
 
-/// Where and how to connect. Each call of [`Client::h1`], [`Client::h2`], [`Client::http1`] and
-/// [`Client::tls`] opens a new connection.
+/// Where and how to connect. Each call that connects opens a new connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: SocketAddr,
@@ -56,7 +54,7 @@ impl Client {
         Self::with_config(address, client_config(trust, identity, &[]))
     }
 
-    /// TLS as `config` says but for its protocols, which each connection offers by itself.
+    /// TLS as `config` says, but for its ALPN: each connection offers its own protocols.
     pub fn with_config(address: SocketAddr, config: Arc<ClientConfig>) -> Self {
         Self { tls: Some(config), ..Self::plain(address) }
     }
@@ -117,8 +115,8 @@ impl Client {
         H2Connection::over(io, format!("{scheme}://{}", self.address), self.h2).await.map_err(io::Error::other)
     }
 
-    /// Opens an HTTP/1.1 connection of hyper, for whole requests on which no byte depends. A
-    /// connection that does not come about in time is an error: the callers repeat it, or count it.
+    /// Opens an HTTP/1.1 connection of hyper, for tests that do not look at its bytes. A connection
+    /// that is not there in time is an error, which callers repeat or count, and no panic.
     pub async fn http1<B>(&self) -> io::Result<http1::SendRequest<B>>
     where
         B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
@@ -129,8 +127,8 @@ impl Client {
         Ok(sender)
     }
 
-    /// Opens a TLS connection that offers `alpn` (nothing when empty), for what is no HTTP and for
-    /// a look at what was negotiated. As of [`Client::http1`], its delay is an error.
+    /// Opens a TLS connection that offers `alpn` (nothing when empty), for other protocols than
+    /// HTTP and to see what was negotiated. As with [`Client::http1`], a delay is an error.
     ///
     /// # Panics
     ///

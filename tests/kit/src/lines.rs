@@ -1,7 +1,6 @@
-//! Searches in the log of a whole run, of tens of megabytes. What crates of tests take from the
-//! standard library is compiled with them, unoptimised: there such a search takes a second of
-//! processor time. `memchr` is optimised (the dev profile in `Cargo.toml`), and there it takes some
-//! hundredths.
+//! Searches the log of a whole run, tens of megabytes. The standard library's search is compiled
+//! with the crate that uses it: in tests without optimisation, where it takes a second of processor
+//! time. That of `memchr`, which the dev profile in `Cargo.toml` optimises, takes some hundredths.
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};

@@ -20,9 +20,9 @@ use crate::node::{Membership, Node};
 /// Time for nodes to become ready on a busy machine.
 const NODES_READY: Duration = Duration::from_mins(5);
 
-/// All controllers but those of kinds that no pod of these tests has: volumes that are attached or
-/// claimed, devices, sets, quotas. Each has clients and an account of its own, and some look around
-/// several times a second.
+/// All controllers but those of what these tests do not have: volumes that are attached or claimed,
+/// devices, sets, CronJobs, quotas. Each has clients and an account of its own, and some look
+/// around several times a second.
 const CONTROLLERS: [&str; 16] = [
     "*",
     "-persistentvolume-attach-detach-controller",

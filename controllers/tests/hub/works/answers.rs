@@ -154,8 +154,8 @@ fn posts(member: &FakeMember) -> usize {
     member.requests().iter().filter(|request| is_post(request)).count()
 }
 
-/// The same for the Secret of that name alone: those before it are tried again meanwhile, the first
-/// time within five seconds.
+/// The same for the Secret of that name alone: the works before are tried again meanwhile, the
+/// first time within five seconds.
 fn posts_of(member: &FakeMember, name: &str) -> usize {
     let is_of_name = |request: &Recorded| {
         serde_json::from_slice::<Value>(&request.body()).is_ok_and(|secret| secret["metadata"]["name"] == name)

@@ -14,8 +14,8 @@ use crate::fixture::{SOON, wait_end};
 
 /// The period in which a value changes all the time.
 const FLAPS: Duration = Duration::from_secs(13);
-/// Pause between two changes: twenty a second are far more than may be written, and the machine has
-/// other tests, too.
+/// Pause between two changes: twenty a second are far more than may be written, and leave the
+/// machine to other tests.
 const PACE: Duration = Duration::from_millis(50);
 
 pub fn told(testbed: &Testbed) -> Result<()> {

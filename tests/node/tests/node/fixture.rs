@@ -18,7 +18,7 @@ pub(crate) struct Fixture {
     installed: OnceLock<Result<Installed, String>>,
 }
 
-/// What a test with a testbed of its own does, which may begin beside a test before it.
+/// A test with a testbed of its own, which may begin beside the test before it.
 #[derive(Clone)]
 pub(crate) struct Apart {
     run: fn() -> Result<()>,

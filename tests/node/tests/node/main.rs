@@ -1,8 +1,8 @@
 //! Both charts and `kubectl clusters` on real nodes.
 //!
 //! A binary with a main of its own: it enters namespaces first, and there starts the nodes once for
-//! all tests, which run one after the other because each needs the hub for itself. Only the one
-//! with IPv6 alone, which has its own, runs beside another. Under its other names, it is the
+//! all tests, which run one after the other because each needs the hub for itself. Only the test
+//! with IPv6 alone, which has its own hub, runs beside another. Under its other names, it is the
 //! programs under test.
 
 mod agent;
@@ -56,8 +56,8 @@ fn main() -> ExitCode {
 /// The tests, in this order. All but the first four, the one with IPv6 alone and the last use the
 /// README's installation, which the first of them makes and the last of them removes.
 ///
-/// If `are_all` of them run, the one with IPv6 alone begins with the one before it. That one mostly
-/// waits, and does not look for processes, which would be those of both testbeds.
+/// If `are_all` of them run, the one with IPv6 alone begins with the one before it, which mostly
+/// waits, and does not search for processes: it would find those of both testbeds.
 fn trials(fixture: &Arc<Fixture>, are_all: bool) -> Vec<Trial> {
     let six = Apart::new(six::nested);
     let beside = six.clone();

@@ -39,8 +39,9 @@ pub enum Act {
     Abandon,
     /// End the TCP connection by RST.
     Reset,
-    /// Hand the connection, which has to be in TLS, to a function, and close it when that is done:
-    /// the last act. Its bytes are not recorded. An error of the function is the caller leaving.
+    /// Hand the connection, which must have TLS by now, to a function, and close it when that is
+    /// done: the last act. Its bytes are not recorded. An error of the function counts as the
+    /// caller's leaving.
     Serve(Service),
 }
 
