@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::fixture::{Fixture, namespace, test};
 
 /// The number in the gate.
-const CLUSTERS: usize = 250;
+const CLUSTERS: usize = 500;
 /// As many concurrent writes as a controller makes.
 const AT_ONCE: usize = 16;
 const LIMIT: Duration = Duration::from_mins(3);
