@@ -4,6 +4,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use tokio::task::coop::unconstrained;
+
 use super::Ended;
 use super::limits::Limits;
 use crate::connection::Connection;
@@ -16,24 +18,29 @@ pub(super) struct Cut<'c> {
     stranger: Option<Pin<Box<dyn Future<Output = Ended> + Send + 'c>>>,
 }
 
-async fn stranger(connection: &Connection) -> Ended {
-    let silent = async {
+/// Looked at even if the connection has used up its task's budget: a client that never stops
+/// sending may do that in every poll.
+fn stranger(given_away: impl Future<Output = ()>, has_begun: impl Fn() -> bool) -> impl Future<Output = Ended> {
+    let silent = async move {
         tokio::time::sleep(Limits::FIRST_REQUEST).await;
-        if connection.has_begun() {
+        if has_begun() {
             std::future::pending::<()>().await;
         }
     };
-    tokio::select! {
-        () = connection.given_away() => Ended::MadeRoom,
-        () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
-    }
+    unconstrained(async move {
+        tokio::select! {
+            () = given_away => Ended::MadeRoom,
+            () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
+        }
+    })
 }
 
 // === impl Cut ===
 
 impl<'c> Cut<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
-        Self { connection, stranger: Some(Box::pin(stranger(connection))) }
+        let stranger = stranger(connection.given_away(), move || connection.has_begun());
+        Self { connection, stranger: Some(Box::pin(stranger)) }
     }
 }
 
@@ -51,5 +58,35 @@ impl Future for Cut<'_> {
             None => {}
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, poll_fn};
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use tokio::task::coop::poll_proceed;
+
+    use super::*;
+
+    /// Polls after a connection that has used up the task's budget.
+    async fn poll(mut stranger: Pin<&mut impl Future<Output = Ended>>) -> Poll<Ended> {
+        poll_fn(|cx| {
+            while let Poll::Ready(read) = poll_proceed(cx) {
+                read.made_progress();
+            }
+            Poll::Ready(stranger.as_mut().poll(cx))
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_that_never_stops_sending_gets_no_more_time() {
+        let mut stranger = pin!(stranger(pending(), || false));
+        assert!(poll(stranger.as_mut()).await.is_pending());
+        tokio::time::advance(Limits::FIRST_REQUEST + Duration::from_secs(1)).await;
+        assert!(matches!(poll(stranger.as_mut()).await, Poll::Ready(Ended::NoRequest(_))));
     }
 }

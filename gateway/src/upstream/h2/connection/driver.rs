@@ -39,10 +39,12 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     let mut idle_looks = 0;
     let end = loop {
         tokio::select! {
-            // Otherwise each poll would choose the order by a random number.
+            // Otherwise each poll would choose the order by a random number. The retirement first,
+            // because what waits by tokio's rules is not looked at after a driver that has used up
+            // the task's budget, and a member that never stops sending may use it up in every poll.
             biased;
-            end = &mut driver => break failure(end),
             () = &mut retired => break None,
+            end = &mut driver => break failure(end),
             _ = look.tick() => {}
         }
         let Some(shared) = connection.upgrade() else { continue };
@@ -59,10 +61,10 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         let patient = !shared.is_unused();
         drop(shared);
         tokio::select! {
-            // First: the answer may be in the socket when the timeout fires.
             biased;
-            end = &mut driver => break failure(end),
             () = &mut retired => break None,
+            // Before the timeout: when that fires, the answer may be in the socket.
+            end = &mut driver => break failure(end),
             answers = answers(&mut pings, &marks, patient) => if !answers {
                 break Some("no answer to PING".into());
             },

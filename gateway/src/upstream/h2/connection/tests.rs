@@ -1,8 +1,12 @@
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt as _, DuplexStream, ReadBuf, duplex};
+use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 
 use super::*;
@@ -164,6 +168,48 @@ async fn a_member_whose_head_takes_minutes_is_alive() {
     assert_eq!(open.get(), 1, "it is slow, and not silent");
     let after = until_closed(&open).await;
     assert!(after <= Settings::PING_AFTER + Settings::PONG_WITHIN * 2 + AT_ONCE, "then it is: {after:?}");
+}
+
+/// A member that sends frames of a kind that HTTP/2 ignores, without a pause. Each read costs as
+/// much of the task's budget as one of a socket.
+struct Flood(&'static [u8]);
+
+impl AsyncRead for Flood {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        ready!(poll_proceed(cx)).made_progress();
+        let rest = self.0;
+        let (now, later) = rest.split_at(rest.len().min(buf.remaining()));
+        buf.put_slice(now);
+        self.0 = if later.is_empty() { &[0, 0, 0, 0xfa, 0, 0, 0, 0, 0] } else { later };
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Flood {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Seal for Flood {}
+
+#[tokio::test]
+async fn a_member_that_never_stops_sending_does_not_outlive_its_registration() {
+    let (target, open) = (Target::sample(), Gauge::default());
+    let (held, counted) = (target.held(0), InFlight::new(&open));
+    let _connection = Connection::start(Flood(&SETTINGS), &target, held, counted, Arc::default(), None).await.unwrap();
+    tokio::task::yield_now().await;
+    assert_eq!(open.get(), 1);
+    target.ended.cancel();
+    kit::wait::eventually(kit::wait::WAIT, || open.get() == 0).await;
 }
 
 /// Streams that were never opened, each depending on itself: h2 answers every one with a reset, and
