@@ -21,7 +21,7 @@ use crate::node::{Membership, Node};
 const NODES_READY: Duration = Duration::from_mins(5);
 
 /// All controllers but those of what these tests do not have: volumes that are attached or claimed,
-/// devices, sets, CronJobs, quotas. Each has clients and an account of its own, and some look
+/// devices, sets, cron jobs, quotas. Each has clients and an account of its own, and some look
 /// around several times a second.
 const CONTROLLERS: [&str; 16] = [
     "*",
