@@ -53,7 +53,7 @@ pub fn call<'a>(
     let cluster = upstream(gateway)?.cluster();
     let sent = admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission);
     sent.map_err(|error| named(gateway, error.into()))?;
-    Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
+    Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account).counted())
 }
 
 /// Forwards the request, which may read a `description` of the group.
@@ -138,7 +138,7 @@ async fn theirs(
     let permit = gateway.limits.of_cluster(cluster.name(), cluster.load(), permission.user(), Kind::Short);
     let _permit = permit.map_err(|error| named(gateway, error.into()).to_string())?;
     let asks = MemberRequest::read(&Method::GET, request.uri().path(), None, false);
-    let call = Call::new(connection, cluster, ("", &asks), permission, ActingAs::FrontProxied, account);
+    let call = Call::new(connection, cluster, ("", &asks), permission, ActingAs::FrontProxied, account).counted();
     let response = plain::serve(&call, question(document, request, account)).await;
     let response = response.map_err(|error| named(gateway, error).to_string())?;
     if response.status() != StatusCode::OK {

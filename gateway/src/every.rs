@@ -81,7 +81,7 @@ pub async fn serve(
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
     let room = BytesLeft::new(names.len(), account, permit);
-    let heads = head.counted(names.len().min(AT_ONCE), account);
+    let heads = head.counted(names.len().min(AT_ONCE), permission.user(), account);
     let asking = Asking {
         connection,
         route,

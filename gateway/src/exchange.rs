@@ -163,6 +163,11 @@ impl ActingAs {
         disclosure.apply(user, Some(&Within(rights)), headers)
     }
 
+    /// Whether the headers of the identity are copies of the caller's texts, made for each request.
+    pub fn copies_caller(&self) -> bool {
+        matches!(self, Self::Caller(_) | Self::CallerWithin(..) | Self::FrontProxied)
+    }
+
     /// Adds the headers that make the member see `user` like this. `headers` must have no identity
     /// yet.
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {

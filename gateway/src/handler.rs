@@ -128,7 +128,8 @@ async fn respond(
             let acting = gateway.acting(&cluster, permission.user(), route).await;
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
             let asked = (route.prefix, &route.asks);
-            let call = proxy::Call::new(connection, cluster, asked, permission, acting, account).traced(trace);
+            let call =
+                proxy::Call::new(connection, cluster, asked, permission, acting, account).counted().traced(trace);
             match upgrade {
                 // Boxed, like the other arms: most requests are plain ones for members, and must
                 // not carry memory for the other kinds.

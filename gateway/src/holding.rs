@@ -26,7 +26,7 @@ use rustls_pki_types::CertificateDer;
 pub use self::backlog::Backlog;
 pub use self::client::Client;
 use self::client::Request;
-pub use self::head::{hold_head, hold_in, hold_trailers, lines, room, size, table};
+pub use self::head::{hold_head, hold_in, hold_trailers, identity, lines, room, size, table};
 use self::member::Member;
 pub use self::member::MemberAccounts;
 pub use self::queue::Uploading;

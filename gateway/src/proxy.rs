@@ -27,7 +27,7 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error};
 use crate::exchange::{ActingAs, NotAHeader};
 use crate::headers;
-use crate::holding::Account;
+use crate::holding::{self, Account};
 use crate::limits::LoadPermits;
 use crate::request_body::RequestBody;
 
@@ -118,6 +118,16 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn traced(self, trace: Option<&'a Trace>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Counts what the member learns of the caller. A read of all clusters counts this for all of
+    /// its calls ([`crate::every`]).
+    #[must_use]
+    pub fn counted(self) -> Self {
+        if self.acting.copies_caller() {
+            self.account.take(holding::identity(self.permission.user()));
+        }
+        self
     }
 
     /// Permits for a request that the member continues after its caller has left.

@@ -10,7 +10,7 @@ use api::cluster_name::ClusterName;
 use api::karmada::{CLUSTERS, GROUP, VERSION};
 use api::route::{Dialect, EveryRoute, ProxyRoute};
 use api::side::Fault;
-use auth::{AuthorizationError, Permission};
+use auth::{AuthorizationError, Permission, User};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -167,11 +167,11 @@ fn deadline(until: Instant) -> Option<Instant> {
 
 impl Head {
     /// Counts the requests to this many members for `account`, until the tally is dropped. Each
-    /// has tables, a chain of addresses and a path of its own.
-    pub fn counted(&self, members: usize, account: &Account) -> Tally {
+    /// has tables, a chain of addresses, a path and the identity of `user` of its own.
+    pub fn counted(&self, members: usize, user: &User, account: &Account) -> Tally {
         let path = self.uri.path_and_query().map_or(0, |path| path.as_str().len());
         let mut tally = account.tally();
-        tally.set(members * (path + holding::request_headers(&self.headers)));
+        tally.set(members * (path + holding::request_headers(&self.headers) + holding::identity(user)));
         tally
     }
 }
@@ -377,10 +377,19 @@ mod tests {
             headers.append(VIA, HeaderValue::from_static("a"));
         }
         let head = Head { uri: Uri::from_static("/"), headers };
-        let copies = head.counted(AT_ONCE, &account);
+        let copies = head.counted(AT_ONCE, &User::default(), &account);
         assert!(account.held() - before > (AT_ONCE * 3 * 70 * LINES) as u64, "{}", account.held() - before);
         drop(copies);
         assert_eq!(account.held(), before);
+    }
+
+    #[test]
+    fn the_callers_groups_count_for_each_member_that_is_asked_at_once() {
+        let account = holding::open(&Budget::new(1 << 40), 0, [10, 0, 0, 1].into());
+        let (before, head) = (account.held(), Head { uri: Uri::from_static("/"), headers: HeaderMap::new() });
+        let user = User { groups: vec!["g".repeat(1000); 100], ..User::default() };
+        let _copies = head.counted(AT_ONCE, &user, &account);
+        assert!(account.held() - before > (AT_ONCE * 100 * 1000) as u64, "{}", account.held() - before);
     }
 
     #[test]

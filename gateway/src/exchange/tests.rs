@@ -6,6 +6,7 @@ use http::Method;
 use proptest::prelude::*;
 
 use super::*;
+use crate::holding;
 
 const CLUSTER: &str = "c1";
 
@@ -34,6 +35,22 @@ fn rules(text: &str) -> Rules {
 fn exchange(gate: bool, global: &str) -> Exchange {
     let options = Options { gate, ..Options::default() };
     Exchange::new(&options, Arc::new(ArcSwap::from_pointee(rules(global))))
+}
+
+/// A member's `Impersonate-Group` lines take far more memory than short groups have letters.
+#[test]
+fn a_callers_identity_counts_what_its_headers_take() {
+    const GROUPS: usize = 8000;
+    let user = User { groups: vec!["g".to_owned(); GROUPS], ..user("alice", "", &[]) };
+    for acting in [ActingAs::Caller(Arc::default()), ActingAs::FrontProxied] {
+        let mut headers = HeaderMap::new();
+        acting.apply(&user, &mut headers).unwrap();
+        assert!(acting.copies_caller());
+        let table = holding::size(&headers) - holding::lines(&headers);
+        assert!(table > 70 * GROUPS);
+        assert!((3 * table..8 * table).contains(&holding::identity(&user)), "{}", holding::identity(&user));
+    }
+    assert!(!ActingAs::Registered.copies_caller());
 }
 
 /// The user that the member sees; `None`: the registered credential itself.

@@ -1,11 +1,12 @@
 //! Heads that are held: their size, and the account that counts it until they are dropped.
 
+use auth::User;
 use bytes::Bytes;
 use http::header::DATE;
 use http::{HeaderMap, HeaderValue};
 
-use super::Account;
 use super::backlog::HeldBytes;
+use super::{Account, COPIES_OF_TABLE};
 
 /// Bytes of a header line in addition to its text and its place in a table. A value counts twice,
 /// because one that arrived in Huffman code has a buffer of twice the coded length.
@@ -37,6 +38,13 @@ pub fn table(headers: &HeaderMap) -> usize {
 /// Bytes of memory for the lines of these headers without their table, as HTTP/1.1 writes them.
 pub fn lines(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
+}
+
+/// Bytes of memory for the headers that tell a member who `user` is: of one request, with all copies
+/// of their table.
+pub fn identity(user: &User) -> usize {
+    let lines = user.groups.len() + user.extra.iter().map(|(_, values)| values.len()).sum::<usize>();
+    user.bytes() + COPIES_OF_TABLE * FURTHER * lines
 }
 
 /// Memory that a buffer keeps after a head of this many bytes. Usual heads are part of
