@@ -144,6 +144,8 @@ struct ScriptedOutput {
     /// Allows one write per message.
     go: mpsc::Receiver<io::Result<usize>>,
     written: Arc<Mutex<Vec<u8>>>,
+    /// Dropped when the log has written everything.
+    _open: Option<mpsc::Sender<()>>,
 }
 
 impl Output for ScriptedOutput {
@@ -160,7 +162,9 @@ fn an_output_that_hangs_costs_events_and_never_the_caller() {
     let (go, held) = mpsc::channel();
     let written = Arc::default();
     let metrics = Metrics::default();
-    let log = Log::on(ScriptedOutput { go: held, written: Arc::clone(&written) }, metrics.clone()).unwrap();
+    let (open, closed) = mpsc::channel();
+    let output = ScriptedOutput { go: held, written: Arc::clone(&written), _open: Some(open) };
+    let log = Log::on(output, metrics.clone()).unwrap();
     // The writer may have taken one batch before the rest is counted.
     let total = 3 * MOST_EVENTS;
     for number in 0..total {
@@ -170,6 +174,8 @@ fn an_output_that_hangs_costs_events_and_never_the_caller() {
     assert!((total - 2 * MOST_EVENTS..=total - MOST_EVENTS).contains(&dropped), "{dropped}");
     drop(go);
     drop(log);
+    // On a busy machine, it takes longer than a log waits when it is closed.
+    assert_eq!(closed.recv_timeout(Duration::from_mins(1)), Err(mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(usize::try_from(metrics.written.get()).unwrap(), total - dropped);
     let lines = written.lock().split_inclusive(|byte| *byte == b'\n').count();
     assert_eq!(lines, total - dropped);
@@ -194,7 +200,8 @@ fn half_a_line_spoils_no_other() {
     let (go, held) = mpsc::channel();
     let written = Arc::default();
     let metrics = Metrics::default();
-    let mut writer = Writer::new(ScriptedOutput { go: held, written: Arc::clone(&written) }, metrics.clone());
+    let mut writer =
+        Writer::new(ScriptedOutput { go: held, written: Arc::clone(&written), _open: None }, metrics.clone());
     let mut write = |uri: &str, answers: Vec<io::Result<usize>>| {
         for answer in answers {
             go.send(answer).unwrap();
