@@ -59,11 +59,16 @@ where
 {
     let mut forth = Direction::default();
     let mut back = Direction::default();
+    let mut back_first = true;
     let outcome = poll_fn(|cx| {
+        // They take turns: the first may use up the task's budget in every poll, and then nothing
+        // is left for the other.
+        back_first = !back_first;
         // Polls both directions before it reports an end, so that data which arrived together with
         // the other side's end can still be sent.
+        let early = if back_first { Some(back.poll(cx, b, a)) } else { None };
         let first = forth.poll(cx, a, b);
-        let second = back.poll(cx, b, a);
+        let second = early.unwrap_or_else(|| back.poll(cx, b, a));
         moved.a_to_b = forth.moved;
         moved.b_to_a = back.moved;
         match (first, second) {

@@ -20,6 +20,7 @@ use http::Request;
 use net::gather::{Gathered, gather};
 use net::linger::{self, Linger};
 use net::observed::Observed;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep};
 
 use self::liveness::{Liveness, ReceivedBytes};
@@ -68,9 +69,10 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     }
 }
 
-/// Completes if the client has not sent its preface in time.
+/// Completes if the client has not sent its preface in time. The connection may have used up the
+/// task's budget before: TLS records without content are no preface.
 async fn silence(received: &ReceivedBytes) {
-    sleep(Limits::PREFACE).await;
+    unconstrained(sleep(Limits::PREFACE)).await;
     if received.has_preface() {
         std::future::pending::<()>().await;
     }

@@ -1,3 +1,5 @@
+use kit::io::Faulty;
+use kit::wait::{WAIT, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
@@ -67,4 +69,20 @@ async fn bytes_do_not_wait_in_a_buffering_writer() {
     assert_eq!(&got, b"ping");
     drop(client);
     task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_side_that_never_stops_sending_gets_the_answer() {
+    let (client, a) = duplex(1024);
+    let (server, mut b) = duplex(1024);
+    // Byte by byte, there is always more than one turn of the task can move.
+    let mut a = Faulty::new(a).chunks(1);
+    let (mut answers, mut requests) = tokio::io::split(client);
+    let (mut taken, mut answer) = tokio::io::split(server);
+    requests.write_all(&[0; 1024]).await.unwrap();
+    answer.write_all(b"pong").await.unwrap();
+    tokio::spawn(async move { pump(&mut a, &mut b, &mut Moved::default()).await });
+    tokio::spawn(async move { while requests.write_all(&[0; 1024]).await.is_ok() {} });
+    tokio::spawn(async move { tokio::io::copy(&mut taken, &mut tokio::io::sink()).await });
+    within(WAIT, "the answer", answers.read_exact(&mut [0; 4])).await.unwrap();
 }

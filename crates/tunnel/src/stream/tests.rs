@@ -1,11 +1,13 @@
 //! Peers that send one byte per frame.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kit::frames::{END_HEADERS, HEADERS, STATUS_200, encode};
 use kit::wait::{WAIT, eventually, unless_quiet, within};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, duplex, split};
 use tokio::sync::oneshot;
 
 use super::inbound::STEP;
@@ -272,4 +274,23 @@ async fn what_comes_for_a_reader_behind_a_writer_without_room_is_told() {
     eventually(WAIT, || told.last() > MUCH - STEP).await;
     within(WAIT, "the rest", reading).await.unwrap();
     assert_eq!(told.last(), 0);
+}
+
+#[tokio::test]
+async fn a_reader_whose_peer_never_stops_sending_lets_others_have_their_turn() {
+    const SENT: usize = 4096;
+    let mut pair = Pair::new().await;
+    let (mut near, mut far) = pair.open().await;
+    far.write_all(&[0; SENT]).await.unwrap();
+    near.read_exact(&mut [0]).await.unwrap();
+    let read = poll_fn(|cx| {
+        let (mut read, mut byte) = (0, [0]);
+        while read < SENT && Pin::new(&mut near).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_ready() {
+            read += 1;
+        }
+        Poll::Ready(read)
+    });
+    let read = read.await;
+    assert!(read < SENT - 1, "it would have read as long as there is something");
+    near.read_exact(&mut vec![0; SENT - 1 - read]).await.unwrap();
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use h2::Reason;
 use net::words;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::poll_proceed;
 
 use super::Stream;
 
@@ -21,7 +22,11 @@ pub(super) fn was_reset(reason: Reason) -> io::Error {
 }
 
 impl AsyncRead for Stream {
+    /// Costs as much of the task's budget as a socket's read. Otherwise a reader that reads until
+    /// nothing is left may never end its turn: the link's driver may run on another thread, and its
+    /// peer may send TLS records without content.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let budget = ready!(poll_proceed(cx));
         let mut inbound = self.inbound.lock();
         if inbound.unread.is_empty() {
             match ready!(inbound.poll_data(cx)) {
@@ -29,6 +34,7 @@ impl AsyncRead for Stream {
                 None => return Poll::Ready(Ok(())),
             }
         }
+        budget.made_progress();
         inbound.take_unwaited();
         let before = buf.remaining();
         while let Some(piece) = inbound.unread.pop(buf.remaining()) {

@@ -1,8 +1,12 @@
-//! A client that sends broken heads, each of which must be answered with `RST_STREAM`.
+//! A client that sends broken heads, each of which must be answered with `RST_STREAM`; and one that
+//! sends no preface.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::task::coop::poll_proceed;
 use tokio::time::timeout;
 
 use super::*;
@@ -92,4 +96,19 @@ async fn a_hub_has_any_number_of_frames_answered_by_resets() {
     let ping = [&[0, 0, 8, PING, 0, 0, 0, 0, 0][..], &[0; 8]].concat();
     hub.requests.write_all(&ping).await.unwrap();
     assert!(pong.await.unwrap(), "the connection goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_stops_sending_gets_no_more_time_for_its_preface() {
+    let received = ReceivedBytes::default();
+    let mut silence = pin!(silence(&received));
+    for (wait, is_over) in [(Duration::ZERO, false), (Limits::PREFACE + Duration::from_secs(1), true)] {
+        tokio::time::advance(wait).await;
+        let polled = poll_fn(|cx| {
+            // As a connection does that reads until the budget is used up.
+            while poll_proceed(cx).map(|budget| budget.made_progress()).is_ready() {}
+            Poll::Ready(silence.as_mut().poll(cx))
+        });
+        assert_eq!(polled.await.is_ready(), is_over);
+    }
 }

@@ -10,6 +10,7 @@ use h2::{Ping, PingPong};
 use net::gather::{Driven, Gathered};
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, timeout};
 
 use super::Connection;
@@ -45,7 +46,8 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
             biased;
             () = &mut retired => break None,
             end = &mut driver => break failure(end),
-            _ = look.tick() => {}
+            // Whatever is left of the budget: such a member must not keep a connection unused.
+            _ = unconstrained(look.tick()) => {}
         }
         let Some(shared) = connection.upgrade() else { continue };
         if shared.traffic.swap(false, Ordering::Relaxed) {
@@ -65,7 +67,7 @@ pub(super) async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
             () = &mut retired => break None,
             // Before the timeout: when that fires, the answer may be in the socket.
             end = &mut driver => break failure(end),
-            answers = answers(&mut pings, &marks, patient) => if !answers {
+            answers = unconstrained(answers(&mut pings, &marks, patient)) => if !answers {
                 break Some("no answer to PING".into());
             },
         }

@@ -201,15 +201,29 @@ impl AsyncWrite for Flood {
 
 impl Seal for Flood {}
 
-#[tokio::test]
-async fn a_member_that_never_stops_sending_does_not_outlive_its_registration() {
-    let (target, open) = (Target::sample(), Gauge::default());
-    let (held, counted) = (target.held(0), InFlight::new(&open));
-    let _connection = Connection::start(Flood(&SETTINGS), &target, held, counted, Arc::default(), None).await.unwrap();
+/// A connection to such a member, and the count of open ones.
+async fn flooded(target: &Target) -> (Arc<Connection>, Gauge) {
+    let (held, open) = (target.held(0), Gauge::default());
+    let counted = InFlight::new(&open);
+    let connection = Connection::start(Flood(&SETTINGS), target, held, counted, Arc::default(), None).await.unwrap();
     tokio::task::yield_now().await;
     assert_eq!(open.get(), 1);
+    (connection, open)
+}
+
+#[tokio::test]
+async fn a_member_that_never_stops_sending_does_not_outlive_its_registration() {
+    let target = Target::sample();
+    let (_connection, open) = flooded(&target).await;
     target.ended.cancel();
     kit::wait::eventually(kit::wait::WAIT, || open.get() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_connection_to_a_member_that_never_stops_sending_is_closed_too() {
+    let (_connection, open) = flooded(&Target::sample()).await;
+    let after = until_closed(&open).await;
+    assert!(after <= Settings::PING_AFTER * 2 + Settings::PONG_WITHIN + AT_ONCE, "no answer to PING: {after:?}");
 }
 
 /// Streams that were never opened, each depending on itself: h2 answers every one with a reset, and
