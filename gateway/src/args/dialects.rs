@@ -43,7 +43,7 @@ pub struct Dialects {
     /// PEM file of the private key of --karmada-upstream-cert-file, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_key_file: Option<PathBuf>,
-    /// Send all groups, uids and extra attributes of a caller under Karmada's paths, without asking
+    /// Send all groups, UIDs and extra attributes of a caller under Karmada's paths, without asking
     /// members what the registered credential may impersonate. A member refuses the request if the
     /// credential may not impersonate one of them. The gateway never sends `system:authenticated`
     /// or `system:unauthenticated` if the member adds that group itself
