@@ -24,9 +24,9 @@ pub struct Dialects {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub ocm_user_server_listen: Option<SocketAddr>,
     /// Also serve members under Karmada's paths,
-    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, where members see the caller.
-    /// off: not at all; standalone: on a hub that has no Karmada; beside: with Karmada's API server
-    /// as the hub, for members only (everything else of the group goes to --karmada-upstream)
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, where members see the caller:
+    /// off, or standalone on a hub that has no Karmada, or beside with Karmada's API server as the
+    /// hub. With beside, everything else of the group is sent to --karmada-upstream
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
     /// URL of Karmada's aggregated API server, for everything of its group but members; with
