@@ -121,7 +121,7 @@ pub struct Sources {
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Continue a rollout of a `ManifestWorkReplicaSet` only if a condition rule sets Progressing,
-    /// as OCM does; manifestworks then sets no Progressing itself (default: works without such a
+    /// as OCM does. manifestworks then sets no Progressing itself (default: works without such a
     /// rule have finished when they are applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,

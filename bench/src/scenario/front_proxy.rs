@@ -40,10 +40,10 @@ pub const ABOUT: About = About {
     name: "front-proxy",
     title: "1 KiB GET with front-proxy identity",
     method: "Our own client on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client \
-         certificates), for both kinds of rows: with a bearer token, and as the hub's aggregator sends requests: with \
-         its client certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and the other headers that it \
-         adds. The user is the token's. Both are encoded as by Go's clients, the hub among them: a header that was \
-         sent before on the connection, token or group, is one byte; only the path is spelled out each time.",
+         certificates), for both kinds of rows. It sends a bearer token, or what the hub's aggregator sends: its \
+         client certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and the other headers that it adds. \
+         The user is the token's. Both are encoded as by Go's clients, the hub among them: a header that was sent \
+         before on the connection, token or group, is one byte; only the path is spelled out each time.",
     figures: &FIGURES,
     goals: &[Goal::ratio("cpu_us", OURS_FRONT, OURS).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0))],
     axis: None,

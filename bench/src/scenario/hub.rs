@@ -44,7 +44,7 @@ pub const ABOUT: About = About {
     title: "Through the real hub to a real member",
     method: "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a \
          ConfigMap of 1 KiB, one request at a time: from the member directly, through each gateway directly, and \
-         through the hub, which sends the API group to one gateway at a time. Karmada's own server is asked through \
+         through the hub. The hub sends the API group to one gateway at a time. Karmada's own server is asked through \
          the hub only. `hub alone` is the same ConfigMap on the hub, by the same caller.",
     figures: &[
         Figure::new("p50_us", "µs, p50", 0),

@@ -41,10 +41,10 @@ pub const ABOUT: About = About {
     name: "latency",
     title: "Latency at a fifth of the Go gateway's capacity",
     method: "1 KiB GETs that arrive at the same rate for every target, a fifth of the Go gateway's capacity in this \
-         run (1,000 a second without it), with exponential pauses from one seed, in turns over 4 HTTP/2 connections, \
-         sent by our own client. Latency counts from the moment a request was due, not from when it was sent, so that \
-         a stall counts for every request that it delays (coordinated omission). Goals are about added latency: the \
-         direct path's percentile of the same round is subtracted first.",
+         run (1,000 a second without it). Our own client sends them, with exponential pauses from one seed, in turns \
+         over 4 HTTP/2 connections. Latency counts from the moment a request was due, not from when it was sent, so \
+         that a stall counts for every request that it delays (coordinated omission). Goals are about added latency: \
+         the direct path's percentile of the same round is subtracted first.",
     figures: &[P50, P99, RATE, CPU],
     goals: &[
         Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),

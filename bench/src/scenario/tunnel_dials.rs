@@ -18,9 +18,9 @@ pub const ABOUT: About = About {
     name: "tunnel-dials",
     title: "Tunnel: opening connections",
     method: "Connections opened and closed one after the other (at most 2,000), timed until the tunnel reports that \
-         the destination is reached; the relay and the direct path cannot report that, so there the time ends with an \
-         echo. Then 4,000, 200 at a time, timed until 64 bytes have come back, through a driver with one thread, \
-         which is part of every time. CPU is that of both processes together, closing included.",
+         the destination is reached. The relay and the direct path cannot report that, so there the time ends with an \
+         echo. Then 4,000, 200 at a time, timed until 64 bytes have come back, through a driver with one thread, which \
+         is part of every time. CPU is that of both processes together, closing included.",
     figures: &[
         Figure::new("p50", "one at a time, p50 µs", 0),
         Figure::new("p99", "p99 µs", 0),

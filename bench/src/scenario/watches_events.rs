@@ -40,7 +40,7 @@ pub const ABOUT: About = About {
     title: "10,000 watches with an event each per second",
     method: "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on \
          each once a second, at times spread evenly over the second. CPU time while events arrive is divided by the \
-         events that the client read: a program that cannot keep up shows fewer events, and is measured at its best, \
+         events that the client read. A program that cannot keep up shows fewer events, and is measured at its best, \
          with much to send at a time. Latency runs from the time an event was due at the member, late ones included, \
          until the client has read it; timers there have a resolution of 1 ms, which the direct path shows.",
     figures: &[CPU, MEDIAN, TAIL, RATE],

@@ -39,7 +39,7 @@ pub struct Completion {
     /// What to complete for: kubectl, or a shell
     #[arg(value_name = "PROGRAM")]
     by: By,
-    /// What stands in the line, as kubectl tells it
+    /// Words of the command line, as kubectl passes them
     #[arg(last = true, hide = true)]
     words: Vec<String>,
 }

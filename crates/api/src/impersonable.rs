@@ -35,7 +35,7 @@ pub struct Impersonable {
 /// Why a response is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untold {
-    #[error("it is no SelfSubjectRulesReview")]
+    #[error("it is not a SelfSubjectRulesReview")]
     Shape,
     #[error("its rules about impersonation have more than {MOST_NAMES} names")]
     TooMany,

@@ -88,7 +88,7 @@ pub enum Refused {
     #[error("the Secret's label {0} does not name this cluster: set it")]
     Label(&'static str),
     #[error(
-        "the Secret has no owner reference to this Cluster, with its uid, or to its control plane: Cluster API sets one"
+        "the Secret has no owner reference to this Cluster, with its UID, or to its control plane: Cluster API sets one"
     )]
     Owner,
     #[error("{0} names no Secret: set its name, and its namespace if it has one")]

@@ -26,7 +26,7 @@ pub struct Authentication {
     /// Headers in which a front proxy sends the user's name
     #[arg(long, value_delimiter = ',', default_value = "x-remote-user", value_name = "HEADERS")]
     pub requestheader_username_headers: Vec<String>,
-    /// Headers in which a front proxy sends the user's uid
+    /// Headers in which a front proxy sends the user's UID
     #[arg(long, value_delimiter = ',', value_name = "HEADERS")]
     pub requestheader_uid_headers: Vec<String>,
     /// Headers in which a front proxy sends the user's groups

@@ -24,9 +24,9 @@ pub struct Dialects {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub ocm_user_server_listen: Option<SocketAddr>,
     /// Also serve members under Karmada's paths,
-    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, where members see the caller.
-    /// off: not at all; standalone: on a hub that has no Karmada; beside: with Karmada's API server
-    /// as the hub, for members only (everything else of the group goes to --karmada-upstream)
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, where members see the caller:
+    /// off, or standalone on a hub that has no Karmada, or beside with Karmada's API server as the
+    /// hub. With beside, everything else of the group is sent to --karmada-upstream
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
     /// URL of Karmada's aggregated API server, for everything of its group but members; with
@@ -43,7 +43,7 @@ pub struct Dialects {
     /// PEM file of the private key of --karmada-upstream-cert-file, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_key_file: Option<PathBuf>,
-    /// Send all groups, uids and extra attributes of a caller under Karmada's paths, without asking
+    /// Send all groups, UIDs and extra attributes of a caller under Karmada's paths, without asking
     /// members what the registered credential may impersonate. A member refuses the request if the
     /// credential may not impersonate one of them. The gateway never sends `system:authenticated`
     /// or `system:unauthenticated` if the member adds that group itself

@@ -14,7 +14,7 @@ pub struct Identity {
     /// groups that begin with `system:`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub allow_privileged_annotations: bool,
-    /// Send callers' uids to members as `Impersonate-Uid`; the registered credential then needs
+    /// Send callers' UIDs to members as `Impersonate-Uid`; the registered credential then needs
     /// `impersonate` on `uids`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub impersonate_uid: bool,

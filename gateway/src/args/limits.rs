@@ -24,7 +24,7 @@ pub struct Limits {
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
     /// Bytes held for all clients together: heads, unread bodies, unsent responses, unfinished
-    /// heads of members, and what streams of the tunnel hold unread or unsent; beyond it, the
+    /// heads of members, and what streams of the tunnel hold unread or unsent. Beyond it, the
     /// gateway ends requests and connections of the owner that holds the most (default: a quarter
     /// of the memory that the process may use, 1Gi if that has no limit)
     #[arg(long, value_parser = bytes, value_name = "BYTES")]

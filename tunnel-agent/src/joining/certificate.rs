@@ -35,7 +35,7 @@ pub struct Certificate {
 /// Why a certificate from the hub is useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Useless {
-    #[error("it is no certificate")]
+    #[error("it is not a certificate")]
     Unreadable,
     #[error("it has {0} bytes, more than {LARGEST}")]
     Large(usize),

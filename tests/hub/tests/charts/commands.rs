@@ -56,9 +56,7 @@ fn registered(planes: &Planes) -> Result<()> {
     let notes = planes.helm.args(["get", "notes", RELEASE, "-n", NAMESPACE]).run()?.success()?;
     operator.follow(&commands(&notes)).context("the notes")?;
     operator.undo()?;
-    for (page, from, to) in
-        [(STARTED, "## 6. Let others in", "## Next"), (IDENTITY, "## Who may use", "## What may be")]
-    {
+    for (page, from, to) in [(STARTED, "## 6. Let others in", "## Next"), (IDENTITY, "## Access to", "## Rights on")] {
         operator.grant(section(page, from, to)?)?;
     }
     release.upgrade("tunnel.server.enabled=true")?;

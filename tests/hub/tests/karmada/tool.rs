@@ -205,7 +205,7 @@ fn refusals(testbed: &Testbed) -> Result<()> {
 /// The commands of the page, unchanged.
 fn page(tool: &Kubectl) -> Result<()> {
     const PAGE: &str = include_str!("../../../../docs/dialects.md");
-    for command in first(below(PAGE, "### Clusters in Karmada's words")?, "sh")?.lines() {
+    for command in first(below(PAGE, "### Karmada's clusters")?, "sh")?.lines() {
         tool.ok(command.strip_prefix("karmadactl ").context("another program")?)?;
     }
     Ok(())

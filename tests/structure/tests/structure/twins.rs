@@ -6,7 +6,7 @@ use structure_tests::product::files;
 use structure_tests::twins::{RUN, lines, twins};
 use structure_tests::workspace;
 
-/// Files with equal lines, and why they stay (`docs/architecture.md#machines`).
+/// Files with equal lines, and why they stay (`docs/architecture.md#mechanisms`).
 const EXCEPTIONS: [(&str, &str, &str); 15] = [
     ("controllers/src/parts/manifestworks.rs", "controllers/src/parts/manifestworks/keeping.rs", "arguments"),
     ("controllers/src/parts/manifestworks/member.rs", "controllers/src/parts/manifestworks/member.rs", "arguments"),
