@@ -43,7 +43,7 @@ pub fn lines(headers: &HeaderMap) -> usize {
 /// Bytes of memory for the headers that tell a member who `user` is: of one request, with all copies
 /// of their table.
 pub fn identity(user: &User) -> usize {
-    let lines = user.groups.len() + user.extra.iter().map(|(_, values)| values.len()).sum::<usize>();
+    let lines = user.groups.len() + user.extra.values().map(Vec::len).sum::<usize>();
     user.bytes() + COPIES_OF_TABLE * FURTHER * lines
 }
 
