@@ -40,8 +40,8 @@ pub fn lines(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
 }
 
-/// Bytes of memory for the headers that tell a member who `user` is: of one request, with all copies
-/// of their table.
+/// Bytes of memory for the headers that tell a member who `user` is: those of one request, with all
+/// copies of their table.
 pub fn identity(user: &User) -> usize {
     let lines = user.groups.len() + user.extra.values().map(Vec::len).sum::<usize>();
     user.bytes() + COPIES_OF_TABLE * FURTHER * lines
