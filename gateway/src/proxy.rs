@@ -27,7 +27,7 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error};
 use crate::exchange::{ActingAs, NotAHeader};
 use crate::headers;
-use crate::holding::{self, Account};
+use crate::holding::{self, Account, Tally};
 use crate::limits::LoadPermits;
 use crate::request_body::RequestBody;
 
@@ -41,8 +41,9 @@ pub struct Call<'a> {
     pub acting: ActingAs,
     /// The client's connection.
     pub connection: Arc<Connection>,
-    /// Counts the bytes that the request holds.
-    pub account: Account,
+    /// Counts the member's copies of the caller's identity for the account of the request, and only
+    /// while the call lasts: a watch that has begun has none.
+    identity: Tally,
     /// The parent of the call's spans, if the request is traced.
     pub trace: Option<&'a Trace>,
 }
@@ -110,7 +111,7 @@ impl<'a> Call<'a> {
             permission,
             acting,
             connection: Arc::clone(connection),
-            account: account.clone(),
+            identity: account.tally(),
             trace: None,
         }
     }
@@ -120,14 +121,19 @@ impl<'a> Call<'a> {
         Self { trace, ..self }
     }
 
-    /// Counts what the member learns of the caller. A read of all clusters counts this for all of
-    /// its calls ([`crate::every`]).
+    /// Counts what the member learns of the caller, until the call is dropped. A read of all
+    /// clusters counts this for all of its calls ([`crate::every`]).
     #[must_use]
-    pub fn counted(self) -> Self {
+    pub fn counted(mut self) -> Self {
         if self.acting.copies_caller() {
-            self.account.take(holding::identity(self.permission.user()));
+            self.identity.set(holding::identity(self.permission.user()));
         }
         self
+    }
+
+    /// Counts the bytes that the request holds.
+    pub fn account(&self) -> &Account {
+        self.identity.account()
     }
 
     /// Permits for a request that the member continues after its caller has left.

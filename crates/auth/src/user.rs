@@ -77,7 +77,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Its memory. Not for each request, because it reads the length of every text.
+    /// Its memory. Reads the length of every text.
     pub fn bytes(&self) -> usize {
         let text = |text: &String| text.capacity() + ALLOCATION;
         let all = |texts: &Vec<String>| {

@@ -63,7 +63,7 @@ pub async fn serve(
             Ok(relay::join(client, response, call))
         }
         refused if refused.is_client_error() || refused.is_server_error() => {
-            let refusal = relay::refused(response, &call.account).await;
+            let refusal = relay::refused(response, call.account()).await;
             refusal.map(Answer::from).map_err(|lost| Cause::UpgradeBroken(lost).at(cluster))
         }
         status => Err(Cause::NoUpgrade(status).at(cluster)),
@@ -105,7 +105,7 @@ impl Attempt for Upgrading<'_> {
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
         let held = lease.upstream().target().held(self.call.connection.core());
         let answer = match lease.upstream().dial_upgrade(&held, trace).await {
-            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, *request, &held, &self.call.account)).await,
+            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, *request, &held, self.call.account())).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };
         let Ok(answer) = answer else {

@@ -130,7 +130,7 @@ impl UpgradedPair {
             cluster: call.cluster.name().clone(),
             metrics: Arc::clone(call.cluster.metrics()),
             user: call.permission.user().name.clone(),
-            account: call.account.clone(),
+            account: call.account().clone(),
             ended: call.cluster.ended().clone(),
             guard: drain.guard(),
             drain,

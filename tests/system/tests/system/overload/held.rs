@@ -190,6 +190,29 @@ async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
     assert_eq!(narrow.metric("cluster_gateway_sheds_total").await, 0);
 }
 
+/// Their member has read who watches, and the gateway keeps no copy.
+#[tokio::test]
+async fn watches_that_have_begun_do_not_count_the_groups_of_their_caller() {
+    const WATCHES: usize = 40;
+    const GROUPS: usize = 500;
+    let fixture = Fixture::with(&["--feature-gates=ClientIdentityPenetration=true"]).await;
+    fixture.hub.add_token("alice", TokenUser::new("alice", &["g"; GROUPS]));
+    let mut streams = fixture.member.streams("/api/v1/pods");
+    let mut root = fixture.connect(Http::H2, "root").await;
+    let alice = fixture.connect(Http::H2, "alice").await;
+    let before = metric(&mut root, "cluster_gateway_held_bytes").await;
+    let mut open = Vec::new();
+    for _ in 0..WATCHES {
+        let watch = alice.open_beside("GET", &proxied(CLUSTER, WATCH)).await.expect("a head");
+        let (request, events) = streams.next().await;
+        assert!(request.header_values("impersonate-group").len() >= GROUPS);
+        open.push((watch, events));
+    }
+    // Less than the places of the groups in one table.
+    let most = before + u64::try_from(WATCHES * GROUPS * 72).expect("small");
+    becomes(WAIT, "they count little", async || metric(&mut root, "cluster_gateway_held_bytes").await < most).await;
+}
+
 /// Bytes that a member may write above an answer without a body.
 const HEAD: usize = 200 << 10;
 
