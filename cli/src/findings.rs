@@ -111,7 +111,8 @@ fn unavailable(reason: &str) -> &'static str {
         }
         "MissingEndpoints" | "EndpointsNotFound" => "no replica of the gateway is ready: see its pods and their log",
         "FailedDiscoveryCheck" => {
-            "the hub's API servers cannot reach the gateway, or do not trust its certificate: see caBundle, the gateway's log, and hostNetwork in the chart's values"
+            "the hub's API servers cannot reach the gateway, or do not trust its certificate: see caBundle, \
+             the gateway's log, and hostNetwork in the chart's values"
         }
         _ => "see `kubectl describe apiservice` and the gateway's log",
     }

@@ -121,8 +121,8 @@ impl<'a> Call<'a> {
         Self { trace, ..self }
     }
 
-    /// Counts what the member learns of the caller, until the call is dropped. A read of all
-    /// clusters counts this for all of its calls ([`crate::every`]).
+    /// Counts what the member learns of the caller, until the call is dropped. Not for the calls of
+    /// a read of all clusters, which counts this for all of them.
     #[must_use]
     pub fn counted(mut self) -> Self {
         if self.acting.copies_caller() {

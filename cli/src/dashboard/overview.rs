@@ -24,7 +24,8 @@ pub fn page(snapshot: &Snapshot, view: View, server: Server<'_>) -> String {
     let mut html = frame.begin();
     html.raw("<main id=\"main\" tabindex=\"-1\"><div class=\"bar\"><h1>Clusters</h1>");
     counts(&mut html, snapshot);
-    html.raw("<input type=\"search\" id=\"filter\" class=\"script\" placeholder=\"Filter by name, label, status …\" ");
+    html.raw("<input type=\"search\" id=\"filter\" class=\"script\" ");
+    html.raw("placeholder=\"Filter by name, label, status …\" ");
     html.raw(
         "aria-label=\"Show clusters with these words in name, alias, labels, status, version or cause\" \
          autocomplete=\"off\" spellcheck=\"false\">",
