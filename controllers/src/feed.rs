@@ -64,7 +64,7 @@ impl Feed {
         let feed = Arc::new(self);
         let queue = Arc::clone(&feed).work(store, resource);
         let related = watch::secrets(Arc::clone(&feed));
-        tokio::join!(watch::objects(Arc::clone(&feed), writer), related, queue);
+        follow::three(watch::objects(Arc::clone(&feed), writer), related, queue).await;
     }
 
     fn resource(&self, version: &str) -> ApiResource {

@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use kube::Resource;
 use kube::runtime::applier;
 use kube::runtime::controller::{Action, Config, Error};
@@ -26,6 +27,16 @@ where
     pub resource: K::DynamicType,
     /// Objects that are worked on at a time.
     pub at_once: u16,
+}
+
+/// Polls the future only when it was woken itself.
+async fn alone<F: Future>(future: F) -> F::Output {
+    let mut running = FuturesUnordered::from_iter([future]);
+    loop {
+        if let Some(output) = running.next().await {
+            return output;
+        }
+    }
 }
 
 // === impl Queue ===
@@ -51,7 +62,8 @@ where
             let reference = ObjectRef::new_with(&name, resource.clone());
             Ok::<_, Infallible>(if namespace.is_empty() { reference } else { reference.within(&namespace) })
         });
-        let work = |object, context| Box::pin(work(object, context));
+        // Kube polls everything that is worked on whenever anything of it is woken.
+        let work = |object, context| Box::pin(alone(work(object, context)));
         let config = Config::default().concurrency(at_once);
         applier(work, retry, context, store, keys, config)
             .for_each(|done| async move {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::Fleet;
-use futures_util::future::{FutureExt as _, join_all};
+use futures_util::future::FutureExt;
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
 use register::claims::Object;
@@ -115,7 +115,8 @@ impl Engine {
             }
         };
         let refused = follow_refusals(&registrar, withdrawn);
-        tokio::join!(join_all(feeds), holders, refused, registrar.keep_time(), registrar.remove_all());
+        let others = [holders.boxed(), refused.boxed(), registrar.keep_time().boxed(), registrar.remove_all().boxed()];
+        feed::follow::all(feeds.map(FutureExt::boxed).chain(others)).await;
     }
 
     /// The sources, as the registrar needs them, and their feeds.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use register::claims::{Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::fingerprint::Sum;
+use register::kubeconfig;
 use register::reading::{Reading, Waiting};
 use register::removals::Withdrawal;
 
@@ -44,13 +45,9 @@ impl Registrar {
             }
             _ => self.stay(sighting),
         }
+        let Some((reading, hash)) = self.hashed(object, reading) else { return Ok(()) };
         let cluster = match &reading {
-            Reading::Register(secret) => {
-                let uid = self.state.lock().claims.get(object).map(|claim| claim.uid.clone());
-                let Some(uid) = uid else { return Ok(()) };
-                let hash = register::fingerprint::of(secret, &uid);
-                Some(Cluster { secret, hash, expiry: Expiry::of(&secret.credential), sum })
-            }
+            Reading::Register(secret) => Some(Cluster { secret, hash, expiry: Expiry::of(&secret.credential), sum }),
             _ => None,
         };
         let Some((name, uid)) = self.admit(object, &reading, cluster.as_ref()) else { return Ok(()) };
@@ -78,6 +75,16 @@ impl Registrar {
                 Err(self.failed(&state, object, &error))
             }
         }
+    }
+
+    /// The reading, and the hash of its cluster. What is in the cluster's Secret already was
+    /// checked when it was written. None if the object claims no name.
+    fn hashed(&self, object: &Object, reading: Reading) -> Option<(Reading, String)> {
+        let Reading::Register(secret) = &reading else { return Some((reading, String::new())) };
+        let claim = self.state.lock().claims.get(object).cloned()?;
+        let hash = register::fingerprint::of(secret, &claim.uid);
+        let is_written = self.state.lock().is_written(&claim.name, &hash);
+        Some((if is_written { reading } else { kubeconfig::checked(reading) }, hash))
     }
 
     /// Handles an object that no longer registers a cluster, by its own content.

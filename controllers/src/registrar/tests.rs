@@ -5,6 +5,7 @@ mod derived;
 mod hub;
 mod left;
 mod managers;
+mod pairs;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,13 +12,16 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use self::document::{Cluster, Document, Named, User};
+use self::user::check_pair;
 use crate::Refused;
 pub use crate::endpoints::Rules;
+use crate::reading::Reading;
 
 /// Limit of a kubeconfig, in bytes. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;
 
-/// The cluster of the current context, or of the only one.
+/// The cluster of the current context, or of the only one. Whether its certificate and its private
+/// key belong together is not checked: see [`checked`].
 pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refused> {
     if kubeconfig.len() > MOST_BYTES {
         return Err(Refused::TooLarge(MOST_BYTES));
@@ -31,6 +34,16 @@ pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refuse
     // Whatever the gateway could not use is refused here, where the refusal is reported.
     secret.document(None, "cluster")?;
     Ok(secret)
+}
+
+/// Refuses a cluster whose certificate and private key do not belong together. Reading a kubeconfig
+/// does not: for an RSA key, this takes more time than all the rest, and a cluster that is
+/// registered already with the same content has been checked.
+pub fn checked(reading: Reading) -> Reading {
+    match &reading {
+        Reading::Register(cluster) => check_pair(&cluster.credential).map_or_else(Reading::Refused, |()| reading),
+        _ => reading,
+    }
 }
 
 /// Reads a kubeconfig's cluster part that an object contains by itself: endpoint, trust and the

@@ -72,13 +72,13 @@ enum Answer {
     Reset,
 }
 
-/// A kubeconfig with this token.
-fn kubeconfig(token: &str) -> String {
+/// A kubeconfig with this user.
+fn kubeconfig(user: &Value) -> String {
     let authority = STANDARD.encode(Authority::new("ca").root_pem());
     json!({
         "clusters": [{"name": "c", "cluster": {
             "server": "https://10.9.8.7", "certificate-authority-data": authority}}],
-        "users": [{"name": "u", "user": {"token": token}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "it", "context": {"cluster": "c", "user": "u"}}],
     })
     .to_string()
@@ -97,10 +97,15 @@ impl Hub {
 
     /// Writes a Secret with a kubeconfig that has this token.
     pub fn put_source(&self, name: &str, token: &str) {
+        self.put_user(name, &json!({"token": token}));
+    }
+
+    /// Writes a Secret with a kubeconfig that has this user.
+    pub fn put_user(&self, name: &str, user: &Value) {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"labels": {"cluster.core.oam.dev/kubeconfig": "true"}},
-            "data": {"kubeconfig": STANDARD.encode(kubeconfig(token))},
+            "data": {"kubeconfig": STANDARD.encode(kubeconfig(user))},
         });
         self.0.lock().put(FLEET, name, secret);
     }
@@ -109,7 +114,7 @@ impl Hub {
     pub fn rotate(&self, name: &str, token: &str) {
         let mut state = self.0.lock();
         let Some(mut secret) = state.objects.get(&(FLEET.to_owned(), name.to_owned())).cloned() else { return };
-        secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig(token)).into();
+        secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig(&json!({"token": token}))).into();
         state.put(FLEET, name, secret);
     }
 

@@ -36,12 +36,20 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, KeyPairE
     if certificates.is_empty() { Err(KeyPairError::NoCertificate) } else { Ok(certificates) }
 }
 
+/// The chain and the key of two PEM texts, whether or not they belong together.
+pub fn parse(
+    certificate: &[u8],
+    private_key: &[u8],
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KeyPairError> {
+    let key = PrivateKeyDer::from_pem_slice(private_key).map_err(|_| KeyPairError::PrivateKey);
+    Ok((certificates(certificate)?, key?))
+}
+
 // === impl KeyPair ===
 
 impl KeyPair {
     pub fn from_pem(certificate: &[u8], private_key: &[u8]) -> Result<Self, KeyPairError> {
-        let chain = certificates(certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(private_key).map_err(|_| KeyPairError::PrivateKey)?;
+        let (chain, key) = parse(certificate, private_key)?;
         let pair = CertifiedKey::from_der(chain, key, &super::provider()).map_err(KeyPairError::Mismatch)?;
         Ok(Self(Arc::new(pair)))
     }

@@ -25,7 +25,8 @@ fn user(user: Value) -> String {
 }
 
 fn read(text: &str) -> Result<ClusterSecret, String> {
-    cluster(text.as_bytes(), &rules()).map_err(|refused| refused.to_string())
+    let read = cluster(text.as_bytes(), &rules()).and_then(|read| check_pair(&read.credential).map(|()| read));
+    read.map_err(|refused| refused.to_string())
 }
 
 fn fixed(secret: &ClusterSecret) -> &ConstEndpoint {

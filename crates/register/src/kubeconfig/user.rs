@@ -1,8 +1,8 @@
 //! The credential.
 
 use api::secret::{Credential, ExecConfig};
-use net::tls::keypair::KeyPair;
-use secrecy::SecretSlice;
+use net::tls::keypair::{self, KeyPair};
+use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::cluster::decoded;
 use super::document::User;
@@ -33,7 +33,10 @@ impl User {
             (_, Some(_), None) => Err(Refused::Half(CERTIFICATE, KEY)),
             (_, None, Some(_)) => Err(Refused::Half(KEY, CERTIFICATE)),
             (Some(token), _, _) => parts::bearer(token),
-            (None, Some(certificate), Some(key)) => pair(certificate, key),
+            (None, Some(certificate), Some(key)) => {
+                keypair::parse(&certificate, &key).map_err(Refused::KeyPair)?;
+                Ok(Credential::X509 { certificate, private_key: SecretSlice::from(key) })
+            }
             (None, None, None) => Err(Refused::NoCredential),
         }
     }
@@ -77,7 +80,9 @@ fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
     Ok(Credential::Exec(exec))
 }
 
-fn pair(certificate: Vec<u8>, key: Vec<u8>) -> Result<Credential, Refused> {
-    KeyPair::from_pem(&certificate, &key).map_err(Refused::KeyPair)?;
-    Ok(Credential::X509 { certificate, private_key: SecretSlice::from(key) })
+/// Refuses a certificate and a private key that do not belong together.
+pub(super) fn check_pair(credential: &Credential) -> Result<(), Refused> {
+    let Credential::X509 { certificate, private_key } = credential else { return Ok(()) };
+    KeyPair::from_pem(certificate, private_key.expose_secret()).map_err(Refused::KeyPair)?;
+    Ok(())
 }
