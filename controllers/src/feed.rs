@@ -26,6 +26,7 @@ use crate::queue::Queue;
 use crate::registrar::{Registrar, Retry, Sighting};
 use crate::reports::Reports;
 use crate::sources::{Gathered, ReadError, Source};
+use crate::together;
 use crate::wakes::{Key, Wakes};
 
 /// Objects of one feed that are read and written at a time.
@@ -64,7 +65,7 @@ impl Feed {
         let feed = Arc::new(self);
         let queue = Arc::clone(&feed).work(store, resource);
         let related = watch::secrets(Arc::clone(&feed));
-        follow::three(watch::objects(Arc::clone(&feed), writer), related, queue).await;
+        together::three(watch::objects(Arc::clone(&feed), writer), related, queue).await;
     }
 
     fn resource(&self, version: &str) -> ApiResource {

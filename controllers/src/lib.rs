@@ -25,6 +25,7 @@ mod scripted;
 mod secrets;
 mod sources;
 mod term;
+mod together;
 mod wakes;
 
 pub use self::app::Controllers;

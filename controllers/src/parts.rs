@@ -33,10 +33,10 @@ use telemetry::readiness::Readiness;
 use crate::args::{Config, PartName};
 use crate::events::{Events, Reason};
 use crate::explained::Explained;
-use crate::feed::follow;
 use crate::metrics::Metrics;
 use crate::raw::logged;
 use crate::term::Term;
+use crate::together;
 use crate::wakes::Wakes;
 
 /// What every part gets. Cheap to clone.
@@ -75,7 +75,7 @@ pub async fn run(context: Context<'_>) {
             PartName::Availability => in_term(context, availability::run).boxed(),
         }
     });
-    follow::all(parts).await;
+    together::all(parts).await;
 }
 
 /// A `ManagedCluster` is too large: only what administrators decide, and silence, still count.

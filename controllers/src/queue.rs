@@ -8,12 +8,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use kube::Resource;
 use kube::runtime::applier;
 use kube::runtime::controller::{Action, Config, Error};
 use kube::runtime::reflector::{ObjectRef, Store};
 
+use crate::together;
 use crate::wakes::Wakes;
 
 /// Works on the objects of `store` whose keys come through `wakes`. Skips an object that has left
@@ -27,16 +27,6 @@ where
     pub resource: K::DynamicType,
     /// Objects that are worked on at a time.
     pub at_once: u16,
-}
-
-/// Polls the future only when it was woken itself.
-async fn alone<F: Future>(future: F) -> F::Output {
-    let mut running = FuturesUnordered::from_iter([future]);
-    loop {
-        if let Some(output) = running.next().await {
-            return output;
-        }
-    }
 }
 
 // === impl Queue ===
@@ -62,8 +52,8 @@ where
             let reference = ObjectRef::new_with(&name, resource.clone());
             Ok::<_, Infallible>(if namespace.is_empty() { reference } else { reference.within(&namespace) })
         });
-        // Kube polls everything that is worked on whenever anything of it is woken.
-        let work = |object, context| Box::pin(alone(work(object, context)));
+        // `FutureHashMap` of kube-runtime polls all its futures whenever one is woken.
+        let work = |object, context| Box::pin(together::alone(work(object, context)));
         let config = Config::default().concurrency(at_once);
         applier(work, retry, context, store, keys, config)
             .for_each(|done| async move {

@@ -28,6 +28,7 @@ use crate::reports::Reports;
 use crate::secrets::Secrets;
 use crate::sources::{self, Source};
 use crate::term::Term;
+use crate::together;
 use crate::wakes::Wakes;
 
 use self::standby::Standby;
@@ -92,7 +93,7 @@ impl Engine {
             term.begins().await;
             self.register(&term, events, &to_karmada, withdrawn).await;
         };
-        feed::follow::all([registration.boxed(), parts.boxed()]).await;
+        together::all([registration.boxed(), parts.boxed()]).await;
         std::future::pending().await
     }
 
@@ -115,8 +116,8 @@ impl Engine {
             }
         };
         let refused = follow_refusals(&registrar, withdrawn);
-        let others = [holders.boxed(), refused.boxed(), registrar.keep_time().boxed(), registrar.remove_all().boxed()];
-        feed::follow::all(feeds.map(FutureExt::boxed).chain(others)).await;
+        let loops = [holders.boxed(), refused.boxed(), registrar.keep_time().boxed(), registrar.remove_all().boxed()];
+        together::all(feeds.map(FutureExt::boxed).chain(loops)).await;
     }
 
     /// The sources, as the registrar needs them, and their feeds.

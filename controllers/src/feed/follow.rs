@@ -14,9 +14,7 @@ use std::hash::Hash;
 use std::mem::take;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{Lookup, Store};
 use kube::runtime::watcher::{self, Event};
@@ -59,24 +57,9 @@ pub async fn each_or<K>(
     }
 }
 
-/// Runs all of these until the last has ended. Polls only those that were woken: `join!` would poll
-/// each one whenever any is woken, and a part has a dozen watches, one of which may have a hundred
-/// events a second.
-pub async fn all<'a>(each: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
-    let mut running: FuturesUnordered<_> = each.into_iter().collect();
-    while running.next().await.is_some() {}
-}
-
-/// Like [`all`], for three futures of different types: generic code cannot box them as `Send`.
-pub async fn three(one: impl Future<Output = ()>, another: impl Future<Output = ()>, last: impl Future<Output = ()>) {
-    let each = [one.left_future().left_future(), another.right_future().left_future(), last.right_future()];
-    let mut running: FuturesUnordered<_> = each.into_iter().collect();
-    while running.next().await.is_some() {}
-}
-
 /// Completes when the store has its first list, or never will. Kube's own wait wakes only the last
-/// of all who wait (`DelayedInit` polls one channel for them), and in [`all`] each is woken by
-/// itself.
+/// of all who wait (`DelayedInit` polls one channel for them), and in `together::all` each is woken
+/// by itself.
 pub async fn stored<K>(store: &Store<K>)
 where
     K: Lookup + Clone + 'static,
@@ -99,15 +82,12 @@ pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Poll;
-
-    use futures_util::stream;
+    use futures_util::{FutureExt as _, stream};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::runtime::reflector;
 
     use super::*;
+    use crate::together;
 
     /// A list that breaks off has no effect, and the watch continues after it.
     #[tokio::test(start_paused = true)]
@@ -130,35 +110,12 @@ mod tests {
         assert_eq!((changes.as_slice(), failures), (expected.as_slice(), 1));
     }
 
-    #[tokio::test]
-    async fn what_is_not_woken_is_not_polled() {
-        let polls = &AtomicUsize::new(0);
-        let still = || {
-            poll_fn(move |_| {
-                polls.fetch_add(1, Ordering::Relaxed);
-                Poll::<()>::Pending
-            })
-        };
-        tokio::select! {
-            () = all([still().boxed(), busy(100).boxed()]) => unreachable!("one never ends"),
-            () = three(still(), busy(100), still()) => unreachable!("two never end"),
-            () = busy(200) => {}
-        }
-        assert_eq!(polls.load(Ordering::Relaxed), 3);
-    }
-
     #[tokio::test(start_paused = true)]
     async fn all_who_wait_for_a_store_go_on_when_it_has_its_list() {
         let (store, mut writer) = reflector::store::<ConfigMap>();
         let begin = async { writer.apply_watcher_event(&Event::InitDone) };
         let waits = || stored(&store).boxed();
-        let each = all([waits(), waits(), begin.boxed()]);
+        let each = together::all([waits(), waits(), begin.boxed()]);
         assert!(timeout(Duration::from_secs(1), each).await.is_ok());
-    }
-
-    async fn busy(times: usize) {
-        for _ in 0..times {
-            tokio::task::yield_now().await;
-        }
     }
 }

@@ -46,6 +46,7 @@ use super::{Context, hub_calls, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
 use crate::feed::follow;
+use crate::together;
 use crate::wakes::Wakes;
 
 /// Condition in `/readyz`: upstream's controllers run.
@@ -127,7 +128,7 @@ async fn work(context: &Context<'_>) {
         shared.beats.listed().await;
         let work = (shared.wakes.clone(), shared.clusters.clone(), shared.cluster_resource.clone());
         let judgements = (shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone());
-        follow::all([
+        together::all([
             worker::run(Arc::clone(&clusters), work.0, work.1, work.2).boxed(),
             worker::run(Arc::clone(&requests), judgements.0, judgements.1, judgements.2).boxed(),
             watches::clear_leftovers(&shared).boxed(),
@@ -137,7 +138,7 @@ async fn work(context: &Context<'_>) {
         .await;
     };
     let watches = watches::follow(&shared, sources, &clusters, &requests.settled, hub.client.clone());
-    follow::all([watches.boxed(), queues.boxed()]).await;
+    together::all([watches.boxed(), queues.boxed()]).await;
 }
 
 /// Probes the admission policies with any `ManagedCluster`, for `/readyz` and metrics. Wakes all

@@ -27,9 +27,9 @@ pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub_calls::{now_millis, renewed};
 use crate::calls::paged;
-use crate::feed::follow;
 use crate::raw::{Bounded, CONTENTS};
 use crate::term::{Begin, Term};
+use crate::together;
 
 /// With no Lease that runs out, only the watches bring news.
 const LONG: Duration = Duration::from_hours(1);
@@ -117,7 +117,7 @@ pub async fn while_alone<W: Future<Output = ()>>(
     let found = follow_leases(client.clone(), sought, term, (sender, &asked), pods.subscribe());
     let looked = pods::look(client.clone(), deployment, term, &pods);
     // The work may have a hundred events a second, and these watches have hardly any.
-    follow::three(Box::pin(found), Box::pin(looked), Box::pin(stand_in)).await;
+    together::three(Box::pin(found), Box::pin(looked), Box::pin(stand_in)).await;
 }
 
 /// Has `begin` begin with the term, after the hub was asked for rivals in it.

@@ -45,7 +45,7 @@ impl Registrar {
             }
             _ => self.stay(sighting),
         }
-        let Some((reading, hash)) = self.hashed(object, reading) else { return Ok(()) };
+        let Some((reading, hash)) = self.checked(object, reading) else { return Ok(()) };
         let cluster = match &reading {
             Reading::Register(secret) => Some(Cluster { secret, hash, expiry: Expiry::of(&secret.credential), sum }),
             _ => None,
@@ -77,14 +77,17 @@ impl Registrar {
         }
     }
 
-    /// The reading, and the hash of its cluster. What is in the cluster's Secret already was
-    /// checked when it was written. None if the object claims no name.
-    fn hashed(&self, object: &Object, reading: Reading) -> Option<(Reading, String)> {
+    /// The reading after the check of its private key, and the hash of its cluster, empty if it
+    /// registers none. None if the object claims no name. Content that is in the cluster's Secret
+    /// was checked before it was written.
+    fn checked(&self, object: &Object, reading: Reading) -> Option<(Reading, String)> {
         let Reading::Register(secret) = &reading else { return Some((reading, String::new())) };
         let claim = self.state.lock().claims.get(object).cloned()?;
+        // Computed without the lock. If the claim or the Secret changes meanwhile, `admit` judges
+        // the name anew, and its key, the uid, keeps another object's content from having it.
         let hash = register::fingerprint::of(secret, &claim.uid);
-        let is_written = self.state.lock().is_written(&claim.name, &hash);
-        Some((if is_written { reading } else { kubeconfig::checked(reading) }, hash))
+        let is_known = self.state.lock().has_hash(&claim.name, &hash);
+        Some((if is_known { reading } else { kubeconfig::checked(reading) }, hash))
     }
 
     /// Handles an object that no longer registers a cluster, by its own content.

@@ -152,8 +152,8 @@ impl Registrations {
         is_written.then_some((name, derived.expiry))
     }
 
-    /// Whether the Secret of this name was derived from content with this hash.
-    pub(super) fn is_written(&self, name: &str, hash: &str) -> bool {
+    /// Whether the Secret of this name says that it was derived from content with this hash.
+    pub(super) fn has_hash(&self, name: &str, hash: &str) -> bool {
         let origin = self.held.get(name).and_then(|held| held.origin.as_ref());
         origin.is_some_and(|origin| origin.hash == hash)
     }

@@ -16,6 +16,7 @@ use crate::Refused;
 /// The reading of a source object.
 #[derive(Debug)]
 pub enum Reading {
+    /// Its private key may not fit its certificate: `kubeconfig::checked` refuses such a one.
     Register(Box<ClusterSecret>),
     /// It is not a cluster yet, or no longer one.
     Waiting(Waiting),

@@ -19,6 +19,7 @@ use super::hub_calls;
 use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::RawObject;
+use crate::together;
 
 /// Bytes of an object's fields that are read: those that are made have a few hundred.
 const LARGEST: usize = 16 << 10;
@@ -105,7 +106,7 @@ impl Writers {
     /// or deleted; with an empty name for a role that all clusters share. Never ends.
     pub async fn follow(self, client: Client, notify: impl Fn(&str) + Sync) {
         let notify: Notify<'_> = &notify;
-        follow::all(self.0.iter().map(|kind| kind.follow(client.clone(), notify).boxed())).await;
+        together::all(self.0.iter().map(|kind| kind.follow(client.clone(), notify).boxed())).await;
     }
 
     /// As if a watch had reported an object.

@@ -27,6 +27,7 @@ use super::{Shared, Sources, request_selection};
 use crate::calls::{paged, watcher};
 use crate::feed::follow;
 use crate::raw::{self, Meta, RawObject, large};
+use crate::together;
 
 /// Wait after a removal that failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -55,7 +56,7 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, sett
             shared.leftovers.push("", cluster);
         }
     };
-    follow::all([
+    together::all([
         follow_clusters(shared, sources.clusters, clusters, client.clone()).boxed(),
         follow_requests(shared, sources.requests, settled, client.clone()).boxed(),
         sources.mirror.follow(client.clone(), notify).boxed(),

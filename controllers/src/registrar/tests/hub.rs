@@ -15,13 +15,15 @@ use hyper::body::{Bytes, Frame};
 use kit::pki::Authority;
 use kube::Client;
 use parking_lot::Mutex;
+use register::reading::{Reading, SecretObject};
+use register::{Rules, fingerprint, kubeconfig_secret};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::calls::MANAGER;
 use crate::scripted;
-use crate::secrets::{OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
+use crate::secrets::{HASH_ANNOTATION, OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
 pub const FLEET: &str = "fleet";
 pub const CLUSTERS: &str = "vela-system";
@@ -72,7 +74,7 @@ enum Answer {
     Reset,
 }
 
-/// A kubeconfig with this user.
+/// A kubeconfig with this `user` entry.
 fn kubeconfig(user: &Value) -> String {
     let authority = STANDARD.encode(Authority::new("ca").root_pem());
     json!({
@@ -100,7 +102,7 @@ impl Hub {
         self.put_user(name, &json!({"token": token}));
     }
 
-    /// Writes a Secret with a kubeconfig that has this user.
+    /// Writes a Secret with a kubeconfig that has this `user` entry.
     pub fn put_user(&self, name: &str, user: &Value) {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
@@ -138,6 +140,16 @@ impl Hub {
         let state = self.0.lock();
         let secret = state.objects.get(&(CLUSTERS.to_owned(), name.to_owned()))?;
         Some(secret["metadata"]["resourceVersion"].to_string())
+    }
+
+    /// Writes into a cluster's Secret the hash of what its source has now.
+    pub fn write_hash(&self, name: &str) {
+        let mut state = self.0.lock();
+        let source = &state.objects[&(FLEET.to_owned(), name.to_owned())];
+        let reading = kubeconfig_secret::read(&SecretObject::read(source).unwrap(), &Rules::default());
+        let Reading::Register(cluster) = reading else { panic!("{reading:?}") };
+        let hash = fingerprint::of(&cluster, source["metadata"]["uid"].as_str().unwrap());
+        state.change(CLUSTERS, name, |metadata| metadata["annotations"][HASH_ANNOTATION] = hash.into());
     }
 
     /// A part of a cluster's Secret.

@@ -1,4 +1,4 @@
-//! A certificate chain and its private key in PEM, checked to belong together.
+//! A certificate chain and its private key in PEM. Those of a [`KeyPair`] belong together.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -36,20 +36,22 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, KeyPairE
     if certificates.is_empty() { Err(KeyPairError::NoCertificate) } else { Ok(certificates) }
 }
 
-/// The chain and the key of two PEM texts, whether or not they belong together.
-pub fn parse(
+/// The chain, leaf first, and the key of two PEM texts. Does not look into them: the key may be of
+/// another certificate. Fails with `Certificate`, `NoCertificate` or `PrivateKey`.
+pub fn chain_and_key(
     certificate: &[u8],
     private_key: &[u8],
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KeyPairError> {
-    let key = PrivateKeyDer::from_pem_slice(private_key).map_err(|_| KeyPairError::PrivateKey);
-    Ok((certificates(certificate)?, key?))
+    let chain = certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(private_key).map_err(|_| KeyPairError::PrivateKey)?;
+    Ok((chain, key))
 }
 
 // === impl KeyPair ===
 
 impl KeyPair {
     pub fn from_pem(certificate: &[u8], private_key: &[u8]) -> Result<Self, KeyPairError> {
-        let (chain, key) = parse(certificate, private_key)?;
+        let (chain, key) = chain_and_key(certificate, private_key)?;
         let pair = CertifiedKey::from_der(chain, key, &super::provider()).map_err(KeyPairError::Mismatch)?;
         Ok(Self(Arc::new(pair)))
     }

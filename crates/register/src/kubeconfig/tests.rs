@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::samples::{CANARY, base64, identity, kubeconfig, rules};
+use crate::samples::{CANARY, base64, identity, kubeconfig, rules, told};
 
 fn with(change: impl FnOnce(&mut Value)) -> String {
     let mut document = kubeconfig();
@@ -25,8 +25,11 @@ fn user(user: Value) -> String {
 }
 
 fn read(text: &str) -> Result<ClusterSecret, String> {
-    let read = cluster(text.as_bytes(), &rules()).and_then(|read| check_pair(&read.credential).map(|()| read));
-    read.map_err(|refused| refused.to_string())
+    let cluster = cluster(text.as_bytes(), &rules()).map_err(|refused| refused.to_string())?;
+    match checked(Reading::Register(Box::new(cluster))) {
+        Reading::Register(cluster) => Ok(*cluster),
+        other => Err(told(&other)),
+    }
 }
 
 fn fixed(secret: &ClusterSecret) -> &ConstEndpoint {

@@ -34,7 +34,7 @@ impl User {
             (_, None, Some(_)) => Err(Refused::Half(KEY, CERTIFICATE)),
             (Some(token), _, _) => parts::bearer(token),
             (None, Some(certificate), Some(key)) => {
-                keypair::parse(&certificate, &key).map_err(Refused::KeyPair)?;
+                keypair::chain_and_key(&certificate, &key).map_err(Refused::KeyPair)?;
                 Ok(Credential::X509 { certificate, private_key: SecretSlice::from(key) })
             }
             (None, None, None) => Err(Refused::NoCredential),
@@ -80,7 +80,7 @@ fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
     Ok(Credential::Exec(exec))
 }
 
-/// Refuses a certificate and a private key that do not belong together.
+/// Refuses a private key that is not usable or does not fit its certificate.
 pub(super) fn check_pair(credential: &Credential) -> Result<(), Refused> {
     let Credential::X509 { certificate, private_key } = credential else { return Ok(()) };
     KeyPair::from_pem(certificate, private_key.expose_secret()).map_err(Refused::KeyPair)?;
