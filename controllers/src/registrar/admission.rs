@@ -78,13 +78,13 @@ impl Registrar {
     }
 
     /// The reading after the check of its private key, and the hash of its cluster, empty if it
-    /// registers none. None if the object claims no name. Content that is in the cluster's Secret
-    /// was checked before it was written.
+    /// registers none. None if the object claims no name. Content whose hash the cluster's Secret
+    /// has was checked before it was written.
     fn checked(&self, object: &Object, reading: Reading) -> Option<(Reading, String)> {
         let Reading::Register(secret) = &reading else { return Some((reading, String::new())) };
         let claim = self.state.lock().claims.get(object).cloned()?;
         // Computed without the lock. If the claim or the Secret changes meanwhile, `admit` judges
-        // the name anew, and its key, the uid, keeps another object's content from having it.
+        // the name anew. No content of another object has this hash: the uid is its key.
         let hash = register::fingerprint::of(secret, &claim.uid);
         let is_known = self.state.lock().has_hash(&claim.name, &hash);
         Some((if is_known { reading } else { kubeconfig::checked(reading) }, hash))

@@ -20,8 +20,8 @@ use crate::reading::Reading;
 /// Limit of a kubeconfig, in bytes. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;
 
-/// The cluster of the current context, or of the only one. Does not check whether its private key
-/// is usable and fits its certificate: see [`checked`].
+/// The cluster of the current context, or of the only one. Does not look into its certificate and
+/// private key: see [`checked`].
 pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refused> {
     if kubeconfig.len() > MOST_BYTES {
         return Err(Refused::TooLarge(MOST_BYTES));
@@ -31,15 +31,15 @@ pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refuse
     let (endpoint, trust, tls_server_name) = cluster.read(rules)?;
     let mut secret = ClusterSecret::new(ClusterEndpoint::Const(endpoint), trust, user.credential(rules)?);
     secret.tls_server_name = tls_server_name;
-    // Whatever the gateway could not use is refused here, where the refusal is reported, but for a
-    // key that does not fit.
+    // Whatever the gateway could not use is refused here, where the refusal is reported, but for
+    // what `checked` refuses.
     secret.document(None, "cluster")?;
     Ok(secret)
 }
 
-/// Refuses a cluster whose private key is not usable or does not fit its certificate. [`cluster`]
-/// does not check that: with an RSA key, it takes more time than everything else, and content that
-/// is in a cluster's Secret already passed it.
+/// Refuses a cluster whose certificate and private key are not usable, or do not belong together.
+/// [`cluster`] does not look into them: with an RSA key, it takes more time than everything else.
+/// Content with the hash that a cluster's Secret has was checked before it was written.
 pub fn checked(reading: Reading) -> Reading {
     match &reading {
         Reading::Register(cluster) => check_pair(&cluster.credential).map_or_else(Reading::Refused, |()| reading),

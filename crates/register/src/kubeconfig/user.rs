@@ -80,7 +80,7 @@ fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
     Ok(Credential::Exec(exec))
 }
 
-/// Refuses a private key that is not usable or does not fit its certificate.
+/// Refuses a certificate and a private key that are not usable or do not belong together.
 pub(super) fn check_pair(credential: &Credential) -> Result<(), Refused> {
     let Credential::X509 { certificate, private_key } = credential else { return Ok(()) };
     KeyPair::from_pem(certificate, private_key.expose_secret()).map_err(Refused::KeyPair)?;
