@@ -161,7 +161,8 @@ mod tests {
         let locked = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress";
         assert!(remedy(locked).contains("helm rollback"));
         let others = "Error: Unable to continue with install: ServiceAccount \"cluster-gateway\" in namespace \
-                      \"vela-system\" exists and cannot be imported into the current release: invalid ownership metadata";
+                      \"vela-system\" exists and cannot be imported into the current release: invalid \
+                      ownership metadata";
         assert!(remedy(others).contains("Go cluster-gateway"));
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
         let unknown = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\n\

@@ -29,8 +29,8 @@ pub(super) fn failed(what: &str) -> Trouble {
 pub(super) fn remedy(what: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| what.contains(word));
     if says(&["another operation"]) {
-        "a helm that was killed has left the release locked: see `helm history`, then `helm rollback` to a revision that \
-         was deployed, or `helm uninstall` if there is none, and run the same command again"
+        "a helm that was killed has left the release locked: see `helm history`, then `helm rollback` to a revision \
+         that was deployed, or `helm uninstall` if there is none, and run the same command again"
     } else if says(&["invalid ownership metadata"]) {
         "something else installed that object: of the Go cluster-gateway, only swap the image (docs/migration.md), or \
          remove it first; of anything else, choose another --namespace"
