@@ -75,9 +75,11 @@ fn put_cluster(data: &mut Data, cluster: &Cluster) -> Result<(), String> {
     }
     if cluster.insecure_skip_tls_verify == Some(true) {
         put(INSECURE_KEY, "true");
-    } else if let Some(ca) =
-        inline_or_file(cluster.certificate_authority_data.as_deref(), cluster.certificate_authority.as_deref())?
-    {
+    } else if let Some(ca) = inline_or_file(
+        cluster.certificate_authority_data.as_deref(),
+        "certificate-authority",
+        cluster.certificate_authority.as_deref(),
+    )? {
         data.insert(CA_KEY.to_owned(), ca);
     }
     Ok(())
@@ -91,7 +93,7 @@ fn put_credential(data: &mut Data, user: &AuthInfo) -> Result<&'static str, Stri
     }
     let token = match (&user.token, &user.token_file) {
         (Some(token), _) => Some(token.expose_secret().as_bytes().to_vec()),
-        (None, Some(file)) => Some(read(file)?),
+        (None, Some(file)) => Some(read("tokenFile", file)?),
         (None, None) => None,
     };
     if let Some(token) = token {
@@ -99,8 +101,9 @@ fn put_credential(data: &mut Data, user: &AuthInfo) -> Result<&'static str, Stri
         return Ok("ServiceAccountToken");
     }
     let key = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
-    let certificate = inline_or_file(user.client_certificate_data.as_deref(), user.client_certificate.as_deref())?;
-    let key = inline_or_file(key, user.client_key.as_deref())?;
+    let certificate = user.client_certificate_data.as_deref();
+    let certificate = inline_or_file(certificate, "client-certificate", user.client_certificate.as_deref())?;
+    let key = inline_or_file(key, "client-key", user.client_key.as_deref())?;
     let (Some(certificate), Some(key)) = (certificate, key) else {
         return Err("its user has neither a token nor a client certificate with key".into());
     };
@@ -109,14 +112,19 @@ fn put_credential(data: &mut Data, user: &AuthInfo) -> Result<&'static str, Stri
     Ok("X509Certificate")
 }
 
-fn inline_or_file(inline: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, String> {
+fn inline_or_file(inline: Option<&str>, field: &str, file: Option<&str>) -> Result<Option<Vec<u8>>, String> {
     match (inline, file) {
-        (Some(text), _) => STANDARD.decode(text).map(Some).map_err(|_| "a …-data field is not base64".to_owned()),
-        (None, Some(path)) => read(path).map(Some),
+        (Some(text), _) => STANDARD.decode(text).map(Some).map_err(|_| format!("its {field}-data is not base64")),
+        (None, Some(path)) => read(field, path).map(Some),
         (None, None) => Ok(None),
     }
 }
 
-fn read(path: &str) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {path}: {}", words::io(&error)))
+/// The file that a field names. The error has the field's name and not its value: a credential
+/// pasted into `client-key` or `tokenFile` must not reach a log.
+fn read(field: &str, path: &str) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read the file that its {field} names: {}", words::io(&error)))
 }
+
+#[cfg(test)]
+mod tests;
