@@ -30,7 +30,7 @@ use self::cut::Cut;
 use self::ended::Ended;
 use self::limits::Limits;
 use crate::connection::Connection;
-use crate::holding::{self, Holding};
+use crate::holding::{self, Account, Holding};
 use crate::metrics::ConnectionLimit;
 use crate::needs::RequestNeeds;
 
@@ -99,8 +99,39 @@ impl Server {
     }
 
     async fn connection(&self, stream: TcpStream, address: SocketAddr, pending_permit: PendingPermit) {
-        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
         let held = holding::open(&self.gateway.budget, self.core, address.ip());
+        // Boxed, as what serves the connection is: its own memory must not have space for all.
+        let Some(stream) = Box::pin(self.shaken(stream, address, &pending_permit, &held)).await else { return };
+        let session = stream.get_ref().1;
+        let certificates =
+            session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
+        held.take(holding::certificates(session.peer_certificates().unwrap_or_default()));
+        let http2 = session.alpn_protocol() == Some(tls::H2);
+        let peer = Peer::new(address, certificates);
+        let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
+        let gateway = Arc::clone(&self.gateway);
+        let connection = Arc::new(Connection::new(gateway, peer, self.served, self.core, held, pending_permit));
+        let end = if http2 {
+            Box::pin(http2::serve(stream, connection)).await
+        } else {
+            Box::pin(http1::serve(stream, connection)).await
+        };
+        if let Err(error) = end {
+            self.count_end(error.limit());
+            tracing::debug!(%address, error = words::causes(&error), "client connection ended");
+        }
+    }
+
+    /// The connection after its TLS handshake. `None` if there is no handshake in time, or the
+    /// connection has to end before.
+    async fn shaken(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        pending_permit: &PendingPermit,
+        held: &Account,
+    ) -> Option<Stream> {
+        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
         let shaken = tokio::select! {
             // First: its room already belongs to another connection.
             biased;
@@ -113,27 +144,14 @@ impl Server {
                 }
             },
         };
-        let stream = match shaken {
-            Ok(stream) => stream,
+        match shaken {
+            Ok(stream) => Some(stream),
             Err((reason, limit)) => {
                 self.gateway.metrics.tls_failed();
                 self.count_end(limit);
-                return tracing::debug!(%address, reason, "TLS handshake failed");
+                tracing::debug!(%address, reason, "TLS handshake failed");
+                None
             }
-        };
-        let session = stream.get_ref().1;
-        let certificates =
-            session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
-        held.take(holding::certificates(session.peer_certificates().unwrap_or_default()));
-        let http2 = session.alpn_protocol() == Some(tls::H2);
-        let peer = Peer::new(address, certificates);
-        let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
-        let gateway = Arc::clone(&self.gateway);
-        let connection = Arc::new(Connection::new(gateway, peer, self.served, self.core, held, pending_permit));
-        let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
-        if let Err(error) = end {
-            self.count_end(error.limit());
-            tracing::debug!(%address, error = words::causes(&error), "client connection ended");
         }
     }
 
@@ -166,5 +184,21 @@ where
         () = drain.hard() => Ok(()),
         why = cut => Err(why),
         end = serving => Ok(end?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thousands of connections may be idle, so the phases of a connection must not each have space
+    /// in its task.
+    #[test]
+    fn a_connection_takes_little_memory_beside_its_phase() {
+        fn size<A, B, C, D, F: Future>(_: impl Fn(A, B, C, D) -> F) -> usize {
+            size_of::<F>()
+        }
+        let bytes = size(Server::connection);
+        assert!(bytes <= 2 * 1024, "{bytes} bytes");
     }
 }

@@ -52,11 +52,13 @@ pub struct Unread {
     collector: Arc<Collector>,
 }
 
+/// Thousands of idle watches have one, so what few have at a time belongs in a box.
 struct UnreadBody {
     stream: RecvStream,
-    queue: Queue,
+    /// `None` while nothing waits.
+    queue: Option<Box<Queue>>,
     /// The trailers that ended it, unless h2 still has them.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     /// The account of the stream's request: counts the queue and the trailers.
     account: Option<Account>,
     /// Bytes that were read, and whose window was not given back yet.
@@ -79,11 +81,15 @@ impl UnreadBody {
         if let Some(account) = &self.account {
             account.take(piece.len());
         }
-        self.queue.push(piece);
+        self.queue.get_or_insert_default().push(piece);
     }
 
     fn pop(&mut self) -> Option<Bytes> {
-        let piece = self.queue.pop(usize::MAX)?;
+        let queue = self.queue.as_mut()?;
+        let piece = queue.pop(usize::MAX)?;
+        if queue.is_empty() {
+            self.queue = None;
+        }
         if let Some(account) = &self.account {
             account.give(piece.len());
         }
@@ -102,7 +108,7 @@ impl UnreadBody {
         if let Some(account) = &self.account {
             account.take(holding::size(&trailers));
         }
-        self.trailers = Some(trailers);
+        self.trailers = Some(Box::new(trailers));
     }
 
     fn take_trailers(&mut self) -> Option<HeaderMap> {
@@ -110,11 +116,15 @@ impl UnreadBody {
         if let Some(account) = &self.account {
             account.give(holding::size(&trailers));
         }
-        Some(trailers)
+        Some(*trailers)
+    }
+
+    fn held(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.held())
     }
 
     fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.trailers.is_none()
+        self.queue.is_none() && self.trailers.is_none()
     }
 }
 
@@ -122,7 +132,7 @@ impl Drop for UnreadBody {
     fn drop(&mut self) {
         drop(self.take_trailers());
         if let Some(account) = &self.account {
-            account.give(self.queue.held());
+            account.give(self.held());
         }
     }
 }

@@ -66,6 +66,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for LargeReads<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
             if buf.remaining() >= self.piece {
+                // Of a time when there was more.
+                self.early = BytesMut::new();
                 let before = buf.filled().len();
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
                 self.learn(buf.filled().len() - before);
@@ -117,5 +119,17 @@ mod tests {
         let asked = tokio::time::timeout(std::time::Duration::ZERO, near.read(&mut more)).await;
         assert!(asked.is_err());
         assert_eq!((near.early.capacity(), near.piece), (0, FIRST));
+    }
+
+    #[tokio::test]
+    async fn the_buffer_of_large_reads_is_dropped_when_little_comes() {
+        let (near, mut far) = duplex(1024);
+        let mut near = LargeReads { piece: LARGEST, ..LargeReads::new(near) };
+        far.write_all(b"x").await.unwrap();
+        near.read_exact(&mut [0]).await.unwrap();
+        assert!(near.early.capacity() > FIRST, "kept for more");
+        far.write_all(b"y").await.unwrap();
+        assert_eq!(near.read(&mut [0; FIRST]).await.unwrap(), 1);
+        assert_eq!(near.early.capacity(), 0);
     }
 }

@@ -41,11 +41,11 @@ impl Queue {
 
     /// Removes the next piece, or at most `most` bytes of it.
     pub fn pop(&mut self, most: usize) -> Option<Bytes> {
-        if self.pieces.is_empty() {
-            self.seal();
-        }
-        let front = self.pieces.front_mut()?;
-        let piece = if front.len() <= most { self.pieces.pop_front()? } else { front.split_to(most) };
+        let piece = match self.pieces.front_mut() {
+            Some(front) if front.len() > most => front.split_to(most),
+            Some(_) => self.pieces.pop_front()?,
+            None => self.pop_tail(most)?,
+        };
         self.held -= piece.len();
         if self.held == 0 {
             // An idle stream keeps almost no memory.
@@ -55,12 +55,16 @@ impl Queue {
         Some(piece)
     }
 
+    /// The small pieces are the only ones, so no list of pieces is needed for them.
+    fn pop_tail(&mut self, most: usize) -> Option<Bytes> {
+        let piece = if self.tail.len() > most { self.tail.split_to(most) } else { std::mem::take(&mut self.tail) };
+        (!piece.is_empty()).then(|| piece.freeze())
+    }
+
     /// The next piece, without removing it.
-    pub fn front(&mut self) -> Option<&[u8]> {
-        if self.pieces.is_empty() {
-            self.seal();
-        }
-        self.pieces.front().map(|piece| &piece[..])
+    pub fn front(&self) -> Option<&[u8]> {
+        let next = self.pieces.front().map_or(&self.tail[..], |piece| piece);
+        (!next.is_empty()).then_some(next)
     }
 
     /// Removes `bytes` of the next piece.

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use h2::RecvStream;
 use http::HeaderMap;
-use net::queue::Queue;
 use parking_lot::Mutex;
 
 use super::collector::Collector;
@@ -17,7 +16,7 @@ use crate::holding::Account;
 
 /// Size at which joining stops.
 const JOINED: usize = 16 * 1024;
-/// Shorter pieces for a stalled reader are copied, here or by the [`Queue`].
+/// Shorter pieces for a stalled reader are copied, here or by the [`Queue`](net::queue::Queue).
 pub(super) const COPIED: usize = 16 * 1024;
 
 /// The reading end of an [`Unread`].
@@ -32,7 +31,7 @@ pub struct Reader {
 impl Reader {
     /// `first` has been taken from the stream already.
     pub(super) fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account, window_due: 0 };
+        let mut kept = UnreadBody { stream, queue: None, trailers: None, account, window_due: 0 };
         kept.put(first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(kept)),
@@ -73,7 +72,7 @@ impl Reader {
         kept.put(first);
         while let Poll::Ready(Some(Ok(piece))) = next {
             kept.put(piece);
-            next = if kept.queue.held() < JOINED { poll(kept) } else { Poll::Pending };
+            next = if kept.held() < JOINED { poll(kept) } else { Poll::Pending };
         }
         Poll::Ready(Some(Ok(kept.pop().unwrap_or_default())))
     }

@@ -85,7 +85,7 @@ impl Pair {
 
     fn held(&self) -> usize {
         let Source::Long(reader) = &self.reader else { panic!("a whole one") };
-        reader.unread.kept.lock().as_ref().unwrap().queue.held()
+        reader.unread.kept.lock().as_ref().unwrap().held()
     }
 
     fn is_listed(&self) -> bool {
@@ -287,4 +287,10 @@ async fn trailers_that_nobody_reads_count_and_come() {
     assert_eq!(read, Some(trailers));
     assert!(pair.reader.is_end_stream());
     assert_eq!(budget.held(), before);
+}
+
+/// Each of thousands of idle watches has one, beside h2's own state.
+#[test]
+fn an_idle_stream_takes_little_memory() {
+    assert!(size_of::<Unread>() <= 96, "{} bytes", size_of::<Unread>());
 }

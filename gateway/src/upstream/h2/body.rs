@@ -16,7 +16,8 @@ pub struct H2Body {
     stream: Source,
     /// Dropped with the response: after its end the member does not need the rest of the request
     /// (RFC 9113 §8.1).
-    upload: Option<Upload>,
+    /// Boxed: few responses begin before their request has ended.
+    upload: Option<Box<Upload>>,
     lease: Lease,
     data_ended: bool,
 }
@@ -25,7 +26,7 @@ pub struct H2Body {
 
 impl H2Body {
     pub fn new(stream: Source, upload: Option<Upload>, lease: Lease) -> Self {
-        Self { stream, upload, lease, data_ended: false }
+        Self { stream, upload: upload.map(Box::new), lease, data_ended: false }
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
