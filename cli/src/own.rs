@@ -84,8 +84,12 @@ fn given(data: Option<&str>, file: Option<&str>, key: &str) -> Result<Option<Vec
 }
 
 fn read(file: &str, key: &str) -> Result<Vec<u8>> {
-    std::fs::read(Path::new(file))
-        .map_err(|error| Trouble::usage(format!("{key} {file}: {error}"), "correct the path in the kubeconfig"))
+    std::fs::read(Path::new(file)).map_err(|error| {
+        // A credential pasted there must not be printed.
+        let may_be_secret = matches!(key, "tokenFile" | "client-key");
+        let file = if may_be_secret { "names a file that cannot be read" } else { file };
+        Trouble::usage(format!("{key} {file}: {error}"), "correct the path in the kubeconfig")
+    })
 }
 
 #[cfg(test)]
@@ -105,6 +109,8 @@ mod tests {
         let program = AuthInfo { exec: Some(kube::config::ExecConfig::default()), ..AuthInfo::default() };
         assert!(credential(&program).unwrap_err().what.contains("program"));
         assert!(credential(&AuthInfo::default()).is_err());
+        let pasted = AuthInfo { token_file: Some("c2VjcmV0".to_owned()), ..AuthInfo::default() };
+        assert!(!credential(&pasted).unwrap_err().what.contains("c2VjcmV0"));
     }
 
     #[test]

@@ -100,51 +100,58 @@ impl Server {
 
     async fn connection(&self, stream: TcpStream, address: SocketAddr, pending_permit: PendingPermit) {
         let held = holding::open(&self.gateway.budget, self.core, address.ip());
-        // Boxed, as what serves the connection is: its own memory must not have space for all.
-        let Some(stream) = Box::pin(self.shaken(stream, address, &pending_permit, &held)).await else { return };
-        let session = stream.get_ref().1;
-        let certificates =
-            session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
-        held.take(holding::certificates(session.peer_certificates().unwrap_or_default()));
-        let http2 = session.alpn_protocol() == Some(tls::H2);
-        let peer = Peer::new(address, certificates);
-        let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
-        let gateway = Arc::clone(&self.gateway);
-        let connection = Arc::new(Connection::new(gateway, peer, self.served, self.core, held, pending_permit));
-        let end = if http2 {
-            Box::pin(http2::serve(stream, connection)).await
-        } else {
-            Box::pin(http1::serve(stream, connection)).await
-        };
-        if let Err(error) = end {
+        // Each phase is boxed: inline, the task would have space for every phase until the
+        // connection ends.
+        let Some(stream) = Box::pin(self.handshake(stream, address, &pending_permit, &held)).await else { return };
+        if let Err(error) = self.serve(stream, address, pending_permit, held).await {
             self.count_end(error.limit());
             tracing::debug!(%address, error = words::causes(&error), "client connection ended");
         }
     }
 
-    /// The connection after its TLS handshake. `None` if there is no handshake in time, or the
-    /// connection has to end before.
-    async fn shaken(
+    /// Serves the connection after its handshake. Not in [`Self::connection`] itself, whose memory
+    /// would have space for a stream that it has passed on.
+    fn serve(
+        &self,
+        stream: Stream,
+        address: SocketAddr,
+        pending_permit: PendingPermit,
+        held: Account,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Ended>> + Send>> {
+        let session = stream.get_ref().1;
+        let chain = session.peer_certificates().unwrap_or_default();
+        held.take(holding::certificates(chain));
+        let peer = Peer::new(address, chain.iter().map(|der| der.clone().into_owned()).collect());
+        let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
+        let http2 = session.alpn_protocol() == Some(tls::H2);
+        let gateway = Arc::clone(&self.gateway);
+        let connection = Arc::new(Connection::new(gateway, peer, self.served, self.core, held, pending_permit));
+        if http2 { Box::pin(http2::serve(stream, connection)) } else { Box::pin(http1::serve(stream, connection)) }
+    }
+
+    /// Does the TLS handshake. Counts and logs one that fails or takes too long, or whose
+    /// connection must end first: then returns `None`.
+    async fn handshake(
         &self,
         stream: TcpStream,
         address: SocketAddr,
         pending_permit: &PendingPermit,
         held: &Account,
     ) -> Option<Stream> {
-        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
-        let shaken = tokio::select! {
+        let accepted = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
+        let handshake = tokio::select! {
             // First: its room already belongs to another connection.
             biased;
             () = pending_permit.given_away() => Err(("closed to make room".to_owned(), Some(ConnectionLimit::Room))),
             () = held.ended() => Err(("the gateway reached --max-held-bytes".to_owned(), None)),
-            shaken = handshake => match shaken {
-                Ok(shaken) => shaken.map_err(|error| (words::io(&error), None)),
+            accepted = accepted => match accepted {
+                Ok(accepted) => accepted.map_err(|error| (words::io(&error), None)),
                 Err(_) => {
                     Err((format!("not finished within {:?}", Limits::TLS_HANDSHAKE), Some(ConnectionLimit::Tls)))
                 }
             },
         };
-        match shaken {
+        match handshake {
             Ok(stream) => Some(stream),
             Err((reason, limit)) => {
                 self.gateway.metrics.tls_failed();
@@ -163,14 +170,18 @@ impl Server {
 }
 
 /// Serves until the client is done. When asked to leave, finishes the requests in flight; when cut,
-/// drops them.
-async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), Ended>
+/// drops them. `serving` is boxed, because a future keeps space for what it has moved elsewhere.
+async fn drive<C, E>(
+    mut serving: Pin<Box<C>>,
+    leave: impl Fn(Pin<&mut C>),
+    connection: &Connection,
+) -> Result<(), Ended>
 where
     C: Future<Output = Result<(), E>>,
     Ended: From<E>,
 {
     let drain = &connection.gateway().drain;
-    let (mut serving, mut cut) = (pin!(serving), pin!(Cut::new(connection)));
+    let mut cut = pin!(Cut::new(connection));
     tokio::select! {
         biased;
         end = serving.as_mut() => return Ok(end?),
@@ -194,11 +205,11 @@ mod tests {
     /// Thousands of connections may be idle, so the phases of a connection must not each have space
     /// in its task.
     #[test]
-    fn a_connection_takes_little_memory_beside_its_phase() {
+    fn the_task_of_an_idle_connection_is_small() {
         fn size<A, B, C, D, F: Future>(_: impl Fn(A, B, C, D) -> F) -> usize {
             size_of::<F>()
         }
         let bytes = size(Server::connection);
-        assert!(bytes <= 2 * 1024, "{bytes} bytes");
+        assert!(bytes <= 512, "{bytes} bytes");
     }
 }

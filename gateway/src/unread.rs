@@ -52,7 +52,8 @@ pub struct Unread {
     collector: Arc<Collector>,
 }
 
-/// Thousands of idle watches have one, so what few have at a time belongs in a box.
+/// What an [`Unread`] keeps until its reader leaves. Thousands of idle watches have one. Few have
+/// data or trailers that wait, so these are boxed.
 struct UnreadBody {
     stream: RecvStream,
     /// `None` while nothing waits.

@@ -66,7 +66,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for LargeReads<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
             if buf.remaining() >= self.piece {
-                // Of a time when there was more.
+                // Left from when more came. This read bypasses it, so nothing else would drop it.
                 self.early = BytesMut::new();
                 let before = buf.filled().len();
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
@@ -127,7 +127,7 @@ mod tests {
         let mut near = LargeReads { piece: LARGEST, ..LargeReads::new(near) };
         far.write_all(b"x").await.unwrap();
         near.read_exact(&mut [0]).await.unwrap();
-        assert!(near.early.capacity() > FIRST, "kept for more");
+        assert!(near.early.capacity() > FIRST, "the first read left no buffer");
         far.write_all(b"y").await.unwrap();
         assert_eq!(near.read(&mut [0; FIRST]).await.unwrap(), 1);
         assert_eq!(near.early.capacity(), 0);

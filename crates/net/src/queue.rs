@@ -30,16 +30,14 @@ impl Queue {
             self.pieces.push_back(piece);
             return;
         }
-        // The first small piece gets only the space that it needs, because it is usually passed on
-        // before there is another.
         if self.tail.capacity() - self.tail.len() < piece.len() {
-            self.seal();
-            self.tail = BytesMut::with_capacity(if self.pieces.is_empty() { piece.len() } else { Self::SHARED });
+            self.renew_tail(piece.len());
         }
         self.tail.extend_from_slice(&piece);
     }
 
-    /// Removes the next piece, or at most `most` bytes of it.
+    /// Removes the next piece, or at most `most` bytes of it. Zero gives an empty
+    /// piece or none.
     pub fn pop(&mut self, most: usize) -> Option<Bytes> {
         let piece = match self.pieces.front_mut() {
             Some(front) if front.len() > most => front.split_to(most),
@@ -55,10 +53,19 @@ impl Queue {
         Some(piece)
     }
 
-    /// The small pieces are the only ones, so no list of pieces is needed for them.
+    /// Removes the tail, or at most `most` bytes of it. It does not pass through `pieces`, which
+    /// would allocate a list.
     fn pop_tail(&mut self, most: usize) -> Option<Bytes> {
-        let piece = if self.tail.len() > most { self.tail.split_to(most) } else { std::mem::take(&mut self.tail) };
-        (!piece.is_empty()).then(|| piece.freeze())
+        if self.tail.is_empty() {
+            return None;
+        }
+        if self.tail.len() > most {
+            return Some(self.tail.split_to(most).freeze());
+        }
+        let tail = std::mem::take(&mut self.tail);
+        // A few bytes must not keep a whole buffer.
+        let pins = tail.capacity() / 4 > tail.len();
+        Some(if pins { Bytes::copy_from_slice(&tail) } else { tail.freeze() })
     }
 
     /// The next piece, without removing it.
@@ -79,6 +86,17 @@ impl Queue {
 
     pub fn is_empty(&self) -> bool {
         self.held == 0
+    }
+
+    /// Makes space for a small piece of so many bytes. The first one gets only the space that it
+    /// needs, because it is usually passed on before there is another. The second one is joined
+    /// with the first, so that the two need no list.
+    fn renew_tail(&mut self, bytes: usize) {
+        let is_first = self.pieces.is_empty() && self.tail.is_empty();
+        let joined = if self.tail.len() < Self::SMALL { std::mem::take(&mut self.tail) } else { BytesMut::new() };
+        self.seal();
+        self.tail = BytesMut::with_capacity(if is_first { bytes } else { Self::SHARED });
+        self.tail.extend_from_slice(&joined);
     }
 
     fn seal(&mut self) {

@@ -120,8 +120,8 @@ fn inline_or_file(inline: Option<&str>, field: &str, file: Option<&str>) -> Resu
     }
 }
 
-/// The file that a field names. The error has the field's name and not its value: a credential
-/// pasted into `client-key` or `tokenFile` must not reach a log.
+/// Reads the file that a field names. The error names the field and omits its value: a credential
+/// pasted there must reach neither a log nor a caller.
 fn read(field: &str, path: &str) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot read the file that its {field} names: {}", words::io(&error)))
 }

@@ -24,7 +24,7 @@ use crate::request::framing;
 use crate::request_body::RequestBody;
 
 /// Serves until the client or the gateway closes the connection.
-pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
+pub fn serve(stream: Stream, connection: Arc<Connection>) -> impl Future<Output = Result<(), Ended>> {
     let requests = Arc::clone(&connection);
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let lengths = Lengths::default();
@@ -55,6 +55,6 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
             Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))
         })
     });
-    let serving = limits::http1(many_users).serve_connection(io, service).with_upgrades();
-    super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await
+    let serving = Box::pin(limits::http1(many_users).serve_connection(io, service).with_upgrades());
+    async move { super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await }
 }

@@ -39,7 +39,7 @@ const GOODBYE: Duration = linger::PATIENCE;
 type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 
 /// Serves until the client or the gateway closes the connection.
-pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
+pub fn serve(stream: Stream, connection: Arc<Connection>) -> impl Future<Output = Result<(), Ended>> {
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let inbound = Inbound::of_client(Linger::new(stream), marks.clone())
@@ -59,13 +59,16 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         requests,
     };
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
-    let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
-    tokio::select! {
-        // No order is needed, but without this each poll would choose one by a random number.
-        biased;
-        end = serving => end,
-        // Before the preface, there is no PING to check liveness.
-        () = silence(&received) => Err(Ended::NoPreface(Limits::PREFACE)),
+    let serving = Box::pin(serving);
+    async move {
+        let driven = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
+        tokio::select! {
+            // No order is needed, but without this each poll would choose one by a random number.
+            biased;
+            end = driven => end,
+            // Before the preface, there is no PING to check liveness.
+            () = silence(&received) => Err(Ended::NoPreface(Limits::PREFACE)),
+        }
     }
 }
 

@@ -52,6 +52,19 @@ fn large_pieces_are_not_copied() {
 }
 
 #[test]
+fn small_pieces_need_no_list_and_pin_no_buffer() {
+    let mut queue = Queue::default();
+    for round in 1..=3_usize {
+        (0..round).for_each(|_| queue.push(Bytes::from_static(b"small")));
+        assert_eq!(queue.pieces.capacity(), 0);
+        let piece = BytesMut::from(queue.pop(usize::MAX).unwrap());
+        assert_eq!(piece, b"small".repeat(round)[..]);
+        assert!(piece.capacity() <= 4 * piece.len(), "{} bytes", piece.capacity());
+        assert!(queue.is_empty());
+    }
+}
+
+#[test]
 fn an_empty_queue_keeps_next_to_nothing() {
     let mut queue = Queue::default();
     for _ in 0..1000 {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_credential_in_the_place_of_a_file_name_is_not_repeated() {
-    for (user, names) in [
+    for (user, field) in [
         ("tokenFile: c2VjcmV0", "tokenFile"),
         ("client-certificate: c2VjcmV0, client-key-data: aw==", "client-certificate"),
         ("client-certificate-data: Yw==, client-key: c2VjcmV0", "client-key"),
@@ -14,6 +14,6 @@ fn a_credential_in_the_place_of_a_file_name_is_not_repeated() {
         );
         let read = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
         let why = secret(&read, "a").expect_err("no such file");
-        assert_eq!(why, format!("cannot read the file that its {names} names: no such file or directory"));
+        assert_eq!(why, format!("cannot read the file that its {field} names: no such file or directory"));
     }
 }

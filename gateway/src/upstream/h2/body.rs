@@ -15,8 +15,7 @@ use crate::upstream::shed::GaveWay;
 pub struct H2Body {
     stream: Source,
     /// Dropped with the response: after its end the member does not need the rest of the request
-    /// (RFC 9113 §8.1).
-    /// Boxed: few responses begin before their request has ended.
+    /// (RFC 9113 §8.1). Boxed, because few requests still upload when their response begins.
     upload: Option<Box<Upload>>,
     lease: Lease,
     data_ended: bool,

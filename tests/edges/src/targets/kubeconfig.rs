@@ -1,7 +1,7 @@
 //! Any kubeconfig: each context a Secret that is a cluster or is refused, and no reason repeats a
 //! credential.
 //!
-//! Input: the file. Files that it names are not among the words.
+//! Input: the file. No file that it names exists.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,9 @@ pub const WORDS: &[&str] = &[
     "exec: {command: x}",
     "client-key-data: ",
     "client-certificate-data: ",
+    "client-key: ~secret~",
+    "client-certificate: ~secret~",
+    "tokenFile: ~secret~",
     "certificate-authority-data: ",
     "fnNlY3JldH4=",
     "insecure-skip-tls-verify: true",
