@@ -86,7 +86,7 @@ fn given(data: Option<&str>, file: Option<&str>, key: &str) -> Result<Option<Vec
 fn read(file: &str, key: &str) -> Result<Vec<u8>> {
     std::fs::read(Path::new(file)).map_err(|error| {
         // A credential pasted there must not be printed.
-        let may_be_secret = matches!(key, "tokenFile" | "client-key");
+        let may_be_secret = key != "certificate-authority";
         let file = if may_be_secret { "names a file that cannot be read" } else { file };
         Trouble::usage(format!("{key} {file}: {error}"), "correct the path in the kubeconfig")
     })

@@ -63,7 +63,7 @@ impl Queue {
             return Some(self.tail.split_to(most).freeze());
         }
         let tail = std::mem::take(&mut self.tail);
-        // A few bytes must not keep a whole buffer.
+        // A few bytes must not keep a large unused rest.
         let pins = tail.capacity() / 4 > tail.len();
         Some(if pins { Bytes::copy_from_slice(&tail) } else { tail.freeze() })
     }

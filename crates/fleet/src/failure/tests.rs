@@ -153,6 +153,24 @@ async fn what_a_credential_program_knows_is_not_told() {
     );
 }
 
+/// People paste credentials in the place of file names, and kube quotes these.
+#[tokio::test]
+async fn names_of_the_kubeconfigs_files_are_not_repeated() {
+    for user in ["tokenFile: CANARY", "client-certificate-data: Yw==, client-key: CANARY"] {
+        let text = format!(
+            "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], clusters: [{{name: c, \
+             cluster: {{server: 'https://127.0.0.1:1'}}}}], users: [{{name: u, user: {{{user}}}}}]}}"
+        );
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        let error = kube::Client::try_from(config).map(drop).unwrap_err();
+        let failure = Failure::from(error);
+        assert!(failure.message.ends_with("cannot be read: no such file or directory"), "{failure}");
+        assert!(!failure.to_string().contains("CANARY"), "{failure}");
+    }
+}
+
 #[test]
 fn a_member_commands_no_terminal_and_forges_no_line() {
     let cause = StatusCause { reason: "Member".into(), message: "a\x1b]0;t\x07".into(), field: "".into() };

@@ -1,7 +1,7 @@
 //! Any kubeconfig: each context a Secret that is a cluster or is refused, and no reason repeats a
 //! credential.
 //!
-//! Input: the file. No file that it names exists.
+//! Input: the file. The words name no existing file.
 
 use std::collections::BTreeMap;
 
