@@ -10,6 +10,7 @@ mod rights;
 mod rollout;
 mod stillness;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -225,7 +226,13 @@ impl<'t> Place<'t> {
             self.patch(&format!("manifestworkreplicaset {name} -n {}", self.name), &no_finalizers())?;
         }
         self.delete(&format!("manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
-        self.delete(&format!("manifestworks -A -l {WORK}/manifestworkreplicaset"))
+        let label = format!("{WORK}/manifestworkreplicaset");
+        let works = self.json(&format!("manifestworks -A -l {label}"))?;
+        let sets = works["items"].as_array().into_iter().flatten();
+        let sets = sets.filter_map(|work| work["metadata"]["labels"][&label].as_str());
+        // Not others': those of a test that failed may wait for a controller that is gone.
+        let own = sets.filter(|set| set.starts_with(&format!("{}.", self.name))).collect::<BTreeSet<_>>();
+        own.into_iter().try_for_each(|set| self.delete(&format!("manifestworks -A -l {label}={set}")))
     }
 }
 
