@@ -85,10 +85,9 @@ fn given(data: Option<&str>, file: Option<&str>, key: &str) -> Result<Option<Vec
 
 fn read(file: &str, key: &str) -> Result<Vec<u8>> {
     std::fs::read(Path::new(file)).map_err(|error| {
-        // A credential pasted there must not be printed.
-        let may_be_secret = key != "certificate-authority";
-        let file = if may_be_secret { "names a file that cannot be read" } else { file };
-        Trouble::usage(format!("{key} {file}: {error}"), "correct the path in the kubeconfig")
+        // A credential pasted in the place of a file name must not be printed.
+        let what = if key == "certificate-authority" { file } else { "names a file that cannot be read" };
+        Trouble::usage(format!("{key} {what}: {error}"), "correct the path in the kubeconfig")
     })
 }
 

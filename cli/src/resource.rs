@@ -173,7 +173,10 @@ mod tests {
             json!({"resource": resource, "singularResource": singular, "shortNames": [short], "scope": scope,
                 "responseKind": {"kind": kind}, "verbs": ["get", "list"]})
         };
-        let group = |name: &str, version: &str, resources: serde_json::Value| json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]}]});
+        let group = |name: &str, version: &str, resources: serde_json::Value| {
+            let versions = [json!({"version": version, "resources": resources})];
+            json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": name}, "versions": versions}]})
+        };
         let core = [
             listed("pods", "pod", "po", "Pod", "Namespaced"),
             listed("events", "event", "ev", "Event", "Namespaced"),

@@ -38,8 +38,8 @@ pub(super) fn remedy(what: &str) -> &'static str {
         "ask an administrator of the hub to run this command, or for the right that the message names: the chart makes \
          ClusterRoles, an APIService and a namespace"
     } else if says(&["don't meet the specifications of the schema"]) {
-        "correct the values that the message names; a chart of another version than this program may not know them: omit \
-         --chart, or --agent-chart of `join --tunnel`, for this program's own"
+        "correct the values that the message names; a chart of another version than this program may not know them: \
+         omit --chart, or --agent-chart of `join --tunnel`, for this program's own"
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
     } else if says(&["cluster unreachable"]) {

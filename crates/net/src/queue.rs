@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Pieces in order. Large ones are kept as they are. Small ones are copied together, so that a
 /// stream of one-byte frames costs only its bytes, and no frame pins the read buffer of which it is
@@ -36,21 +36,24 @@ impl Queue {
         self.tail.extend_from_slice(&piece);
     }
 
-    /// Removes the next piece, or at most `most` bytes of it. Zero gives an empty
-    /// piece or none.
+    /// Removes the next piece, or at most `most` bytes of it. Zero gives an empty piece or none.
     pub fn pop(&mut self, most: usize) -> Option<Bytes> {
         let piece = match self.pieces.front_mut() {
             Some(front) if front.len() > most => front.split_to(most),
             Some(_) => self.pieces.pop_front()?,
             None => self.pop_tail(most)?,
         };
-        self.held -= piece.len();
+        self.removed(piece.len());
+        Some(piece)
+    }
+
+    fn removed(&mut self, bytes: usize) {
+        self.held -= bytes;
         if self.held == 0 {
             // An idle stream keeps almost no memory.
             self.tail = BytesMut::new();
             self.pieces.shrink_to(4);
         }
-        Some(piece)
     }
 
     /// Removes the tail, or at most `most` bytes of it. It does not pass through `pieces`, which
@@ -74,9 +77,15 @@ impl Queue {
         (!next.is_empty()).then_some(next)
     }
 
-    /// Removes `bytes` of the next piece.
+    /// Removes `bytes` of the next piece, at most all of it.
     pub fn advance(&mut self, bytes: usize) {
-        self.pop(bytes);
+        let bytes = bytes.min(self.front().map_or(0, <[u8]>::len));
+        match self.pieces.front_mut() {
+            Some(front) if front.len() > bytes => front.advance(bytes),
+            Some(_) => drop(self.pieces.pop_front()),
+            None => self.tail.advance(bytes),
+        }
+        self.removed(bytes);
     }
 
     /// Bytes in the queue.

@@ -23,7 +23,8 @@ use crate::handler::handle;
 use crate::request::framing;
 use crate::request_body::RequestBody;
 
-/// Serves until the client or the gateway closes the connection.
+/// Serves until the client or the gateway closes the connection. Not an `async fn`, which would
+/// keep space for `stream` after it has moved into the connection.
 pub fn serve(stream: Stream, connection: Arc<Connection>) -> impl Future<Output = Result<(), Ended>> {
     let requests = Arc::clone(&connection);
     let many_users = connection.gateway().authenticator.recognize(connection.peer());

@@ -38,7 +38,8 @@ const GOODBYE: Duration = linger::PATIENCE;
 
 type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 
-/// Serves until the client or the gateway closes the connection.
+/// Serves until the client or the gateway closes the connection. Not an `async fn`, as in
+/// [`http1`](super::http1).
 pub fn serve(stream: Stream, connection: Arc<Connection>) -> impl Future<Output = Result<(), Ended>> {
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
